@@ -1,0 +1,33 @@
+"""eigenscape: hyperspectral scene in, eigenmaps and georeferenced class map out, out of core."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+try:
+    __version__ = version("eigenscape")
+except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
+    __version__ = "0+unknown"
+
+if TYPE_CHECKING:
+    from eigenscape.job import Job, load_job, parse_job
+    from eigenscape.workflow import Result, plan, run
+
+__all__ = ["Job", "Result", "__version__", "load_job", "parse_job", "plan", "run"]
+
+_HOME = {
+    "Job": "job",
+    "load_job": "job",
+    "parse_job": "job",
+    "Result": "workflow",
+    "plan": "workflow",
+    "run": "workflow",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: `eigenscape --help` must not wait for dask and zarr.
+    if name in _HOME:
+        import importlib
+
+        return getattr(importlib.import_module(f"eigenscape.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

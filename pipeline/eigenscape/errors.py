@@ -1,0 +1,80 @@
+"""Every error that eigenscape raises on purpose.
+
+::
+
+    EigenscapeError                exit status 1
+    ├── InputError                 exit status 2: what was given cannot work
+    │   ├── JobError               the job file or a --set
+    │   ├── SceneError             the scene, its labels or its mask
+    │   ├── MemoryLimitError       the job cannot fit into [limits] memory
+    │   ├── OutputError            the output directory or its disk
+    │   ├── ClusterError           the cluster file or its scheduler
+    │   └── MissingExtraError      an optional dependency is not installed
+    ├── StoreError                 a run directory that is damaged or of another version
+    └── ConvergenceError           exit status 3: results kept, tolerance not met
+
+A message says what was given, what the limit is and what to do about it. Programming mistakes of
+our own are ``assert`` and ``TypeError``, never one of these.
+"""
+
+
+class EigenscapeError(Exception):
+    """Base of all errors that eigenscape raises on purpose."""
+
+    exit_status = 1
+
+
+class InputError(EigenscapeError):
+    """What the user gave cannot work; nothing was computed from it."""
+
+    exit_status = 2
+
+
+class JobError(InputError):
+    """A job file or an override of it is wrong."""
+
+
+class SceneError(InputError):
+    """A scene, its labels or its mask cannot be used."""
+
+
+class MemoryLimitError(InputError):
+    """The job cannot fit into ``[limits] memory``."""
+
+
+class OutputError(InputError):
+    """The output directory cannot be written, or its disk is full."""
+
+
+class ClusterError(InputError):
+    """A cluster file is wrong or its scheduler does not answer."""
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is not installed.
+
+    Parameters
+    ----------
+    package
+        What is missing, as ``pip`` names it.
+    extra
+        The extra of eigenscape that brings it.
+    purpose
+        What needs it, as the start of a sentence.
+    """
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package}, which is not installed. "
+            f"Install it with: pip install 'eigenscape[{extra}]'"
+        )
+
+
+class StoreError(EigenscapeError):
+    """A run directory is damaged or was written by another version."""
+
+
+class ConvergenceError(EigenscapeError):
+    """The eigensolver stopped above its tolerance; its results are kept."""
+
+    exit_status = 3

@@ -1,0 +1,1 @@
+"""Samples to features: random projection, principal components, standardisation."""

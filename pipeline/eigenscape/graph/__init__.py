@@ -1,0 +1,1 @@
+"""Neighbour lists to a symmetric weighted graph and its Laplacian."""

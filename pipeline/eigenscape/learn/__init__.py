@@ -1,0 +1,1 @@
+"""Eigenpairs and labels to classes and scores."""

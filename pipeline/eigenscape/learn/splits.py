@@ -1,0 +1,79 @@
+"""Which labelled pixels a classifier learns from, and which it is tested on."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCKS_ACROSS = 12
+"""Squares along the longer side of the scene in a blocked split."""
+
+
+def random_split(
+    classes: NDArray[np.intp], share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Draw a share of every class, pixel by pixel.
+
+    Parameters
+    ----------
+    classes : array of int, shape (labelled,)
+    share
+        Between 0 and 1. At least one pixel of a class is drawn, and at least one is left if the
+        class has two.
+    rng
+        Source of the draw.
+
+    Returns
+    -------
+    array of bool, shape (labelled,)
+        True for training.
+    """
+    train = np.zeros(len(classes), np.bool_)
+    for number in np.unique(classes):
+        members = np.flatnonzero(classes == number)
+        size = min(max(1, round(share * len(members))), max(1, len(members) - 1))
+        train[rng.choice(members, size, replace=False)] = True
+    return train
+
+
+def blocked_split(
+    classes: NDArray[np.intp],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    side: int,
+    share: float,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Draw squares of the scene until they hold a share of the labelled pixels.
+
+    Neighbouring pixels are alike, so a random split tests on near copies of what it learned from;
+    whole squares keep training and test pixels apart. Each class gets a square that holds it; a
+    class whose pixels all lie in squares that were drawn is not tested in that trial.
+
+    Parameters
+    ----------
+    classes, row, column : array of int, shape (labelled,)
+        Class and position of the labelled pixels.
+    side
+        Pixels along a square.
+    share, rng
+        See `random_split`.
+    """
+    blocks = (row // side) * (int(column.max(initial=0)) // side + 1) + column // side
+    names, block = np.unique(blocks, return_inverse=True)
+    sizes = np.bincount(block, minlength=len(names))
+    order = rng.permutation(len(names))
+    rank = np.empty(len(names), np.int64)
+    rank[order] = np.arange(len(names))
+    chosen = np.zeros(len(names), np.bool_)
+    for number in np.unique(classes):
+        # Its first square in the drawn order: as random as the order is.
+        candidates = np.unique(block[classes == number])
+        chosen[candidates[rank[candidates].argmin()]] = True
+    wanted = share * len(classes)
+    held = int(sizes[chosen].sum())
+    for number in order:
+        if held >= wanted:
+            break
+        if not chosen[number]:
+            chosen[number] = True
+            held += int(sizes[number])
+    return chosen[block]

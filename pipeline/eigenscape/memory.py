@@ -1,0 +1,135 @@
+"""Memory is arithmetic in one place: budgets to block sizes, projected peaks, measured peaks."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_PAGE = 4096
+
+ROW_TILE = 4096
+"""Samples that every dense kernel takes at a time.
+
+Blocks are multiples of it, so that a sample meets the same BLAS call with the same shape whatever
+the block size: that is what makes results independent of the memory limit to the last bit."""
+
+
+def parse_bytes(text: str) -> int:
+    """Return a size such as ``"2GiB"``, ``"500 MB"`` or ``"4g"`` as a number of bytes.
+
+    Examples
+    --------
+    >>> parse_bytes("2GiB"), parse_bytes("1.5 kB")
+    (2147483648, 1500)
+    """
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", text, re.IGNORECASE)
+    unit = match.group(2).lower() if match else "?"
+    scale = _UNITS.get(unit) or _BINARY_UNITS.get(unit)
+    if match is None or scale is None:
+        raise ValueError('expected a size with its unit, such as "4GiB" or "500MB"')
+    return int(float(match.group(1)) * scale)
+
+
+def format_bytes(count: float) -> str:
+    """Return a number of bytes for people, in binary units.
+
+    Examples
+    --------
+    >>> format_bytes(2**31), format_bytes(1536)
+    ('2.0 GiB', '1.5 KiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def anonymous_bytes() -> int:
+    """Return the anonymous memory of this process: what it holds that no file backs.
+
+    Memory-mapped files are left out: the system takes their pages back when it needs them.
+    """
+    with open("/proc/self/statm", "rb") as stream:
+        _, resident, shared = stream.read().split()[:3]
+    return (int(resident) - int(shared)) * _PAGE
+
+
+@dataclass
+class Peak:
+    """Largest anonymous memory seen while a `watch` is open, in bytes."""
+
+    bytes: int = 0
+
+
+class _Sampler:
+    """One thread per process that samples anonymous memory while anybody watches."""
+
+    def __init__(self, interval: float = 0.01) -> None:
+        self._interval = interval
+        self._lock = threading.Lock()
+        self._peaks: list[Peak] = []
+        self._thread: threading.Thread | None = None
+
+    def add(self, peak: Peak) -> None:
+        with self._lock:
+            self._peaks.append(peak)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._sample, daemon=True, name="memory-peak")
+                self._thread.start()
+        self._record()
+
+    def remove(self, peak: Peak) -> None:
+        self._record()
+        with self._lock:
+            # By identity: two watches may hold equal peaks.
+            self._peaks = [other for other in self._peaks if other is not peak]
+
+    def _record(self) -> None:
+        now = anonymous_bytes()
+        with self._lock:
+            for peak in self._peaks:
+                peak.bytes = max(peak.bytes, now)
+
+    def _sample(self) -> None:
+        while True:
+            with self._lock:
+                if not self._peaks:
+                    self._thread = None
+                    return
+            self._record()
+            time.sleep(self._interval)
+
+
+_sampler = _Sampler()
+
+
+@contextmanager
+def watch() -> Iterator[Peak]:
+    """Measure the peak of anonymous memory of this process while the context is open."""
+    peak = Peak()
+    _sampler.add(peak)
+    try:
+        yield peak
+    finally:
+        _sampler.remove(peak)
+
+
+def rows_within(budget: int, bytes_per_row: float, *, most: int = 2**20) -> int:
+    """Return how many samples a block may hold: a multiple of `ROW_TILE`, at least one tile.
+
+    Parameters
+    ----------
+    budget
+        Bytes that one block may take.
+    bytes_per_row
+        Bytes that one sample takes in the block, temporaries included.
+    most
+        Upper limit: past a few megabytes a larger block is not faster.
+    """
+    rows = int(min(budget / max(bytes_per_row, 1.0), most))
+    return max(ROW_TILE, rows // ROW_TILE * ROW_TILE)

@@ -1,0 +1,1 @@
+"""Features to k-nearest-neighbour lists, out of core."""

@@ -1,0 +1,161 @@
+"""Honest progress: bars on a terminal, plain lines with an estimate elsewhere, and a log file."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Reporter(Protocol):
+    """What a run tells while it works."""
+
+    def stage(self, name: str, text: str) -> None:
+        """Report that a stage starts, ends or is reused."""
+        ...
+
+    def begin(self, label: str, total: int, done: int) -> None:
+        """Begin a step of `total` blocks, `done` of which an earlier attempt finished."""
+        ...
+
+    def advance(self) -> None:
+        """Report that one more block of the step is finished."""
+        ...
+
+    def end(self) -> None:
+        """End the step."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say something that the user should know."""
+        ...
+
+
+class Silent:
+    """Says nothing: for library use and tests."""
+
+    def stage(self, name: str, text: str) -> None:  # noqa: D102
+        pass
+
+    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+        pass
+
+    def advance(self) -> None:  # noqa: D102
+        pass
+
+    def end(self) -> None:  # noqa: D102
+        pass
+
+    def note(self, text: str) -> None:  # noqa: D102
+        pass
+
+
+class PlainLines:
+    """Lines on stderr, at most one every few seconds for each step, each with an estimate."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self._every = every
+        self._began = self._said = time.monotonic()
+        self._label, self._total, self._done, self._fresh = "", 0, 0, 0
+
+    def stage(self, name: str, text: str) -> None:  # noqa: D102
+        self._say(f"{name}: {text}")
+
+    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+        self._label, self._total, self._done, self._fresh = label, total, done, 0
+        self._began = self._said = time.monotonic()
+
+    def advance(self) -> None:  # noqa: D102
+        self._done += 1
+        self._fresh += 1
+        now = time.monotonic()
+        if now - self._said >= self._every and self._done < self._total:
+            self._said = now
+            left = (now - self._began) / self._fresh * (self._total - self._done)
+            self._say(f"  {self._label}: {self._done} of {self._total} blocks, {left:.0f} s left")
+
+    def end(self) -> None:  # noqa: D102
+        pass
+
+    def note(self, text: str) -> None:  # noqa: D102
+        self._say(f"  {text}")
+
+    @staticmethod
+    def _say(text: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+class Bars:
+    """Bars on a terminal, on stderr."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress: Progress | None = None
+        self._task: Any = None
+
+    def stage(self, name: str, text: str) -> None:  # noqa: D102
+        self._console.print(f"[bold]{name:<10}[/bold] {text}", highlight=False)
+
+    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+        self._progress = Progress(
+            TextColumn("           {task.description:<28}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(label, total=total, completed=done)
+
+    def advance(self) -> None:  # noqa: D102
+        if self._progress is not None:
+            self._progress.advance(self._task)
+
+    def end(self) -> None:  # noqa: D102
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def note(self, text: str) -> None:  # noqa: D102
+        self._console.print(f"           {text}", style="dim", highlight=False)
+
+
+class Logged:
+    """Passes everything on to another reporter and keeps it as JSON lines."""
+
+    def __init__(self, inner: Reporter, path: Path) -> None:
+        self._inner = inner
+        self._path = path
+
+    def _log(self, event: str, **fields: Any) -> None:
+        entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **fields}
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(entry) + "\n")
+
+    def stage(self, name: str, text: str) -> None:  # noqa: D102
+        self._log("stage", stage=name, text=text)
+        self._inner.stage(name, text)
+
+    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+        self._log("step", step=label, blocks=total, finished_before=done)
+        self._inner.begin(label, total, done)
+
+    def advance(self) -> None:  # noqa: D102
+        self._inner.advance()
+
+    def end(self) -> None:  # noqa: D102
+        self._inner.end()
+
+    def note(self, text: str) -> None:  # noqa: D102
+        self._log("note", text=text)
+        self._inner.note(text)
+
+
+def console_reporter() -> Reporter:
+    """Return bars where stderr is a terminal, plain lines otherwise."""
+    console = Console(stderr=True)
+    return Bars(console) if console.is_terminal else PlainLines()

@@ -1,0 +1,255 @@
+"""What a job will need before it runs: sizes, tasks and the projected peak of every stage.
+
+The formulas count the arrays that the stages hold at a time; tests/bench/memory.py measures how
+well they do.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eigenscape.cluster import ClusterOptions
+from eigenscape.errors import MemoryLimitError
+from eigenscape.features.stage import feature_count, is_projected
+from eigenscape.graph.stage import block_rows
+from eigenscape.job import Job
+from eigenscape.memory import format_bytes
+from eigenscape.neighbors.partition import PART_SIZE, TREE_SAMPLE, split_levels
+from eigenscape.neighbors.stage import RANK_ROWS
+from eigenscape.scenes.ingest import strip_rows
+from eigenscape.scenes.open import open_scene
+from eigenscape.spectrum import kernels
+from eigenscape.spectrum.chebyshev import column_count, tile_rows
+from eigenscape.spectrum.stage import choose_solver
+from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
+from eigenscape.store import chunk_rows
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """What one stage will need.
+
+    Attributes
+    ----------
+    name
+        Of the stage.
+    tasks
+        Number of tasks.
+    peak_bytes
+        Projected peak of anonymous memory of one process.
+    disk_bytes
+        Bytes it adds to the store, and those it needs in scratch while it runs.
+    """
+
+    name: str
+    tasks: int
+    peak_bytes: int
+    disk_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job will do and need. The number of samples is an upper bound: all pixels.
+
+    Attributes
+    ----------
+    samples, bands, dimension
+        Samples at most, good bands, features.
+    stages
+        What each stage will need.
+    notes
+        What was decided, and why.
+    run
+        The run directory.
+    reused
+        Which stages are finished already.
+    """
+
+    samples: int
+    bands: int
+    dimension: int
+    stages: tuple[StagePlan, ...]
+    notes: tuple[str, ...] = ()
+    run: str = ""
+    reused: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Projected peak of anonymous memory of the run, in each process."""
+        return max(stage.peak_bytes for stage in self.stages)
+
+    def check(self, limit: int) -> None:
+        """Refuse a plan that does not fit into a memory limit.
+
+        Raises
+        ------
+        MemoryLimitError
+            With the numbers and the fix.
+        """
+        worst = max(self.stages, key=lambda stage: stage.peak_bytes)
+        if worst.peak_bytes > limit:
+            raise MemoryLimitError(
+                f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
+                f"{format_bytes(worst.peak_bytes)} for {self.samples} samples. Set limits.memory to "
+                f"{-(-worst.peak_bytes // (64 * _MIB)) * 64}MiB or more, or limits.threads to fewer."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "run": self.run,
+            "samples": self.samples,
+            "bands": self.bands,
+            "dimension": self.dimension,
+            "peak_bytes": self.peak_bytes,
+            "stages": [
+                {**vars(stage), "reused": self.reused.get(stage.name, False)}
+                for stage in self.stages
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def project_plan(job: Job, on: ClusterOptions) -> Plan:
+    """Open the scene's metadata and work out what the job will need."""
+    scene = open_scene(job.scene, job.resolve)
+    n, bands = scene.grid.size, scene.bands.count
+    d = feature_count(job.features, bands)
+    tasks = _tasks_per_process(job, on)
+    budget = task_bytes(job.limits.memory_bytes, tasks)
+    sizes = _Sizes(job, n, bands, d, tasks, budget)
+    strip = strip_rows(scene, budget)
+    raw = strip * scene.grid.width * len(scene.bands.good)
+    strips = -(-scene.grid.height // strip)
+    stages = (
+        sizes.ingest(strips, raw),
+        sizes.features(),
+        sizes.neighbors(),
+        sizes.graph(),
+        sizes.spectrum(),
+        sizes.learn(),
+        sizes.export(scene.grid.width, scene.grid.height),
+    )
+    return Plan(n, bands, d, stages, tuple(_notes(job, n, bands)))
+
+
+def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
+    if on.kind == "threads":
+        return job.limits.threads or os.cpu_count() or 1
+    return on.threads_per_worker
+
+
+def _notes(job: Job, samples: int, bands: int) -> list[str]:
+    notes = []
+    if job.features.method != "none" and not is_projected(job.features, bands):
+        notes.append(
+            f"not projected: the scene has {bands} good bands, features.dimension is "
+            f"{job.features.dimension}"
+        )
+    solver, reason = choose_solver(job.spectrum, samples)
+    notes.append(f"eigensolver: {solver} ({reason})")
+    return notes
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each."""
+
+    job: Job
+    n: int
+    bands: int
+    d: int
+    tasks: int
+    budget: int
+
+    def _stage(
+        self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0
+    ) -> StagePlan:
+        """`each`: bytes of one task; `shared`: bytes held beside the tasks."""
+        at_once = min(tasks, self.tasks)
+        peak = BASE_BYTES + at_once * each + shared
+        return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
+
+    def _step(self, chunk: int, row: float) -> tuple[int, int]:
+        """Number and rows of blocks, as `sample_blocks` cuts them."""
+        ranges = sample_blocks(self.n, chunk, self.budget, row)
+        return len(ranges), ranges[0][1] - ranges[0][0]
+
+    def ingest(self, strips: int, raw: int) -> StagePlan:
+        n, bands = self.n, self.bands
+        tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
+        each = max(12 * raw, 8 * rows * bands)
+        disk = n * (4 * bands + 12)
+        return self._stage("ingest", strips + tasks, each, 30 * n, disk, disk)
+
+    def features(self) -> StagePlan:
+        row = 4 * (2 * self.bands + 2 * self.d)
+        tasks, rows = self._step(chunk_rows(self.n, 4 * self.d), row)
+        return self._stage("features", tasks, rows * row, 0, 4 * self.n * self.d)
+
+    def neighbors(self) -> StagePlan:
+        options, n, d = self.job.neighbors, self.n, self.d
+        k = options.k
+        bisect = options.method == "lanczos-bisection"
+        overlap = options.overlap if bisect else 0.0
+        levels = split_levels(n, PART_SIZE, overlap)
+        parts, copies = 2**levels, n * (1 + overlap) ** levels
+        part = copies / parts
+        route, rows = self._step(1, 4 * d * (2 + 4 * (1 + overlap)))
+        tree = 2.2 * 4 * d * min(n, TREE_SAMPLE) if levels else 0
+        search = part * (12 * d + 12 * k + 64) + 12 * options.leaf_size**2
+        each = max(rows * 4 * d * (2 + 2 * (1 + overlap)), search, RANK_ROWS * 24 * k)
+        shared = max(tree, 24 * n)
+        scratch = copies * 4 * d + (n * (4 * d + 16 * k) + copies * 8 * k if bisect else 0)
+        tasks = route + 2 * parts + -(-n // RANK_ROWS) * (options.refine + 2)
+        if options.method == "pynndescent":
+            # Features, its own copy, its trees and its candidate lists.
+            shared = n * (3 * 4 * d + 60 * k + 600)
+        return self._stage("neighbors", tasks, each, shared, n * (8 * k + 8), scratch)
+
+    def graph(self) -> StagePlan:
+        n, k = self.n, self.job.neighbors.k
+        rows = min(block_rows(k), n)
+        each = rows * k * 70
+        tasks = 2 * -(-n // rows)
+        entries = 1.5 * k * n
+        return self._stage("graph", tasks, each, 64 * n, 8 * entries + 24 * n, n * k * 20)
+
+    def spectrum(self) -> StagePlan:
+        options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
+        solver, _ = choose_solver(options, n)
+        modes = options.dimension + 1
+        disk, entries = 4.0 * n * modes, 1.5 * k * n
+        if solver == "dense":
+            return self._stage("spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes)
+        if solver == "lanczos":
+            shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
+            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+        columns = column_count(options.dimension)
+        size = 4 if options.tolerance >= 1e-6 else 8
+        groups = columns // kernels.WIDTH
+        vectors = 3 * n * kernels.WIDTH * size
+        tile = 5 * 8 * min(tile_rows(columns), n) * columns
+        # The coarse start: one block's products, the coarse matrix, its vectors, one group.
+        block = min(block_rows(k), n) * 1.5 * k
+        coarse = 60 * block + n / 10 * (24 * columns + 40 * k) + n * (28 + 16 * kernels.WIDTH)
+        each = max(vectors, tile)
+        shared = max(24 * n, coarse - min(groups, self.tasks) * each)
+        scratch = entries * size + 4 * n * columns * size
+        return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def learn(self) -> StagePlan:
+        modes = self.job.spectrum.dimension + 1
+        tasks, rows = self._step(chunk_rows(self.n, 4), 4 * modes + 40 * 30)
+        each = max(rows, chunk_rows(self.n, 4 * modes)) * 4 * modes * 6
+        return self._stage("learn", 2 * tasks, each, 30 * self.n, 6 * self.n)
+
+    def export(self, width: int, height: int) -> StagePlan:
+        modes = max(1, self.job.output.eigenvectors)
+        strip = min(256, height) * width
+        each = strip * 4 * (self.job.spectrum.dimension + 1 + 3 * modes)
+        return self._stage("export", 4, 0, each + 8 * self.n, self.n * (5 + 4 * modes))

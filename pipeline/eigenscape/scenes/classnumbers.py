@@ -1,0 +1,46 @@
+"""Numbers in a file to class numbers: whole, 1 ... 65535, 0 for none."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+
+MOST_CLASSES = 65535
+"""Largest class number: labels are stored in 16 bits, 0 means none."""
+
+
+def class_numbers(values: NDArray[Any], source: str, *, first_row: int = 0) -> NDArray[np.uint16]:
+    """Return numbers as class numbers.
+
+    Parameters
+    ----------
+    values : array of numbers, shape (rows, width)
+        0 where there is no label.
+    source, first_row
+        What to name in the message.
+
+    Raises
+    ------
+    SceneError
+        A value is negative, too large or fractional.
+    """
+    with np.errstate(invalid="ignore"):
+        numbers = values.astype(np.uint16)
+    # Casting wraps and cuts: only class numbers come back as they were.
+    if not (wrong := numbers != values).any():
+        return numbers
+    row, column = np.argwhere(wrong)[0]
+    raise label_out_of_range(
+        values[row, column], f"{source}: row {first_row + row}, column {column}"
+    )
+
+
+def label_out_of_range(value: Any, where: str) -> SceneError:
+    """Return the error for a value that is no class number."""
+    return SceneError(
+        f"{where}: label value out of range: {value}. Class numbers are whole, from 1 to "
+        f"{MOST_CLASSES}; 0, NaN and the file's nodata mean no label. Renumber the classes, or "
+        "declare the value as nodata (gdal_edit.py -a_nodata VALUE FILE)."
+    )

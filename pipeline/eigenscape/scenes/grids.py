@@ -1,0 +1,107 @@
+"""Grids compared: same size, same place, extents."""
+
+import numpy as np
+from rasterio.crs import CRS
+from rasterio.errors import RasterioError
+from rasterio.transform import Affine
+from rasterio.warp import transform_bounds
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.types import Grid
+
+Extent = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+
+_LARGEST_SHIFT = 0.01
+"""Pixels by which the corners of one grid may differ: headers print a limited number of digits."""
+
+
+def same_size(one: Grid, other: Grid) -> bool:
+    """Return whether two grids have the same number of rows and of columns."""
+    return (one.height, one.width) == (other.height, other.width)
+
+
+def same_crs(one: Grid, other: Grid) -> bool:
+    """Return whether two grids have the same coordinate reference system, or both none."""
+    if one.crs_wkt is None or other.crs_wkt is None or one.crs_wkt == other.crs_wkt:
+        return one.crs_wkt == other.crs_wkt
+    return bool(CRS.from_wkt(one.crs_wkt) == CRS.from_wkt(other.crs_wkt))
+
+
+def same_transform(one: Grid, other: Grid) -> bool:
+    """Return whether the corners of two grids of one size coincide, but for rounding."""
+    if one.transform is None or other.transform is None or one.transform == other.transform:
+        return one.transform == other.transform
+    to_pixels = tuple(~Affine(*one.transform))[:6]
+    return all(
+        abs(position - expected) < _LARGEST_SHIFT
+        for corner in _corners(one)
+        for position, expected in zip(
+            _place(to_pixels, _place(other.transform, corner)), corner, strict=True
+        )
+    )
+
+
+def extent(grid: Grid) -> Extent:
+    """Return the extent of a grid with a transform: the box around its four corners."""
+    assert grid.transform is not None
+    x, y = zip(*(_place(grid.transform, corner) for corner in _corners(grid)), strict=True)
+    return min(x), min(y), max(x), max(y)
+
+
+def extent_in(box: Extent, crs_wkt: str, target_wkt: str) -> Extent | None:
+    """Return an extent in another coordinate reference system, or None if it has no image there."""
+    try:
+        left, bottom, right, top = transform_bounds(
+            CRS.from_wkt(crs_wkt), CRS.from_wkt(target_wkt), *box
+        )
+    except RasterioError:
+        return None
+    image = float(left), float(bottom), float(right), float(top)
+    return image if np.isfinite(image).all() else None
+
+
+def overlap(one: Extent, other: Extent) -> bool:
+    """Return whether two extents share more than an edge, or a point lies inside."""
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+
+
+def format_extent(box: Extent) -> str:
+    """Return an extent for people."""
+    return f"x {box[0]:.10g} to {box[2]:.10g}, y {box[1]:.10g} to {box[3]:.10g}"
+
+
+def check_overlap(
+    path: str,
+    labels: Extent | None,
+    scene: Extent,
+) -> None:
+    """Refuse labels whose extent, in the scene's CRS, does not meet that of the scene.
+
+    Raises
+    ------
+    SceneError
+        They do not overlap, or the labels' extent has no image in the scene's CRS (None).
+    """
+    if labels is None:
+        raise SceneError(
+            f"{path}: the labels cannot be transformed into the scene's coordinate reference "
+            "system. Check both with gdalinfo, or bring the labels onto the scene's grid."
+        )
+    if not overlap(labels, scene):
+        raise SceneError(
+            f"{path}: the labels do not overlap the scene: they reach over "
+            f"{format_extent(labels)}, the scene over {format_extent(scene)} (in the scene's "
+            "coordinate reference system). Give labels of this place, or correct their CRS."
+        )
+
+
+def _corners(grid: Grid) -> tuple[tuple[int, int], ...]:
+    return (0, 0), (grid.width, 0), (0, grid.height), (grid.width, grid.height)
+
+
+def _place(transform: tuple[float, ...], point: tuple[float, float]) -> tuple[float, float]:
+    """Apply affine coefficients; the operators of affine changed between its versions 2 and 3."""
+    a, b, c, d, e, f = transform
+    x, y = point
+    return a * x + b * y + c, d * x + e * y + f

@@ -1,0 +1,67 @@
+"""What tells one version of a file from another without reading it whole."""
+
+import glob
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.registry import is_registered, registered
+
+_SAMPLE = 2**16
+
+
+def file_identity(path: str, resolve: Callable[[str], str]) -> Any:
+    """Return what a stage's key holds of a file: size, time of change, first and last 64 KiB.
+
+    The name is left out: a scene that was moved is the same scene. Side-car files beside it (same
+    stem) count, since they hold nodata, headers and names.
+
+    Parameters
+    ----------
+    path
+        A path, URL or registered name, as the job says it.
+    resolve
+        Makes it absolute.
+
+    Raises
+    ------
+    SceneError
+        There is no such file.
+    """
+    if is_registered(path):
+        return [_one(Path(file)) for file in registered(path).locate()]
+    place = resolve(path)
+    if "://" in place:
+        return place
+    file = Path(place)
+    if not file.exists():
+        # The reader's own message names what is there instead.
+        from eigenscape.job import SceneOptions
+        from eigenscape.scenes.open import open_scene
+
+        open_scene(SceneOptions(path=path), resolve)
+        raise SceneError(f"{place}: no such file.")
+    if file.is_dir():
+        return sorted(
+            [str(part.relative_to(file)), *_one(part)] for part in file.rglob("*") if part.is_file()
+        )
+    beside = file.parent.glob(f"{glob.escape(file.stem)}.*")
+    sidecars = {other for other in beside if other.is_file() and _is_sidecar(other)}
+    family = [file, *sorted(sidecars - {file})]
+    return [[other.suffix, *_one(other)] for other in family]
+
+
+def _is_sidecar(path: Path) -> bool:
+    endings = {".hdr", ".xml", ".prj", ".tfw", ".dbf", ".shx", ".msk", ".ovr", ".cpg"}
+    return path.suffix.lower() in endings
+
+
+def _one(path: Path) -> list[Any]:
+    state = path.stat()
+    with path.open("rb") as stream:
+        head = stream.read(_SAMPLE)
+        stream.seek(max(0, state.st_size - _SAMPLE))
+        tail = stream.read(_SAMPLE)
+    return [state.st_size, state.st_mtime_ns, hashlib.sha256(head + tail).hexdigest()[:16]]

@@ -1,0 +1,249 @@
+"""The ingest stage: any scene to a table of valid samples, and its labels.
+
+::
+
+    read       row strips      values and labels of the valid pixels, each strip to its own file
+    assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
+
+How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
+one only copies.
+"""
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import InputError, SceneError
+from eigenscape.job import Job, SceneOptions
+from eigenscape.scenes.labels import open_labels
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.types import Labels, Scene
+from eigenscape.stage import Block, Context, attach_memmap, blocks, sample_blocks
+from eigenscape.store import chunk_rows, open_array
+
+_STRIP_BYTES = 32 * 2**20
+_ITEM_BYTES = 16
+"""Bytes per value while a strip is read: the stored type, float32, masks and copies of both."""
+
+
+def ingest_stage(context: Context) -> dict[str, Any]:
+    """Write ``samples/{values,pixel,row_start}`` and ``labels/given``."""
+    job = context.job
+    scene = open_scene(job.scene, job.resolve)
+    labels = open_labels(job.scene, scene, job.resolve)
+    grid, bands = scene.grid, scene.bands
+    scratch = context.workspace.scratch("strips/x").parent
+    strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
+    read = partial(_read_strip, scene, labels, scratch)
+    found = context.map("read", read, strips, label="reading the scene")
+
+    counts = [part["samples"] for part in found]
+    samples = sum(counts)
+    labelled = _count_labels(found)
+    if samples == 0:
+        raise _nothing_valid(job, scene)
+    _check_content(scene, found, labels, labelled)
+    width = bands.count
+    make = context.workspace.create_array
+    values = make("samples/values", (samples, width), np.float32, dims=("sample", "band"))
+    pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
+    given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
+    _write_row_starts(context, scratch, strips)
+    chunk = chunk_rows(samples, 4 * width)
+    work = partial(_assemble, scratch, strips, counts, width, values)
+    parts = sample_blocks(samples, chunk, context.task_bytes, 8 * width)
+    context.map("assemble", work, parts, label="writing samples")
+    for name, target in (("pixel", pixel), ("label", given)):
+        if target is not None:
+            _join(scratch, strips, name, target)
+    legend = labels.legend if labels else None
+    return {
+        "samples": samples,
+        "grid": grid.to_json(),
+        "bands": asdict(bands),
+        "labelled": {str(number): count for number, count in labelled.items()},
+        "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
+        "class_colors": {str(k): list(v) for k, v in legend.colors.items()} if legend else {},
+        "files": list(scene.files),
+        "label_files": list(labels.files) if labels else [],
+    }
+
+
+def strip_rows(scene: Scene, budget: int) -> int:
+    """Return the rows to read at a time: whole storage blocks of the source, about 32 MiB."""
+    row_bytes = scene.grid.width * len(scene.bands.good) * _ITEM_BYTES
+    rows = max(1, min(budget, 4 * _STRIP_BYTES) // row_bytes)
+    if rows > scene.row_step:
+        rows = rows // scene.row_step * scene.row_step
+    return int(min(rows, scene.grid.height))
+
+
+def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -> None:
+    """Refuse a job that its scene cannot serve, now that the number of samples is known.
+
+    Raises
+    ------
+    InputError
+        k or a dimension is too large, or the labels cannot train a classifier.
+    """
+    what = f"{samples} valid pixels (of {pixels})"
+    if job.neighbors.k >= samples:
+        raise InputError(
+            f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
+            f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
+        )
+    if job.spectrum.dimension > samples - 1:
+        raise InputError(
+            f"spectrum.dimension = {job.spectrum.dimension}: the scene has {what}, so there are at "
+            f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
+            f"{samples - 1} or less."
+        )
+    if len(labelled) == 1:
+        (number, count), *_ = labelled.items()
+        raise SceneError(
+            f"the labels hold one class only: number {number}, on {count} pixels. A class map needs "
+            "two or more. Check scene.labels, scene.labels_variable and scene.labels_field."
+        )
+    train = job.learn.train
+    if labelled and isinstance(train, int):
+        total = sum(labelled.values())
+        if not len(labelled) <= train < total:
+            raise InputError(
+                f"learn.train = {train}: the scene has {total} labelled pixels in {len(labelled)} "
+                f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
+                'or "all".'
+            )
+
+
+def _read_strip(
+    scene: Scene, labels: Labels | None, scratch: Path, block: Block
+) -> dict[str, Any]:
+    start, stop = block
+    values, valid = scene.read(start, stop)
+    inside = np.flatnonzero(valid)
+    kept = values.reshape(-1, values.shape[2])
+    if len(inside) < len(kept):
+        kept = kept[inside]
+    np.save(scratch / f"{start}-pixel.npy", inside + start * scene.grid.width)
+    np.save(scratch / f"{start}-rows.npy", valid.sum(axis=1))
+    numbers, counts = np.zeros(0, np.uint16), np.zeros(0, np.int64)
+    outside = 0
+    if labels is not None:
+        given = labels.read(start, stop).ravel()
+        outside = int(np.count_nonzero(given))
+        given = given[inside]
+        outside -= int(np.count_nonzero(given))
+        np.save(scratch / f"{start}-label.npy", given)
+        numbers, counts = np.unique(given[given > 0], return_counts=True)
+    with open(scratch / f"{start}-values", "wb") as stream:
+        stream.write(np.ascontiguousarray(kept, np.float32).data)
+    return {
+        "samples": len(kept),
+        "low": kept.min(axis=0).tolist() if len(kept) else None,
+        "high": kept.max(axis=0).tolist() if len(kept) else None,
+        "labels": {int(n): int(c) for n, c in zip(numbers, counts, strict=True)},
+        "labels_on_invalid": outside,
+    }
+
+
+def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for part in found:
+        for number, count in part["labels"].items():
+            total[int(number)] = total.get(int(number), 0) + count
+    return dict(sorted(total.items()))
+
+
+def _check_content(
+    scene: Scene, found: list[dict[str, Any]], labels: Labels | None, labelled: dict[int, int]
+) -> None:
+    low = np.min([part["low"] for part in found if part["low"] is not None], axis=0)
+    high = np.max([part["high"] for part in found if part["high"] is not None], axis=0)
+    if (low == high).all():
+        raise SceneError(
+            f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
+            "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
+            "scene.bad_bands."
+        )
+    if labels is not None and not labelled:
+        lost = sum(part["labels_on_invalid"] for part in found)
+        why = (
+            f"all {lost} labelled pixels lie where the scene is nodata, masked or not finite"
+            if lost
+            else "no pixel of the scene has a label"
+        )
+        raise SceneError(
+            f"{labels.files[0]}: {why}. Check that scene.labels covers the scene, and the nodata "
+            "value and mask of the scene."
+        )
+
+
+def _nothing_valid(job: Job, scene: Scene) -> SceneError:
+    empty = _empty_bands(job, scene)
+    name = scene.files[0]
+    if 0 < len(empty) < scene.bands.count:
+        listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
+        toml = ", ".join(map(str, empty))
+        return SceneError(
+            f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
+            f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
+        )
+    return SceneError(
+        f"{name}: no pixel is valid: every one is nodata, NaN, infinite or masked in at least one of "
+        f"the {scene.bands.count} bands. Check scene.mask, scene.nodata and the file's nodata value, "
+        "and list bands without data in scene.bad_bands."
+    )
+
+
+def _empty_bands(job: Job, scene: Scene) -> list[int]:
+    """Return the numbers (from 1) of good bands that have no valid pixel at all."""
+    good = scene.bands.good_index
+    if len(good) > 500:
+        return []
+    empty = []
+    for band in good:
+        others = tuple(int(other) + 1 for other in range(len(scene.bands.good)) if other != band)
+        options: SceneOptions = job.scene.model_copy(update={"bad_bands": others})
+        alone = open_scene(options, job.resolve)
+        step = max(1, 2**22 // scene.grid.width)
+        if not any(
+            alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)
+        ):
+            empty.append(int(band) + 1)
+    return empty
+
+
+def _assemble(
+    scratch: Path, strips: list[Block], counts: list[int], width: int, target: str, block: Block
+) -> None:
+    start, stop = block
+    values = np.empty((stop - start, width), np.float32)
+    first = 0
+    for (row, _), count in zip(strips, counts, strict=True):
+        begin, end = max(start, first), min(stop, first + count)
+        if begin < end:
+            stored = attach_memmap(scratch / f"{row}-values", (count, width), np.float32)
+            values[begin - start : end - start] = stored[begin - first : end - first]
+        first += count
+    open_array(target)[start:stop] = values
+
+
+def _join(scratch: Path, strips: list[Block], name: str, target: str) -> None:
+    array = open_array(target)
+    array[...] = np.concatenate(
+        [np.load(scratch / f"{row}-{name}.npy") for row, _ in strips]
+    ).astype(array.dtype)
+
+
+def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> None:
+    """Write the first sample of every row: which samples a window of rows holds."""
+    per_row: NDArray[np.int64] = np.concatenate(
+        [np.load(scratch / f"{row}-rows.npy") for row, _ in strips]
+    )
+    starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
+    path = context.workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
+    open_array(path)[...] = starts

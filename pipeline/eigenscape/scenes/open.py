@@ -1,0 +1,102 @@
+"""From ``[scene]`` of a job to a `Scene`: which reader takes it."""
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from eigenscape.errors import SceneError
+from eigenscape.job import SceneOptions
+from eigenscape.scenes.registry import is_registered, registered, registered_names
+from eigenscape.scenes.types import Scene
+
+
+def open_scene(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
+    """Open a scene; only its metadata is read.
+
+    Parameters
+    ----------
+    options
+        ``[scene]`` of the job.
+    resolve
+        Turns a path of the job into an absolute one; URLs stay as they are.
+
+    Returns
+    -------
+    Scene
+        Small and picklable: tasks read windows of rows from it.
+
+    Raises
+    ------
+    SceneError
+        The source, its mask or its bands cannot be used.
+    MissingExtraError
+        The data set that is named comes in a package that is not installed.
+    """
+    scene = _open_unmasked(options, resolve)
+    if options.mask is None:
+        return scene
+    from eigenscape.scenes.masks import mask_scene
+
+    return mask_scene(scene, resolve(options.mask))
+
+
+def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
+    given = options.path
+    if isinstance(given, str) and is_registered(given):
+        path = registered(given).locate()[0]
+        return _open_array(path, options)
+    if not isinstance(given, str):
+        if not given:
+            raise SceneError("scene.path: the list is empty. Give at least one file.")
+        for name in given:
+            _check_known(name, resolve(name))
+        return _open_rasters([resolve(name) for name in given], options)
+    path = resolve(given)
+    _check_known(given, path)
+    from eigenscape.scenes.arrays import array_format
+
+    if array_format(path) is not None:
+        return _open_array(path, options)
+    return _open_rasters([path], options)
+
+
+def _open_array(path: str, options: SceneOptions) -> Scene:
+    from eigenscape.scenes.arrayscenes import open_array_scene
+
+    return open_array_scene(
+        path,
+        options.variable,
+        bad_bands=options.bad_bands,
+        scale=options.scale,
+        nodata=options.nodata,
+    )
+
+
+def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
+    from eigenscape.scenes.raster import open_raster_scene
+
+    if options.variable is not None:
+        raise SceneError(
+            f"{paths[0]}: scene.variable = {options.variable!r} names an array in a .mat, .npz or "
+            "zarr file, and this is a raster. Leave the key out."
+        )
+    return open_raster_scene(
+        paths, bad_bands=options.bad_bands, scale=options.scale, nodata=options.nodata
+    )
+
+
+def _check_known(given: str, path: str) -> None:
+    if "://" in path or path.startswith("/vsi") or os.path.exists(path):
+        return
+    directory = Path(path).parent
+    siblings = [item.name for item in directory.iterdir()] if directory.is_dir() else []
+    # A bare word is meant as a data set more often than a path is.
+    names = registered_names() if Path(given).name == given else ()
+    close = difflib.get_close_matches(Path(given).name, [*names, *siblings], n=1, cutoff=0.5)
+    question = f" Did you mean {close[0]}?" if close else ""
+    raise SceneError(
+        f"scene.path = {given!r}: no such file ({path}), and no registered data set.{question} "
+        "Relative paths are relative to the job file; registered are: "
+        f"{', '.join(registered_names())}."
+    )

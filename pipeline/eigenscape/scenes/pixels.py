@@ -1,0 +1,125 @@
+"""Stored numbers to samples: scale, offset, and which pixels are valid."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+
+MOST_ROW_STEP = 1024
+"""Blocks higher than this are not worth aligning windows to: one would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How the stored numbers of the good bands become values.
+
+    Attributes
+    ----------
+    scale, offset
+        value = stored * scale + offset, one of each per good band; None when values are stored
+        as they are.
+    nodata
+        Pairs of a stored value that marks missing pixels and the positions (among the good bands)
+        where it does so; None stands for all of them.
+    """
+
+    scale: tuple[float, ...] | None = None
+    offset: tuple[float, ...] | None = None
+    nodata: tuple[tuple[float, tuple[int, ...] | None], ...] = ()
+
+
+def calibrate(
+    scale: Sequence[float], offset: Sequence[float], nodata: Sequence[Iterable[float | None]]
+) -> Calibration:
+    """Build a `Calibration` from the scale, offset and nodata values of each good band."""
+    positions: dict[float, list[int]] = {}
+    for position, values in enumerate(nodata):
+        # NaN needs no mark: a value that is not finite is missing anyway.
+        for value in {value for value in values if value is not None and value == value}:
+            positions.setdefault(value, []).append(position)
+    plain = all(factor == 1 for factor in scale) and all(shift == 0 for shift in offset)
+    return Calibration(
+        scale=None if plain else tuple(scale),
+        offset=None if plain else tuple(offset),
+        nodata=tuple(
+            (value, None if len(where) == len(nodata) else tuple(where))
+            for value, where in positions.items()
+        ),
+    )
+
+
+def fill_samples(
+    stored: NDArray[Any],
+    calibration: Calibration,
+    values: NDArray[np.float32],
+    valid: NDArray[np.bool_],
+) -> None:
+    """Write calibrated samples into `values` and clear `valid` where one of them is missing.
+
+    Parameters
+    ----------
+    stored : array, shape (rows, width, bands)
+        Stored numbers of the good bands; any strides, so that band-sequential data is not copied.
+    calibration
+        What the numbers mean.
+    values : array, shape (rows, width, bands), float32
+        Overwritten.
+    valid : array of bool, shape (rows, width)
+        Cleared where a band is nodata, NaN or infinite (or too large for float32).
+    """
+    marks = [
+        (mark, where)
+        for value, where in calibration.nodata
+        if (mark := _as_stored(value, stored.dtype)) is not None
+    ]
+    check_finite = stored.dtype.kind == "f" or calibration.scale is not None
+    scale = None if calibration.scale is None else np.asarray(calibration.scale)
+    offset = None if calibration.offset is None else np.asarray(calibration.offset)
+    # Row by row: one row of all bands stays in the cache while it is transposed, scaled in double
+    # precision and tested, and the temporaries stay small.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for row in range(stored.shape[0]):
+            line = stored[row]
+            for mark, where in marks:
+                tested = line if where is None else line[:, list(where)]
+                valid[row] &= (tested != mark).all(axis=-1)
+            if scale is not None and offset is not None:
+                values[row] = line * scale + offset
+            else:
+                values[row] = line
+            if check_finite:
+                valid[row] &= np.isfinite(values[row]).all(axis=-1)
+
+
+def _as_stored(value: float, dtype: np.dtype[Any]) -> Any:
+    """`value` in the stored type, so that float32 data meets -3.4e38 exactly, or None."""
+    if dtype.kind == "f":
+        return dtype.type(value)
+    if dtype.kind == "b" or not float(value).is_integer():
+        return None
+    limits = np.iinfo(dtype)
+    return dtype.type(int(value)) if limits.min <= value <= limits.max else None
+
+
+def sensible_row_step(rows: int, height: int) -> int:
+    """Return `rows` of a storage block if windows can follow it, else 1."""
+    return rows if 1 <= rows <= min(MOST_ROW_STEP, height) else 1
+
+
+def check_some_band(good: Sequence[bool], source: str) -> None:
+    """Refuse a scene of which no good band is left.
+
+    Raises
+    ------
+    SceneError
+        Every band is bad.
+    """
+    if not any(good):
+        raise SceneError(
+            f"{source}: all {len(good)} bands are bad by the metadata's bad-band list and "
+            "scene.bad_bands. Leave at least one band: shorten scene.bad_bands or correct the list."
+        )

@@ -1,0 +1,170 @@
+"""Raster files through GDAL: quiet, and with errors that a stranger understands."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import rasterio
+from rasterio._err import CPLE_BaseError
+from rasterio.crs import CRS
+from rasterio.errors import CRSError, NotGeoreferencedWarning, RasterioError
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.types import Grid
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+@contextmanager
+def open_raster(path: str) -> Iterator[Any]:
+    """Open a raster for reading; every error of GDAL inside the context becomes a `SceneError`.
+
+    Yields
+    ------
+    rasterio.DatasetReader
+        Closed when the context ends.
+    """
+    _expect_missing_georeference()
+    opened = False
+    try:
+        # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
+        with rasterio.Env(), rasterio.open(path) as dataset:
+            opened = True
+            _check_raw_size(dataset, path)
+            yield dataset
+    except CRSError as error:
+        raise unreadable_crs(path, str(error)) from error
+    except (RasterioError, CPLE_BaseError, OSError) as error:
+        raise _explain(path, error, opened) from error
+
+
+def check_exists(path: str) -> None:
+    """Refuse a local path that does not exist, cannot be read or is empty.
+
+    Raises
+    ------
+    SceneError
+        With what is wrong and what to do.
+    """
+    if "://" in path or path.startswith("/vsi"):
+        return
+    if not os.path.exists(path):
+        raise SceneError(f"{path}: no such file. Relative paths are relative to the job file.")
+    if not os.access(path, os.R_OK):
+        raise SceneError(f"{path}: cannot be read: permission denied. Give yourself read access.")
+    if os.path.isfile(path) and os.path.getsize(path) == 0:
+        raise SceneError(f"{path}: the file is empty (0 bytes). Copy or download it again.")
+
+
+def read_grid(dataset: Any, path: str) -> Grid:
+    """Return the grid of an open raster, exactly as the file has it.
+
+    Raises
+    ------
+    SceneError
+        The file names a coordinate reference system that GDAL cannot read.
+    """
+    _check_crs(dataset, path)
+    # Adding 0.0 turns the -0.0 that some drivers make of "no rotation" into 0.0.
+    transform = tuple(float(value) + 0.0 for value in tuple(dataset.transform)[:6])
+    located = transform != IDENTITY
+    return Grid(
+        height=dataset.height,
+        width=dataset.width,
+        crs_wkt=str(dataset.crs.to_wkt()) if dataset.crs else None,
+        transform=transform if located else None,  # type: ignore[arg-type]  # six values
+    )
+
+
+def dataset_files(dataset: Any, path: str) -> tuple[str, ...]:
+    """Return the files of an open raster, side-cars included; local ones as absolute paths."""
+    files = {
+        name if "://" in name or name.startswith("/vsi") else os.path.abspath(name)
+        for name in dataset.files
+    }
+    return tuple(sorted(files)) or (path,)
+
+
+def declared_text(path: str, tag: str) -> Iterator[ElementTree.Element]:
+    """Yield the elements `tag` of a raster's XML side-car (.aux.xml), and of itself if a VRT."""
+    for name in (f"{path}.aux.xml", path):
+        if name.endswith((".aux.xml", ".vrt")) and os.path.isfile(name):
+            try:
+                yield from ElementTree.parse(name).getroot().iter(tag)
+            except ElementTree.ParseError:
+                # GDAL ignores a damaged side-car too.
+                continue
+
+
+def unreadable_crs(path: str, text: str) -> SceneError:
+    """Return the error for a coordinate reference system that GDAL cannot read."""
+    return SceneError(
+        f"{path}: its coordinate reference system cannot be read: {text[:200]}. "
+        "Set the right one, for example: gdal_edit.py -a_srs EPSG:32633 FILE "
+        "(for ENVI, correct 'coordinate system string' in the header)."
+    )
+
+
+def _check_crs(dataset: Any, path: str) -> None:
+    """GDAL drops a CRS it cannot parse without a word; the scene would lose its place."""
+    declared = [dataset.tags(ns="ENVI").get("coordinate_system_string", "").strip("{} ")]
+    if not dataset.crs:
+        declared += [element.text or "" for element in declared_text(path, "SRS")]
+    for text in filter(None, (text.strip() for text in declared)):
+        try:
+            CRS.from_user_input(text)
+        except CRSError:
+            raise unreadable_crs(path, text) from None
+
+
+def _check_raw_size(dataset: Any, path: str) -> None:
+    """GDAL reads zeros past the end of an ENVI file; a truncated copy must not pass as data."""
+    header = dataset.tags(ns="ENVI")
+    plain = header.get("file_compression", "0").strip() == "0"
+    if dataset.driver != "ENVI" or not plain or not os.path.isfile(path):
+        return
+    item = np.dtype(dataset.dtypes[0]).itemsize
+    offset = int(header.get("header_offset", 0))
+    expected = offset + dataset.height * dataset.width * dataset.count * item
+    if (actual := os.path.getsize(path)) < expected:
+        raise SceneError(
+            f"{path}: the file is truncated: it has {actual} bytes, its header says {expected}. "
+            "Copy or download it again."
+        )
+
+
+def _explain(path: str, error: Exception, opened: bool) -> SceneError:
+    reason = str(error.__cause__ or error)
+    if opened:
+        return SceneError(
+            f"{path}: cannot be read to its end: the file is truncated or damaged ({reason}). "
+            "Copy or download it again."
+        )
+    if Path(path).is_dir():
+        return SceneError(
+            f"{path}: is a directory, and not a zarr store. Give the raster file inside it."
+        )
+    if "://" in path or path.startswith("/vsi"):
+        return SceneError(
+            f"{path}: cannot be opened ({reason}). Check the address and the network."
+        )
+    return SceneError(
+        f"{path}: cannot be opened: the format is not supported, or the file is truncated or "
+        f"damaged ({reason}). Supported are the rasters GDAL opens (GeoTIFF, ENVI data file with "
+        "its .hdr, VRT ...), .mat, .npy, .npz and zarr; gdalinfo FILE tells whether GDAL can."
+    )
+
+
+def _expect_missing_georeference() -> None:
+    """Silence rasterio's warning about files without georeference, for the whole process.
+
+    `warnings.catch_warnings` is not safe while other threads open files; a filter that stays is.
+    """
+    wanted = ("ignore", None, NotGeoreferencedWarning, None, 0)
+    if not warnings.filters or warnings.filters[0] != wanted:
+        warnings.filterwarnings("ignore", category=NotGeoreferencedWarning)

@@ -1,0 +1,154 @@
+"""What a scene is made of: grid, bands, legend; and the protocol every reader fulfils."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Color = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the pixels are: the one georeference object of the package.
+
+    Attributes
+    ----------
+    height, width
+        Rows and columns of the scene.
+    crs_wkt
+        Coordinate reference system as WKT, or None for a scene without one.
+    transform
+        Affine coefficients (a, b, c, d, e, f): x = a col + b row + c, y = d col + e row + f,
+        for the upper left corner of a pixel. None for a scene without georeference. Rotated grids
+        (b, d not 0) and south-up grids (e > 0) are kept as they are.
+    """
+
+    height: int
+    width: int
+    crs_wkt: str | None = None
+    transform: tuple[float, float, float, float, float, float] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of pixels, valid or not."""
+        return self.height * self.width
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grid as JSON values, the inverse of `from_json`."""
+        return {
+            "height": self.height,
+            "width": self.width,
+            "crs_wkt": self.crs_wkt,
+            "transform": list(self.transform) if self.transform else None,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Grid":
+        """Rebuild a grid from `to_json`."""
+        transform = value["transform"]
+        return cls(
+            value["height"],
+            value["width"],
+            value["crs_wkt"],
+            tuple(transform) if transform else None,
+        )
+
+
+@dataclass(frozen=True)
+class Bands:
+    """What the bands are, for all bands of the file, good or bad.
+
+    Attributes
+    ----------
+    good
+        One flag per band of the source: False where the metadata's bad-band list or
+        ``scene.bad_bands`` excludes it.
+    wavelength, fwhm
+        Centre and full width at half maximum in nanometres, NaN where unknown; None when the source says nothing.
+    names
+        The source's own band names, empty strings where it has none.
+    """
+
+    good: tuple[bool, ...]
+    wavelength: tuple[float, ...] | None = None
+    fwhm: tuple[float, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of good bands: the length of a sample."""
+        return sum(self.good)
+
+    @property
+    def good_index(self) -> NDArray[np.intp]:
+        """Zero-based indices of the good bands."""
+        return np.flatnonzero(np.asarray(self.good))
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Names and colours of the classes, by class number (1 ... 65535; 0 means no label)."""
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    colors: Mapping[int, Color] = field(default_factory=dict)
+
+
+class Scene(Protocol):
+    """A source of pixels that is read in windows of whole rows.
+
+    Instances are small and pickle (they hold paths, not open files), so that a task on another
+    process can read its own window.
+    """
+
+    @property
+    def grid(self) -> Grid:
+        """Grid of the scene."""
+        ...
+
+    @property
+    def bands(self) -> Bands:
+        """Bands of the source."""
+        ...
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the scene is read from (side-cars too): their identity is the run's identity."""
+        ...
+
+    @property
+    def row_step(self) -> int:
+        """Rows per native storage block: windows that are multiples of it are cheapest to read."""
+        ...
+
+    def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 of the good bands.
+
+        Returns
+        -------
+        values : array, shape (stop - start, width, bands.count), float32
+            Scaled values; whatever stands at invalid pixels is 0.
+        valid : array of bool, shape (stop - start, width)
+            True where every good band is finite, not nodata, and the mask (if any) keeps the pixel.
+        """
+        ...
+
+
+class Labels(Protocol):
+    """A source of class numbers on the grid of a scene."""
+
+    @property
+    def legend(self) -> Legend:
+        """Names and colours, as far as the source has them."""
+        ...
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the labels are read from."""
+        ...
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint16]:
+        """Read the labels of rows start ... stop-1, shape (stop - start, width), 0 = none."""
+        ...

@@ -1,0 +1,1 @@
+"""Laplacian to eigenpairs: Chebyshev-filtered subspace iteration and its oracles."""

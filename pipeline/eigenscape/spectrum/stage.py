@@ -1,0 +1,211 @@
+"""The spectrum stage: smallest eigenpairs of the Laplacian, null vectors first.
+
+The null vectors (one for each connected component) are known, so they are never searched: they
+enter the result as they are and every other vector is kept orthogonal to them.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.job import SpectrumOptions
+from eigenscape.spectrum import kernels, oracles
+from eigenscape.spectrum.chebyshev import Problem, Solution, column_count, solve
+from eigenscape.spectrum.operator import Operator, RowBlock, laplacian, store_operator
+from eigenscape.stage import Block, Context, attach_memmap, create_memmap, sample_blocks
+from eigenscape.store import chunk_rows, open_array, open_memmap
+
+DENSE_ROWS = 1500
+"""Order up to which LAPACK is faster than any iteration."""
+
+_SINGLE_TOLERANCE = 1e-6
+
+
+def choose_solver(options: SpectrumOptions, rows: int) -> tuple[str, str]:
+    """Return the solver that will run on a graph of `rows` rows, and why."""
+    if options.solver != "chebyshev":
+        return options.solver, "as asked for"
+    if rows <= DENSE_ROWS:
+        return "dense", f"{rows} samples are few"
+    if 3 * column_count(options.dimension) > rows:
+        return "dense", f"{options.dimension} eigenvectors are many for {rows} samples"
+    return "chebyshev", "as asked for"
+
+
+def spectrum_stage(context: Context) -> dict[str, Any]:
+    """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
+    options = context.job.spectrum
+    graph = context.run.record("graph")
+    assert graph is not None, "the spectrum follows the graph"
+    rows, connected = graph.summary["rows"], graph.summary["connected"]
+    solver, reason = choose_solver(options, rows)
+    single = solver == "chebyshev" and options.tolerance >= _SINGLE_TOLERANCE
+    problem = _set_up(context, rows, connected, np.float32 if single else np.float64)
+    if solver == "chebyshev":
+        solution = solve(
+            problem, options.dimension, options.tolerance, context.map, context.reporter.note
+        )
+    else:
+        work = partial(_oracle, problem, solver, options)
+        values, residuals = context.map("solve", work, [solver], label=f"{solver} solver")[0]
+        worst = max(residuals)
+        solution = Solution(
+            "pass-0", np.array(values), np.array(residuals), worst <= options.tolerance, 0, 0
+        )
+    values, residuals = _write(context, problem, solution)
+    return {
+        "solver": solver,
+        "reason": reason,
+        "precision": "single" if single else "double",
+        "values": [float(value) for value in values],
+        "max_residual": float(residuals.max()),
+        "converged": bool(solution.converged),
+        "passes": solution.passes,
+        "null_vectors": problem.null_space().count,
+    }
+
+
+def _set_up(
+    context: Context, rows: int, connected: bool, dtype: type[np.floating[Any]]
+) -> Problem:
+    """Scale the weights into a Laplacian in scratch."""
+    directory = context.workspace.scratch("operator/x").parent
+    graph: list[tuple[str, str]] = []
+    blocks = []
+    first = 0
+    while first < rows:
+        number = len(graph)
+        indptr, indices, data = (
+            context.path(f"graph/{number}/{name}") for name in ("indptr", "indices", "data")
+        )
+        graph.append((indptr, indices))
+        blocks.append(
+            RowBlock(first, open_memmap(indptr), open_memmap(indices), open_memmap(data))
+        )
+        first += len(blocks[-1].indptr) - 1
+    data_paths: list[str] = []
+
+    def allocate(number: int, size: int) -> NDArray[Any]:
+        path = directory / f"data-{number}"
+        data_paths.append(str(path))
+        create_memmap(path, (size,), dtype)
+        return attach_memmap(path, (size,), dtype, "r+")
+
+    degree = np.array(context.memmap("graph/degree"))
+    operator = laplacian(blocks, degree, context.job.graph.laplacian, dtype, allocate)
+    component = None
+    if not connected:
+        # In row order, where the graph's is in sample order.
+        labels = context.memmap("graph/component")[context.memmap("graph/sample")]
+        component = context.workspace.create_array(
+            "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
+        )
+        open_array(component)[...] = labels
+    return Problem(
+        store_operator(operator, directory, graph, data_paths),
+        component,
+        directory,
+        column_count(context.job.spectrum.dimension),
+    )
+
+
+def _oracle(
+    problem: Problem, solver: str, options: SpectrumOptions, _: str
+) -> tuple[list[float], list[float]]:
+    operator, null = problem.operator.open(), problem.null_space()
+    count = options.dimension
+    if solver == "dense":
+        values, vectors = oracles.dense_pairs(operator, null, count)
+    else:
+        values, vectors = oracles.lanczos_pairs(operator, null, count, options.tolerance)
+    problem.create("pass-0")
+    padded = np.zeros((operator.rows, problem.columns))
+    padded[:, :count] = vectors
+    problem.write("pass-0", slice(None), padded)
+    residuals = oracles.residual_norms(operator, (values, vectors))
+    return values.tolist(), residuals.tolist()
+
+
+def _write(
+    context: Context, problem: Problem, solution: Solution
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    samples = context.open("samples/pixel").shape[0]
+    null = problem.null_space()
+    dimension = context.job.spectrum.dimension
+    modes = null.count + dimension
+    operator = problem.operator.open()
+    zeros = np.zeros(null.count)
+    values = np.concatenate([zeros, solution.values[:dimension]])
+    residuals = np.concatenate(
+        [_null_residuals(operator, problem), solution.residuals[:dimension]]
+    )
+    for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
+        path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
+        open_array(path)[...] = array
+    target = context.workspace.create_array(
+        "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
+    )
+    row = np.full(samples, -1, np.int64)
+    row[context.memmap("graph/sample")] = np.arange(problem.operator.rows)
+    np.save(problem.directory / "row.npy", row)
+    scale = None
+    if context.job.graph.laplacian == "random-walk":
+        scale = context.path("graph/degree")
+    signs = _signs(problem, solution, dimension)
+    work = partial(_write_block, problem, solution.name, signs, scale, target)
+    chunk = chunk_rows(samples, 4 * modes)
+    ranges = sample_blocks(samples, chunk, context.task_bytes, 16 * modes)
+    context.map("write", work, ranges, label="writing eigenvectors")
+    return values, residuals
+
+
+def _null_residuals(operator: Operator, problem: Problem) -> NDArray[np.float64]:
+    """Return |A v| of every null vector: they do not overlap, so one product serves all."""
+    null = problem.null_space()
+    group = np.zeros((operator.rows, kernels.WIDTH), operator.diagonal.dtype)
+    group[:, 0] = null.entries
+    image = operator.times(group)[:, 0].astype(np.float64)
+    return np.sqrt(np.bincount(null.component, image**2, null.count))
+
+
+def _signs(problem: Problem, solution: Solution, dimension: int) -> NDArray[np.float64]:
+    """Return the signs that make the entry of largest magnitude of every vector positive."""
+    signs = np.ones(problem.columns)
+    for group in range(problem.groups):
+        vectors = problem.attach(solution.name, group)
+        for column in range(kernels.WIDTH):
+            values = np.array(vectors[:, column])
+            signs[group * kernels.WIDTH + column] = np.sign(values[np.abs(values).argmax()]) or 1
+    return signs[:dimension]
+
+
+def _write_block(
+    problem: Problem,
+    name: str,
+    signs: NDArray[np.float64],
+    degree: str | None,
+    target: str,
+    block: Block,
+) -> None:
+    rows = np.load(Path(problem.directory) / "row.npy", mmap_mode="r")[slice(*block)]
+    inside = rows >= 0
+    rows = rows[inside]
+    null = problem.null_space()
+    # Samples outside of the largest component have no coordinates.
+    vectors = np.full((len(inside), null.count + len(signs)), np.nan, np.float32)
+    known = np.zeros((len(rows), vectors.shape[1]))
+    known[np.arange(len(rows)), null.component[rows]] = null.entries[rows]
+    for group in range(problem.groups):
+        first = group * kernels.WIDTH
+        last = min(first + kernels.WIDTH, len(signs))
+        if first < last:
+            part = problem.attach(name, group)[rows][:, : last - first]
+            known[:, null.count + first : null.count + last] = part * signs[first:last]
+    if degree is not None:
+        # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
+        known /= np.sqrt(open_memmap(degree)[rows])[:, None]
+    vectors[inside] = known
+    open_array(target)[slice(*block)] = vectors

@@ -1,0 +1,185 @@
+"""What a stage sees while it runs: the job, earlier arrays, its workspace, and a way to map blocks."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import DTypeLike, NDArray
+
+from eigenscape.cluster import Executor
+from eigenscape.job import Job
+from eigenscape.memory import rows_within
+from eigenscape.progress import Reporter
+from eigenscape.store import Run, Workspace, open_memmap
+
+BASE_BYTES = 300 * 2**20
+"""Anonymous memory of a process that has loaded every library and compiled every kernel, and has
+no sample in memory yet. Measured: see tests/bench/memory.py."""
+
+Block = tuple[int, int]
+"""A range of samples or rows: start included, stop not."""
+
+
+@dataclass
+class Context:
+    """The surroundings of one stage.
+
+    Attributes
+    ----------
+    job
+        The whole job; a stage reads its own table of it.
+    run
+        The run directory, for the arrays of earlier stages.
+    workspace
+        Where this stage writes.
+    executor, reporter
+        Where tasks run, and who hears of them.
+    """
+
+    job: Job
+    run: Run
+    workspace: Workspace
+    executor: Executor
+    reporter: Reporter
+    _finished: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._finished = self.workspace.finished_blocks()
+
+    @property
+    def task_bytes(self) -> int:
+        """Memory that one task may take, so that all tasks of a process keep the promise."""
+        return task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
+
+    def open(self, name: str) -> zarr.Array[Any]:
+        """Open an array of an earlier stage."""
+        return self.run.open(name)
+
+    def path(self, name: str) -> str:
+        """Return the path of an array of an earlier stage, to hand to a task."""
+        return str(self.run.array_path(name))
+
+    def memmap(self, name: str) -> NDArray[Any]:
+        """Map a whole array of an earlier stage."""
+        return open_memmap(self.run.array_path(name))
+
+    def map(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """Run `function` over `items`, skipping what an earlier attempt finished.
+
+        Parameters
+        ----------
+        step
+            Name of the step within the stage.
+        function
+            An idempotent task. Its result is small JSON when `keep` is true.
+        items
+            A block (start, stop), a number or a name each: what tells the tasks apart.
+        label
+            What the progress bar says; `step` by default.
+        keep
+            Whether to note each finished block. False for steps whose results are arrays in
+            memory, which are quick to compute again.
+
+        Returns
+        -------
+        list
+            The results in the order of `items`.
+        """
+        names = [f"{step}/{_name(item)}" for item in items]
+        results = {name: self._finished[name] for name in names if keep and name in self._finished}
+        todo = [index for index, name in enumerate(names) if name not in results]
+        self.reporter.begin(label or step, len(items), len(items) - len(todo))
+
+        def done(position: int, result: Any, peak: int) -> None:
+            name = names[todo[position]]
+            results[name] = result
+            self.worker_peak = max(self.worker_peak, peak)
+            if keep:
+                self._finished[name] = result
+                self.workspace.finish_block(name, result)
+            self.reporter.advance()
+
+        try:
+            if todo:
+                self.executor.run(function, [items[index] for index in todo], done)
+        finally:
+            self.reporter.end()
+        return [results[name] for name in names]
+
+    worker_peak: int = 0
+    """Largest anonymous memory seen in any process that ran a task of this stage, in bytes."""
+
+
+def task_bytes(limit: int, tasks_per_process: int) -> int:
+    """Return what one task may take under a memory limit."""
+    return max(0, int(0.8 * (limit - BASE_BYTES))) // tasks_per_process
+
+
+def blocks(rows: int, step: int) -> list[Block]:
+    """Cut ``range(rows)`` into ranges of `step` rows; the last may be shorter."""
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> list[Block]:
+    """Cut samples into blocks that fit a budget and hold whole chunks of the array written.
+
+    Parameters
+    ----------
+    rows
+        Number of samples.
+    chunk
+        Rows per chunk of the array that the task writes (1 where it writes none).
+    budget
+        Bytes that a task may take.
+    bytes_per_row
+        Bytes that a sample takes in the task, temporaries included.
+    """
+    # At least a few blocks for each thread, so that the last one does not work alone.
+    most = max(chunk, math.ceil(rows / 8))
+    step = rows_within(budget, bytes_per_row, most=most)
+    return blocks(rows, max(chunk, step // chunk * chunk))
+
+
+def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:
+    """Create a raw file for `attach_memmap`, its space reserved.
+
+    Reserving makes a full disk an error here; without it a write to the mapping would end the
+    process by SIGBUS.
+    """
+    import os
+
+    path = Path(path)
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if path.exists() and path.stat().st_size == size:
+        return  # kept from an earlier attempt
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        if size:
+            os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def attach_memmap(
+    path: str | Path, shape: Sequence[int], dtype: DTypeLike, mode: str = "r"
+) -> NDArray[Any]:
+    """Map a raw file made by `create_memmap`."""
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+
+
+def _name(item: Any) -> str:
+    return "-".join(map(str, item)) if isinstance(item, tuple) else str(item)

@@ -1,0 +1,355 @@
+"""The spine: the stages in the order in which data flows; plan, run, resume.
+
+It does no numerical work itself. What a stage reads and what its result depends on stand in
+`STAGES`; everything else follows from that table.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from eigenscape import __version__, memory
+from eigenscape.cluster import ClusterOptions, connect
+from eigenscape.errors import InputError
+from eigenscape.features.stage import features_stage
+from eigenscape.graph.stage import graph_stage
+from eigenscape.job import Job
+from eigenscape.learn.stage import learn_stage
+from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.progress import Logged, Reporter, Silent
+from eigenscape.projection import Plan, project_plan
+from eigenscape.rasters.stage import export_stage
+from eigenscape.scenes.identity import file_identity
+from eigenscape.scenes.ingest import check_sizes, ingest_stage
+from eigenscape.spectrum.stage import spectrum_stage
+from eigenscape.stage import Context
+from eigenscape.store import Record, Run, explain_write_errors, write_json
+
+_PACKAGES = (
+    "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the pipeline.
+
+    Attributes
+    ----------
+    name
+        As the manifest says it.
+    work
+        Reads committed arrays, fills a workspace, returns what the manifest should say.
+    code
+        The folder or module whose code the result depends on.
+    depends
+        What the result depends on beside earlier stages: options and files, as JSON values.
+    follows
+        Earlier stages whose results it reads; "samples" is ingest without its labels.
+    """
+
+    name: str
+    work: Callable[[Context], dict[str, Any]]
+    code: str
+    depends: Callable[[Job], Any]
+    follows: tuple[str, ...] = ()
+
+
+def _scene(job: Job) -> dict[str, Any]:
+    options = job.scene.model_dump(
+        mode="json", include={"variable", "bad_bands", "scale", "nodata"}
+    )
+    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    if job.scene.mask:
+        paths.append(job.scene.mask)
+    return {**options, "files": [file_identity(path, job.resolve) for path in paths]}
+
+
+def _labels(job: Job) -> dict[str, Any]:
+    options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
+    labels = job.scene.labels
+    return {**options, "file": file_identity(labels, job.resolve) if labels else None}
+
+
+def _learn(job: Job) -> dict[str, Any]:
+    options = job.learn.model_dump(mode="json")
+    if isinstance(job.learn.train, str) and job.learn.train != "all":
+        options["train"] = file_identity(job.learn.train, job.resolve)
+    return options
+
+
+STAGES = (
+    Stage("ingest", ingest_stage, "scenes", _labels, ("samples",)),
+    Stage("features", features_stage, "features", lambda job: _options(job, "features"), ("samples",)),
+    Stage("neighbors", neighbors_stage, "neighbors", lambda job: _options(job, "neighbors"), ("features",)),
+    Stage("graph", graph_stage, "graph", lambda job: _options(job, "graph"), ("neighbors",)),
+    Stage("spectrum", spectrum_stage, "spectrum", lambda job: _options(job, "spectrum"), ("graph",)),
+    Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
+    Stage(
+        "export", export_stage, "rasters",
+        lambda job: [job.name, job.output.formats, job.output.eigenvectors], ("learn",),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to.
+
+    Attributes
+    ----------
+    path
+        The run directory.
+    stages
+        Name, seconds, reused, peak bytes of each stage.
+    scores, neighbors, spectrum
+        What learn, neighbors and spectrum reported.
+    outputs
+        Absolute paths of the files, by what they are.
+    converged
+        Whether the eigensolver reached its tolerance.
+    """
+
+    path: Path
+    stages: tuple[dict[str, Any], ...]
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    neighbors: Mapping[str, Any] = field(default_factory=dict)
+    spectrum: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    converged: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as the one JSON object that ``--json`` prints."""
+        return {
+            "run": str(self.path),
+            "stages": list(self.stages),
+            "scores": dict(self.scores),
+            "neighbors": dict(self.neighbors),
+            "spectrum": dict(self.spectrum),
+            "outputs": dict(self.outputs),
+        }
+
+
+def run(
+    job: Job,
+    *,
+    on: ClusterOptions | None = None,
+    run_dir: Path | None = None,
+    reporter: Reporter | None = None,
+) -> Result:
+    """Run a job, or what is left of it.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    on
+        Where to run it: the threads of this process by default.
+    run_dir
+        Run directory; ``runs/<name>-<key>`` by default.
+    reporter
+        Hears of the progress.
+
+    Raises
+    ------
+    InputError
+        The job or its files cannot work.
+    """
+    reporter = reporter or Silent()
+    on = on or ClusterOptions()
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
+    # Refuses what cannot fit, before anything is written.
+    project_plan(job, on).check(job.limits.memory_bytes)
+    directory = Run(path)
+    with directory.lock(reporter.note):
+        logged = Logged(reporter, path / "log.jsonl")
+        _describe_run(directory, job)
+        with connect(on, job.limits.threads, job.limits.memory_bytes) as executor:
+            times = []
+            for stage in STAGES:
+                context = (job, directory, executor, logged)
+                times.append(_run_stage(stage, keys[stage.name], *context))
+                if stage.name == "ingest":
+                    _check_ingest(job, directory)
+    return result_of(directory, tuple(times))
+
+
+def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = None) -> Plan:
+    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused."""
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
+    reused = {}
+    for stage in STAGES:
+        runs = [path, *_siblings(path)]
+        found = [Run(place) for place in runs if (place / "manifest.json").exists()]
+        reused[stage.name] = any(
+            place.is_finished(stage.name, keys[stage.name]) for place in found
+        )
+    return replace(project_plan(job, on or ClusterOptions()), run=str(path), reused=reused)
+
+
+def stage_keys(job: Job) -> dict[str, str]:
+    """Return the content key of every stage: options, code and inputs, hashed."""
+    keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
+    for stage in STAGES:
+        inputs = [keys[name] for name in stage.follows]
+        keys[stage.name] = _hash(stage.name, _code(stage.code), stage.depends(job), inputs)
+    return keys
+
+
+def run_directory(job: Job, keys: Mapping[str, str], run_dir: Path | None) -> Path:
+    """Return where a job runs: one directory for each content of the whole job."""
+    if run_dir is not None:
+        return run_dir.resolve()
+    parent = Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
+    return (parent / f"{job.name}-{keys['export'][:10]}").resolve()
+
+
+def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
+    """Collect a `Result` from the manifest of a finished run."""
+    summaries = {
+        stage.name: record.summary
+        for stage in STAGES
+        if (record := directory.record(stage.name)) is not None
+    }
+    outputs = summaries.get("export", {}).get("outputs", {})
+    spectrum = summaries.get("spectrum", {})
+    return Result(
+        path=directory.path,
+        stages=stages,
+        scores=summaries.get("learn", {}).get("scores", {}),
+        neighbors=summaries.get("neighbors", {}),
+        spectrum=spectrum,
+        outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
+        converged=bool(spectrum.get("converged", True)),
+    )
+
+
+def _run_stage(
+    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
+) -> dict[str, Any]:
+    if not directory.is_finished(stage.name, key):
+        for sibling in _siblings(directory.path):
+            if directory.link_from(Run(sibling), stage.name, key):
+                break
+    if directory.is_finished(stage.name, key):
+        record = directory.record(stage.name)
+        assert record is not None
+        reporter.stage(stage.name, "reused")
+        return _stage_json(stage.name, record, reused=True)
+    reporter.stage(stage.name, "running")
+    start = time.perf_counter()
+    context = Context(job, directory, directory.workspace(stage.name, key), executor, reporter)
+    with explain_write_errors(directory.path), memory.watch() as peak:
+        summary = stage.work(context)
+    record = Record(
+        key=key,
+        seconds=round(time.perf_counter() - start, 3),
+        peak_bytes=max(peak.bytes, context.worker_peak),
+        arrays=context.workspace.arrays(),
+        files=context.workspace.files(),
+        summary=summary,
+    )
+    directory.commit(stage.name, context.workspace, record)
+    reporter.stage(
+        stage.name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
+    )
+    return _stage_json(stage.name, record, reused=False)
+
+
+def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "seconds": record.seconds,
+        "reused": reused,
+        "peak_bytes": record.peak_bytes,
+    }
+
+
+def _check_ingest(job: Job, directory: Run) -> None:
+    record = directory.record("ingest")
+    assert record is not None
+    grid = record.summary["grid"]
+    check_sizes(
+        job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
+    )
+
+
+def _describe_run(directory: Run, job: Job) -> None:
+    absolute = job.model_copy(
+        update={"scene": _absolute_scene(job)}
+    )
+    with explain_write_errors(directory.path):
+        (directory.path / "job.toml").write_text(absolute.to_toml(), encoding="utf-8")
+        directory.manifest |= {
+            "eigenscape": __version__,
+            "name": job.name,
+            "python": platform.python_version(),
+            "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+            "seeds": {"features": job.features.seed, "learn": job.learn.seed},
+        }
+        directory.save_manifest()
+
+
+def _absolute_scene(job: Job) -> Any:
+    """Return the scene options with paths that hold wherever the copy of the job lies."""
+    from eigenscape.scenes.registry import is_registered
+
+    def absolute(path: str | None) -> str | None:
+        return path if path is None or is_registered(path) else job.resolve(path)
+
+    path = job.scene.path
+    return job.scene.model_copy(
+        update={
+            "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
+            "labels": absolute(job.scene.labels),
+            "mask": absolute(job.scene.mask),
+        }
+    )
+
+
+def _siblings(path: Path) -> Iterator[Path]:
+    """Yield the other run directories beside this one, the newest first."""
+    try:
+        manifests = [other / "manifest.json" for other in path.parent.iterdir() if other != path]
+        found = [(file.stat().st_mtime, file.parent) for file in manifests if file.exists()]
+    except OSError:
+        return
+    for _, other in sorted(found, reverse=True):
+        yield other
+
+
+def _options(job: Job, table: str) -> Any:
+    return getattr(job, table).model_dump(mode="json")
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def _code(folder: str) -> str:
+    """Return a hash of a stage's code: what it does, not how it is laid out or commented."""
+    digest = hashlib.sha256()
+    for file in sorted((Path(__file__).parent / folder).glob("*.py")):
+        digest.update(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,125 @@
+"""Input that cannot work is a SceneError that says what, where and how to mend it."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from scipy.io import savemat
+
+from eigenscape.errors import MissingExtraError, SceneError
+from eigenscape.scenes import registry
+
+CUBE = np.random.default_rng(0).integers(0, 1000, (60, 40, 12)).astype("uint16")
+
+
+def cut(path, share=0.5):
+    data = Path(path).read_bytes()
+    Path(path).write_bytes(data[: int(len(data) * share)])
+
+
+@pytest.mark.parametrize(
+    "kind", ["tif", "deflate.tif", "img", "npy", "npz", "mat", "73.mat", "zarr"]
+)
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_truncated_file(tmp_path, write, scene, kind, share, capfd, caplog):
+    caplog.set_level(logging.CRITICAL, "rasterio")
+    path = tmp_path / f"scene.{kind}"
+    bands = CUBE.transpose(2, 0, 1)
+    if kind.endswith("tif"):
+        write(path.name, bands, **({"compress": "deflate"} if "deflate" in kind else {}))
+    elif kind == "img":
+        write(path.name, bands, driver="ENVI")
+    elif kind == "npy":
+        np.save(path, CUBE)
+    elif kind == "npz":
+        np.savez_compressed(path, cube=CUBE)
+    elif kind == "mat":
+        savemat(path, {"cube": CUBE})
+    elif kind == "73.mat":
+        import h5py
+
+        with h5py.File(path, "w", userblock_size=512) as file:
+            file["cube"] = CUBE.T
+    else:
+        zarr.create_array(path, data=CUBE)
+    cut(next(path.glob("c/0/0/0")) if kind == "zarr" else path, share)
+    with pytest.raises(SceneError, match=r"truncated or damaged|file is truncated") as caught:
+        scene(path.name).read(0, 60)
+    assert path.name in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("none.tif", r"no such file.*Did you mean nine.tif"),
+        ("indian-pine", r"Did you mean indian-pines"),
+        ("empty.tif", r"0 bytes"),
+        ("folder", r"is a directory"),
+        ("words.tif", r"format is not supported"),
+        ("words.mat", r"truncated or damaged"),
+        ("words.npz", r"truncated or damaged"),
+        (("nine.tif", "absent.tif"), r"absent.tif"),
+        ((), r"list is empty"),
+    ],
+)
+def test_bad_path(tmp_path, write, scene, path, words, capfd):
+    write("nine.tif", CUBE[..., 0])
+    (tmp_path / "empty.tif").touch()
+    (tmp_path / "folder").mkdir()
+    for name in ("words.tif", "words.mat", "words.npz"):
+        (tmp_path / name).write_text("these are words, not numbers " * 40)
+    with pytest.raises(SceneError, match=words):
+        scene(path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["absent.tif", "absent.gpkg", "absent.npy"])
+def test_bad_labels_and_mask(write, labels, scene, tmp_path, name):
+    path = write("scene.tif", CUBE.transpose(2, 0, 1))
+    with pytest.raises(SceneError, match=f"{name}: no such file"):
+        labels(path, labels=name)
+    with pytest.raises(SceneError, match=f"{name}: no such file"):
+        scene(path, mask=name)
+    (tmp_path / name).write_text("words " * 100)
+    with pytest.raises(SceneError, match="damaged"):
+        labels(path, labels=name)
+
+
+def test_unreadable_crs(write, scene, tmp_path):
+    path = write("scene.tif", CUBE.transpose(2, 0, 1), crs=None)
+    Path(path + ".aux.xml").write_text('<PAMDataset><SRS>GARBAGE["x"]</SRS></PAMDataset>')
+    with pytest.raises(SceneError, match=r"cannot be read: GARBAGE.*gdal_edit.py -a_srs"):
+        scene(path)
+    envi = write("scene.img", CUBE.transpose(2, 0, 1), driver="ENVI")
+    header = tmp_path / "scene.hdr"
+    text = header.read_text()
+    start = text.index("coordinate system string")
+    end = text.index("}", start)
+    header.write_text(text[:start] + "coordinate system string = {GARBAGE[1]" + text[end:])
+    with pytest.raises(SceneError, match=r"cannot be read: GARBAGE"):
+        scene(envi)
+
+
+def test_complex_raster_and_variable(write, scene):
+    with pytest.raises(SceneError, match="complex64"):
+        scene(write("complex.tif", np.ones((2, 4, 4), "complex64")))
+    with pytest.raises(SceneError, match=r"scene\.variable = 'x'"):
+        scene(write("scene.tif", CUBE), variable="x")
+
+
+def test_file_that_vanishes_between_open_and_read(write, scene):
+    path = write("scene.tif", CUBE.transpose(2, 0, 1))
+    opened = scene(path)
+    Path(path).unlink()
+    with pytest.raises(SceneError, match=r"scene\.tif"):
+        opened.read(0, 3)
+
+
+def test_registered_scene_without_its_package(scene, monkeypatch):
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    assert not registry.registered("indian-pines").installed
+    with pytest.raises(MissingExtraError, match=r"eigenscape\[examples\]"):
+        scene("indian-pines")

@@ -1,0 +1,183 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rasterio.crs import CRS
+from rasterio.transform import Affine
+from rasterio.warp import transform
+
+from eigenscape.errors import SceneError
+
+TRANSFORMS = {
+    "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
+    "rotated": Affine(26.7, 13.6, 364095, 13.6, -26.7, 5809965),
+    "south-up": Affine(30, 0, 364095, 0, 30, 5809365),
+}
+
+
+def look_up(grid, array, crs, affine):
+    """Labels at the pixel centres of a grid, by transforming every centre: the obvious way."""
+    rows, columns = np.mgrid[: grid.height, : grid.width] + 0.5
+    a, b, c, d, e, f = grid.transform
+    x, y = a * columns + b * rows + c, d * columns + e * rows + f
+    x, y = transform(CRS.from_wkt(grid.crs_wkt), CRS.from_string(crs), x.ravel(), y.ravel())
+    a, b, c, d, e, f = tuple(~affine)[:6]
+    column = np.floor(a * np.array(x) + b * np.array(y) + c).astype(int)
+    row = np.floor(d * np.array(x) + e * np.array(y) + f).astype(int)
+    inside = (row >= 0) & (row < array.shape[0]) & (column >= 0) & (column < array.shape[1])
+    found = np.zeros(row.shape, array.dtype)
+    found[inside] = array[row[inside], column[inside]]
+    return found.reshape(grid.height, grid.width)
+
+
+@pytest.fixture
+def random_labels():
+    return np.random.default_rng(3).integers(0, 6, (90, 80)).astype("uint8")
+
+
+def test_same_grid_is_read_as_it_is(write, labels, cube):
+    path = write("scene.tif", cube)
+    stored = np.full((20, 13), 3, "float32")
+    stored[0, 0], stored[1, 1], stored[2, 2] = np.nan, 0, -99999
+    opened = labels(path, labels=write("labels.tif", stored, nodata=-99999))
+    assert opened.plane.warp_to is None
+    expected = np.full((20, 13), 3)
+    expected[[0, 1, 2], [0, 1, 2]] = 0
+    found = pickle.loads(pickle.dumps(opened)).read(0, 20)
+    assert found.dtype == np.uint16
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("place", TRANSFORMS)
+@pytest.mark.parametrize(
+    ("crs", "affine"),
+    [
+        ("EPSG:32633", Affine(11.3, 0, 364000, 0, -9.7, 5810100)),
+        ("EPSG:4326", Affine(0.0001, 0, 12.9998, 0, -0.00012, 52.4239)),
+        ("EPSG:3035", Affine(12, 0, 4524900, 0, -12, 3261500)),
+        ("EPSG:32633", Affine(9, 3, 363901.7, 4, -11, 5809991.3)),
+    ],
+)
+def test_another_grid_against_brute_force(
+    write, labels, scene, cube, random_labels, place, crs, affine
+):
+    path = write("scene.tif", cube, transform=TRANSFORMS[place])
+    other = write("labels.tif", random_labels, crs=crs, transform=affine)
+    expected = look_up(scene(path).grid, random_labels, crs, affine)
+    assert expected.any(), "the case is worth nothing if nothing overlaps"
+    opened = labels(path, labels=other)
+    np.testing.assert_array_equal(opened.read(0, 20), expected)
+    for start in range(0, 20, 7):
+        stop = min(20, start + 7)
+        np.testing.assert_array_equal(opened.read(start, stop), expected[start:stop])
+
+
+def test_nodata_of_another_grid_means_none(write, labels, cube, random_labels):
+    path = write("scene.tif", cube)
+    stored = np.where(random_labels == 2, -99999, random_labels).astype("float32")
+    where = {"transform": Affine(11.3, 0, 364000, 0, -9.7, 5810100)}
+    opened = labels(path, labels=write("labels.tif", stored, nodata=-99999, **where))
+    found = opened.read(0, 20)
+    assert 2 not in found
+    assert 3 in found
+
+
+def test_no_crs_needs_the_size_of_the_scene(write, labels, cube):
+    stored = np.full((20, 13), 2, "uint8")
+    located, lost = write("scene.tif", cube), write("lost.tif", cube, crs=None, transform=None)
+    lost_labels = write("lost_labels.tif", stored, crs=None, transform=None)
+    for scene_path, label_path in (
+        (located, lost_labels),
+        (lost, write("labels.tif", stored)),
+        (lost, lost_labels),
+    ):
+        np.testing.assert_array_equal(labels(scene_path, labels=label_path).read(0, 20), stored)
+    small = write("small.tif", stored[:9], crs=None, transform=None)
+    with pytest.raises(SceneError, match=r"without a CRS.*9 x 13.*20 x 13"):
+        labels(located, labels=small)
+    with pytest.raises(SceneError, match="9 x 13"):
+        labels(lost, labels=write("small.tif", stored[:9]))
+
+
+def test_labels_elsewhere(write, labels, cube):
+    far = write(
+        "far.tif", np.ones((5, 5), "uint8"), transform=Affine(30, 0, 500000, 0, -30, 5000000)
+    )
+    with pytest.raises(SceneError, match=r"do not overlap.*x 500000.*x 364095"):
+        labels(write("scene.tif", cube), labels=far)
+
+
+@pytest.mark.parametrize("value", [-1, 65536, 2.5, np.inf])
+def test_label_value_out_of_range(write, labels, cube, value):
+    stored = np.ones((20, 13), "float64")
+    stored[7, 4] = value
+    opened = labels(write("scene.tif", cube), labels=write("labels.tif", stored))
+    assert opened.read(0, 7).all()
+    with pytest.raises(
+        SceneError, match=r"row 7, column 4: label value out of range.*65535"
+    ) as caught:
+        opened.read(5, 20)
+    assert str(value) in str(caught.value)
+
+
+def test_several_bands_and_labels_field(write, labels, cube):
+    path = write("scene.tif", cube)
+    with pytest.raises(SceneError, match="labels has 5 bands"):
+        labels(path, labels=path)
+    one = write("labels.tif", np.ones((20, 13), "uint8"))
+    with pytest.raises(SceneError, match=r"scene\.labels_field = 'x'"):
+        labels(path, labels=one, labels_field="x")
+
+
+def test_legend_of_color_table_and_category_names(write, labels, cube, tmp_path):
+    path = write("scene.tif", cube)
+    table = {1: (255, 0, 0, 255), 2: (0, 255, 0, 255), 3: (0, 0, 0, 255)}
+    stored = write("labels.tif", np.ones((20, 13), "uint8"),
+                   after=lambda dataset: dataset.write_colormap(1, table))  # fmt: skip
+    assert labels(path, labels=stored).legend.colors == {1: (255, 0, 0), 2: (0, 255, 0)}
+    Path(stored + ".aux.xml").write_text(
+        '<PAMDataset><PAMRasterBand band="1"><CategoryNames><Category>none</Category>'
+        "<Category>roof</Category><Category/><Category>coal</Category></CategoryNames>"
+        "</PAMRasterBand></PAMDataset>"
+    )
+    opened = labels(path, labels=stored)
+    assert opened.legend.names == {1: "roof", 3: "coal"}
+    assert opened.legend.colors == {1: (255, 0, 0), 3: (0, 0, 0)}
+    assert stored + ".aux.xml" in opened.files
+
+
+def test_legend_of_attribute_table(write, labels, cube):
+    stored = write("labels.tif", np.ones((20, 13), "uint8"))
+    columns = [("Value", 5), ("Name", 2), ("R", 6), ("G", 7), ("B", 8)]
+    fields = "".join(
+        f'<FieldDefn index="{i}"><Name>{name}</Name><Type>0</Type>'
+        f"<Usage>{usage}</Usage></FieldDefn>"
+        for i, (name, usage) in enumerate(columns)
+    )
+    rows = "".join(
+        f'<Row index="{i}">' + "".join(f"<F>{cell}</F>" for cell in row) + "</Row>"
+        for i, row in enumerate(
+            [(0, "none", 0, 0, 0), (4, "wheat", 1, 2, 3), (70, "oats", 4, 5, 6)]
+        )
+    )
+    Path(stored + ".aux.xml").write_text(
+        '<PAMDataset><PAMRasterBand band="1"><GDALRasterAttributeTable>'
+        f"{fields}{rows}</GDALRasterAttributeTable></PAMRasterBand></PAMDataset>"
+    )
+    legend = labels(write("scene.tif", cube), labels=stored).legend
+    assert legend.names == {4: "wheat", 70: "oats"}
+    assert legend.colors == {4: (1, 2, 3), 70: (4, 5, 6)}
+
+
+def test_legend_of_envi_classes(write, labels, cube, tmp_path):
+    stored = write("labels.img", np.ones((20, 13), "uint8"), driver="ENVI")
+    header = tmp_path / "labels.hdr"
+    text = header.read_text().replace("ENVI Standard", "ENVI Classification")
+    header.write_text(
+        text + "classes = 3\nclass names = {Unclassified, bare soil, tree}\n"
+        "class lookup = {0, 0, 0, 10, 20, 30, 40, 50, 60}\n"
+    )
+    legend = labels(write("scene.tif", cube), labels=stored).legend
+    assert legend.names == {1: "bare soil", 2: "tree"}
+    assert legend.colors == {1: (10, 20, 30), 2: (40, 50, 60)}
