@@ -79,9 +79,7 @@ class Threads:
         index = {f"block-{number}": number for number in range(len(items))}
         # One BLAS thread per task: the tasks themselves fill the cores.
         with threadpool_limits(1, user_api="blas"), Callback(posttask=finished):
-            dask.compute(
-                *tasks, scheduler="threads", num_workers=self.width, optimize_graph=False
-            )
+            dask.compute(*tasks, scheduler="threads", num_workers=self.width, optimize_graph=False)
 
 
 class Workers:
@@ -181,7 +179,9 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
             yield Workers(client)
         return
     try:
-        client = Client(address=options.address, scheduler_file=options.scheduler_file, timeout="10s")
+        client = Client(
+            address=options.address, scheduler_file=options.scheduler_file, timeout="10s"
+        )
     except (OSError, TimeoutError, ValueError) as error:
         target = options.address or options.scheduler_file
         raise ClusterError(

@@ -231,7 +231,9 @@ def parse_job(
         lines = [_explain(item) for item in _distinct(error)]
         raise JobError("\n".join(f"{source}: {line}" for line in lines)) from None
     if not job.scene.path:
-        raise JobError(f"{source}: scene.path is empty. Give a file, a list of files or a data set.")
+        raise JobError(
+            f"{source}: scene.path is empty. Give a file, a list of files or a data set."
+        )
     return job
 
 
@@ -267,10 +269,15 @@ def _distinct(error: ValidationError) -> Iterator[Mapping[str, Any]]:
         key = tuple(part for part in item["loc"] if isinstance(part, str))[:2]
         if key not in seen:
             seen.add(key)
-            yield {**item, "loc": key, "others": [
-                other["msg"] for other in error.errors()
-                if tuple(part for part in other["loc"] if isinstance(part, str))[:2] == key
-            ]}
+            yield {
+                **item,
+                "loc": key,
+                "others": [
+                    other["msg"]
+                    for other in error.errors()
+                    if tuple(part for part in other["loc"] if isinstance(part, str))[:2] == key
+                ],
+            }
 
 
 def _explain(item: Mapping[str, Any]) -> str:
@@ -285,7 +292,7 @@ def _explain(item: Mapping[str, Any]) -> str:
 
 
 def _describe(loc: Sequence[str]) -> str:
-    options = Job.model_fields[loc[0]].annotation if loc[0] in Job.model_fields else None
+    options = _tables().get(loc[0])
     if len(loc) < 2 or options is None or loc[1] not in options.model_fields:
         return " It is a table: write [" + loc[0] + "] and its keys below." if len(loc) == 1 else ""
     field = options.model_fields[loc[1]]
@@ -295,11 +302,7 @@ def _describe(loc: Sequence[str]) -> str:
 
 def _known_keys(key: str) -> str:
     section, _, name = key.partition(".")
-    tables = {
-        table: field.annotation.model_fields
-        for table, field in Job.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
-    }
+    tables = {table: options.model_fields for table, options in _tables().items()}
     if name and section in tables:
         choices, what = list(tables[section]), f"Keys of [{section}]"
         elsewhere = [f"{table}.{name}" for table, fields in tables.items() if name in fields]
@@ -310,6 +313,14 @@ def _known_keys(key: str) -> str:
         hint = [f"[{match}]" for match in difflib.get_close_matches(section, choices, n=1)]
     question = f"Did you mean {hint[0]}? " if hint else ""
     return f"{question}{what}: {', '.join(choices)}."
+
+
+def _tables() -> dict[str, type[Options]]:
+    return {
+        name: field.annotation
+        for name, field in Job.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
+    }
 
 
 def _closest_file(path: Path) -> str:

@@ -79,7 +79,9 @@ class _Sampler:
         with self._lock:
             self._peaks.append(peak)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._sample, daemon=True, name="memory-peak")
+                self._thread = threading.Thread(
+                    target=self._sample, daemon=True, name="memory-peak"
+                )
                 self._thread.start()
         self._record()
 

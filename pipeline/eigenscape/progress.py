@@ -37,19 +37,19 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing: for library use and tests."""
 
-    def stage(self, name: str, text: str) -> None:  # noqa: D102
+    def stage(self, name: str, text: str) -> None:
         pass
 
-    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+    def begin(self, label: str, total: int, done: int) -> None:
         pass
 
-    def advance(self) -> None:  # noqa: D102
+    def advance(self) -> None:
         pass
 
-    def end(self) -> None:  # noqa: D102
+    def end(self) -> None:
         pass
 
-    def note(self, text: str) -> None:  # noqa: D102
+    def note(self, text: str) -> None:
         pass
 
 
@@ -61,14 +61,14 @@ class PlainLines:
         self._began = self._said = time.monotonic()
         self._label, self._total, self._done, self._fresh = "", 0, 0, 0
 
-    def stage(self, name: str, text: str) -> None:  # noqa: D102
+    def stage(self, name: str, text: str) -> None:
         self._say(f"{name}: {text}")
 
-    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+    def begin(self, label: str, total: int, done: int) -> None:
         self._label, self._total, self._done, self._fresh = label, total, done, 0
         self._began = self._said = time.monotonic()
 
-    def advance(self) -> None:  # noqa: D102
+    def advance(self) -> None:
         self._done += 1
         self._fresh += 1
         now = time.monotonic()
@@ -77,10 +77,10 @@ class PlainLines:
             left = (now - self._began) / self._fresh * (self._total - self._done)
             self._say(f"  {self._label}: {self._done} of {self._total} blocks, {left:.0f} s left")
 
-    def end(self) -> None:  # noqa: D102
+    def end(self) -> None:
         pass
 
-    def note(self, text: str) -> None:  # noqa: D102
+    def note(self, text: str) -> None:
         self._say(f"  {text}")
 
     @staticmethod
@@ -96,10 +96,10 @@ class Bars:
         self._progress: Progress | None = None
         self._task: Any = None
 
-    def stage(self, name: str, text: str) -> None:  # noqa: D102
+    def stage(self, name: str, text: str) -> None:
         self._console.print(f"[bold]{name:<10}[/bold] {text}", highlight=False)
 
-    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+    def begin(self, label: str, total: int, done: int) -> None:
         self._progress = Progress(
             TextColumn("           {task.description:<28}"),
             BarColumn(),
@@ -111,16 +111,16 @@ class Bars:
         self._progress.start()
         self._task = self._progress.add_task(label, total=total, completed=done)
 
-    def advance(self) -> None:  # noqa: D102
+    def advance(self) -> None:
         if self._progress is not None:
             self._progress.advance(self._task)
 
-    def end(self) -> None:  # noqa: D102
+    def end(self) -> None:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
 
-    def note(self, text: str) -> None:  # noqa: D102
+    def note(self, text: str) -> None:
         self._console.print(f"           {text}", style="dim", highlight=False)
 
 
@@ -136,21 +136,21 @@ class Logged:
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(entry) + "\n")
 
-    def stage(self, name: str, text: str) -> None:  # noqa: D102
+    def stage(self, name: str, text: str) -> None:
         self._log("stage", stage=name, text=text)
         self._inner.stage(name, text)
 
-    def begin(self, label: str, total: int, done: int) -> None:  # noqa: D102
+    def begin(self, label: str, total: int, done: int) -> None:
         self._log("step", step=label, blocks=total, finished_before=done)
         self._inner.begin(label, total, done)
 
-    def advance(self) -> None:  # noqa: D102
+    def advance(self) -> None:
         self._inner.advance()
 
-    def end(self) -> None:  # noqa: D102
+    def end(self) -> None:
         self._inner.end()
 
-    def note(self, text: str) -> None:  # noqa: D102
+    def note(self, text: str) -> None:
         self._log("note", text=text)
         self._inner.note(text)
 

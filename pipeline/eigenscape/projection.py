@@ -175,7 +175,7 @@ class _Sizes:
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
     def _step(self, chunk: int, row: float) -> tuple[int, int]:
-        """Number and rows of blocks, as `sample_blocks` cuts them."""
+        """Return number and rows of the blocks that `sample_blocks` cuts."""
         ranges = sample_blocks(self.n, chunk, self.budget, row)
         return len(ranges), ranges[0][1] - ranges[0][0]
 
@@ -225,7 +225,9 @@ class _Sizes:
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, 1.5 * k * n
         if solver == "dense":
-            return self._stage("spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes)
+            return self._stage(
+                "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
+            )
         if solver == "lanczos":
             shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)

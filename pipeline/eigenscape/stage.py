@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.cluster import Executor
@@ -55,8 +54,8 @@ class Context:
         """Memory that one task may take, so that all tasks of a process keep the promise."""
         return task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
 
-    def open(self, name: str) -> zarr.Array[Any]:
-        """Open an array of an earlier stage."""
+    def open(self, name: str) -> Any:
+        """Open a zarr array of an earlier stage."""
         return self.run.open(name)
 
     def path(self, name: str) -> str:

@@ -83,7 +83,13 @@ class Workspace:
         self._journal = path / "journal.jsonl"
 
     def create_array(
-        self, name: str, shape: Sequence[int], dtype: DTypeLike, *, whole: bool = False, **attributes: Any
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        *,
+        whole: bool = False,
+        **attributes: Any,
     ) -> str:
         """Create the zarr array `name` unless an earlier attempt did; return its path.
 
@@ -155,9 +161,7 @@ class Workspace:
     def arrays(self) -> tuple[str, ...]:
         """Return the names of the arrays made so far."""
         root = self.path / "store"
-        return tuple(
-            sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json"))
-        )
+        return tuple(sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json")))
 
     def files(self) -> tuple[str, ...]:
         """Return the names of the output files made so far."""
@@ -214,8 +218,8 @@ class Run:
         """Return the directory of a committed array."""
         return self.path / "store.zarr" / name
 
-    def open(self, name: str) -> zarr.Array[Any]:
-        """Open a committed array for reading."""
+    def open(self, name: str) -> Any:
+        """Open a committed zarr array for reading."""
         return open_array(self.array_path(name))
 
     def workspace(self, stage: str, key: str) -> Workspace:
@@ -275,7 +279,9 @@ class Run:
             path = root / name
             if not (path / "zarr.json").exists():
                 path.mkdir(parents=True, exist_ok=True)
-                write_json(path / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}})
+                write_json(
+                    path / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}}
+                )
 
     def link_from(self, other: "Run", stage: str, key: str) -> bool:
         """Take a finished stage over from a run beside this one; return whether that worked.
@@ -325,12 +331,14 @@ class Run:
             try:
                 lock.acquire(timeout=0)
             except filelock.Timeout:
-                on_wait(f"{self.path.name} is being worked on by {_holder(path)}; waiting for it to end")
+                on_wait(
+                    f"{self.path.name} is being worked on by {lock_holder(self.path)}; waiting for "
+                    "it to end"
+                )
                 lock.acquire()
         try:
-            path.write_text(
-                f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
-            )
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {now}\n")
             self.reload()
             self.recover()
             yield
@@ -348,7 +356,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     file = path / "manifest.json"
     try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        manifest: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {"format": FORMAT, "stages": {}}
     except json.JSONDecodeError as error:
@@ -359,13 +367,25 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise StoreError(
             f"{file} was not written by this version (format {FORMAT}). Give another --run-dir."
         )
-    return manifest
+    return dict(manifest)
 
 
-def open_array(path: str | Path) -> zarr.Array[Any]:
-    """Open an array of a run or workspace for reading and for writing whole chunks."""
-    array = zarr.open_array(str(path), mode="r+")
-    return array
+def lock_holder(path: Path) -> str | None:
+    """Return who holds a run directory now, in words, or None."""
+    file = path / "lock"
+    if not file.exists():
+        return None
+    try:
+        with filelock.FileLock(file, timeout=0):
+            return None
+    except filelock.Timeout:
+        return file.read_text(encoding="utf-8").strip() or "another process"
+
+
+def open_array(path: str | Path) -> Any:
+    """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
+    # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
+    return zarr.open_array(str(path), mode="r+")
 
 
 def open_memmap(path: str | Path) -> NDArray[Any]:
@@ -373,7 +393,7 @@ def open_memmap(path: str | Path) -> NDArray[Any]:
     array = open_array(path)
     assert array.chunks == tuple(max(1, size) for size in array.shape), "only whole arrays map"
     files = [file for file in (Path(path) / "c").rglob("*") if file.is_file()]
-    if not files or 0 in array.shape:
+    if not files:
         return np.zeros(array.shape, array.dtype)  # all fill value: zarr stores no chunk for it
     return np.memmap(files[0], dtype=array.dtype, mode="r", shape=array.shape)
 
@@ -405,13 +425,6 @@ def explain_write_errors(path: Path) -> Iterator[None]:
                 "Set output.directory or --run-dir to a directory that you may write."
             ) from error
         raise
-
-
-def _holder(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip() or "another process"
-    except OSError:
-        return "another process"
 
 
 def _move(source: Path, target: Path) -> None:

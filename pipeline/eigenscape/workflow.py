@@ -7,12 +7,9 @@ It does no numerical work itself. What a stage reads and what its result depends
 import ast
 import hashlib
 import json
-import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -34,7 +31,7 @@ from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import check_sizes, ingest_stage
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run, explain_write_errors, write_json
+from eigenscape.store import Record, Run, explain_write_errors, lock_holder, read_manifest
 
 _PACKAGES = (
     "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
@@ -89,18 +86,24 @@ def _learn(job: Job) -> dict[str, Any]:
     return options
 
 
+def _table(name: str) -> Callable[[Job], Any]:
+    """Return what reads one table of a job."""
+    return lambda job: getattr(job, name).model_dump(mode="json")
+
+
+def _export(job: Job) -> Any:
+    return [job.name, job.output.formats, job.output.eigenvectors]
+
+
 STAGES = (
     Stage("ingest", ingest_stage, "scenes", _labels, ("samples",)),
-    Stage("features", features_stage, "features", lambda job: _options(job, "features"), ("samples",)),
-    Stage("neighbors", neighbors_stage, "neighbors", lambda job: _options(job, "neighbors"), ("features",)),
-    Stage("graph", graph_stage, "graph", lambda job: _options(job, "graph"), ("neighbors",)),
-    Stage("spectrum", spectrum_stage, "spectrum", lambda job: _options(job, "spectrum"), ("graph",)),
+    Stage("features", features_stage, "features", _table("features"), ("samples",)),
+    Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
+    Stage("graph", graph_stage, "graph", _table("graph"), ("neighbors",)),
+    Stage("spectrum", spectrum_stage, "spectrum", _table("spectrum"), ("graph",)),
     Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
-    Stage(
-        "export", export_stage, "rasters",
-        lambda job: [job.name, job.output.formats, job.output.eigenvectors], ("learn",),
-    ),
-)  # fmt: skip
+    Stage("export", export_stage, "rasters", _export, ("learn",)),
+)
 
 
 @dataclass(frozen=True)
@@ -194,10 +197,41 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = N
     for stage in STAGES:
         runs = [path, *_siblings(path)]
         found = [Run(place) for place in runs if (place / "manifest.json").exists()]
-        reused[stage.name] = any(
-            place.is_finished(stage.name, keys[stage.name]) for place in found
-        )
+        reused[stage.name] = any(place.is_finished(stage.name, keys[stage.name]) for place in found)
     return replace(project_plan(job, on or ClusterOptions()), run=str(path), reused=reused)
+
+
+def status(path: Path) -> dict[str, Any]:
+    """Say what of a run directory is finished, from its manifest alone.
+
+    Raises
+    ------
+    InputError
+        There is no run in that directory.
+    """
+    if not (path / "manifest.json").exists():
+        raise InputError(
+            f"{path}: no run directory (it has no manifest.json). Give a directory that "
+            "`eigenscape run` made, such as runs/<job name>-<key>."
+        )
+    manifest = read_manifest(path)
+    unfinished = {work.name.rpartition("-")[0] for work in (path / "work").glob("*-*")}
+    stages = []
+    for stage in STAGES:
+        record = manifest["stages"].get(stage.name)
+        state = "finished" if record else "begun" if stage.name in unfinished else "to do"
+        entry = {
+            key: record[key] if record else None for key in ("seconds", "peak_bytes", "finished")
+        }
+        stages.append({"name": stage.name, "state": state, **entry})
+    done = all(stage["state"] == "finished" for stage in stages)
+    return {
+        "run": str(path),
+        "name": manifest.get("name"),
+        "state": "finished" if done else "unfinished: the same `eigenscape run` goes on",
+        "holder": lock_holder(path),
+        "stages": stages,
+    }
 
 
 def stage_keys(job: Job) -> dict[str, str]:
@@ -288,9 +322,7 @@ def _check_ingest(job: Job, directory: Run) -> None:
 
 
 def _describe_run(directory: Run, job: Job) -> None:
-    absolute = job.model_copy(
-        update={"scene": _absolute_scene(job)}
-    )
+    absolute = job.model_copy(update={"scene": _absolute_scene(job)})
     with explain_write_errors(directory.path):
         (directory.path / "job.toml").write_text(absolute.to_toml(), encoding="utf-8")
         directory.manifest |= {
@@ -329,10 +361,6 @@ def _siblings(path: Path) -> Iterator[Path]:
         return
     for _, other in sorted(found, reverse=True):
         yield other
-
-
-def _options(job: Job, table: str) -> Any:
-    return getattr(job, table).model_dump(mode="json")
 
 
 def _hash(*parts: Any) -> str:

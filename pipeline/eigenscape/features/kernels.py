@@ -30,7 +30,7 @@ def orthoprojector(bands: int, dimension: int, seed: int) -> NDArray[np.float64]
     basis, triangle = np.linalg.qr(gaussian)
     # The sign of QR is LAPACK's choice; with a positive diagonal the basis is Haar distributed.
     basis *= np.sign(np.diag(triangle))
-    return basis * np.sqrt(bands / dimension)
+    return np.asarray(basis * np.sqrt(bands / dimension))
 
 
 def moments(

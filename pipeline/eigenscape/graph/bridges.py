@@ -78,9 +78,7 @@ def _nearest_outsiders(
     queries = read_rows(values, own)
     work = partial(_search, values, queries, component[own], component)
     ranges = blocks(len(component), 2**14)
-    found = context.map(
-        f"bridges-{number}", work, ranges, label="bridging components", keep=False
-    )
+    found = context.map(f"bridges-{number}", work, ranges, label="bridging components", keep=False)
     best = np.stack([distance for distance, _ in found])
     winner = best.argmin(axis=0)
     columns = np.arange(len(own))

@@ -107,9 +107,9 @@ class _Lists:
         scale = np.empty(self.rows, np.float32)
         for start in range(0, self.rows, _TILE):
             known = index[start : start + _TILE] >= 0
-            scale[start : start + _TILE] = np.where(
-                known, distance[start : start + _TILE], 0
-            ).max(axis=1)
+            scale[start : start + _TILE] = np.where(known, distance[start : start + _TILE], 0).max(
+                axis=1
+            )
         positive = scale[scale > 0]
         floor = _SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
         return np.maximum(scale, np.float32(floor))
@@ -205,9 +205,7 @@ def _write_blocks(
     source = np.concatenate([bridges[:, 0], bridges[:, 1]]).astype(lists.dtype)
     target = np.concatenate([bridges[:, 1], bridges[:, 0]]).astype(lists.dtype)
     extra = (source, target, np.concatenate([lengths, lengths]))
-    unite = partial(
-        _unite, lists, ranges, options, bandwidth, extra, degree, context.workspace
-    )
+    unite = partial(_unite, lists, ranges, options, bandwidth, extra, degree, context.workspace)
     entries = context.map("unite", unite, ranges, label="weighing edges")
     path = context.workspace.create_array(
         "graph/degree", (lists.rows,), np.float64, whole=True, dims=("row",)
@@ -225,9 +223,7 @@ def _bucket(lists: _Lists, step: int, block: Block) -> None:
     source = np.empty(offsets[-1], lists.dtype)
     target = np.empty_like(source)
     length = np.empty(offsets[-1], np.float32)
-    kernels.bucket_edges(
-        index, distance, start, step, offsets[:-1].copy(), source, target, length
-    )
+    kernels.bucket_edges(index, distance, start, step, offsets[:-1].copy(), source, target, length)
     for name, values in (
         ("source", source), ("target", target), ("length", length), ("offsets", offsets),
     ):  # fmt: skip

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 Confusion = NDArray[np.int64]
 
 
-def confusion_matrix(
-    truth: NDArray[np.intp], predicted: NDArray[np.intp], count: int
-) -> Confusion:
+def confusion_matrix(truth: NDArray[np.intp], predicted: NDArray[np.intp], count: int) -> Confusion:
     """Return how often class i was called j; the last column counts samples called nothing (-1).
 
     Returns

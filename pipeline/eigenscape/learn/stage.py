@@ -65,9 +65,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
     vectors = context.open("spectrum/vector")
     samples, modes = vectors.shape
     skip = spectrum.summary["null_vectors"]
-    target = context.workspace.create_array(
-        "labels/class", (samples,), np.uint16, dims=("sample",)
-    )
+    target = context.workspace.create_array("labels/class", (samples,), np.uint16, dims=("sample",))
     confidence = context.workspace.create_array(
         "labels/confidence", (samples,), np.float32, dims=("sample",)
     )
@@ -199,7 +197,7 @@ def _score(
         "confusion": confusions[0, 0].tolist(),
     }
     held_out = {
-        split: summarize(confusions[numbers, 1])
+        split: summarize(list(confusions[numbers, 1]))
         for split, numbers in fits.items()
         if split != "all"
     }

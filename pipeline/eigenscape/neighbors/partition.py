@@ -89,7 +89,7 @@ def principal_direction(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     start = centred[np.einsum("ij,ij->i", centred, centred).argmax()]
     length = np.linalg.norm(start)
     if length == 0:
-        return np.eye(1, width, dtype=np.float32)[0]
+        return np.asarray(np.eye(1, width)[0], np.float32)
     steps = min(_LANCZOS_STEPS, width)
     basis = np.zeros((steps, width))
     diagonal, off = np.zeros(steps), np.zeros(steps)
@@ -110,7 +110,7 @@ def principal_direction(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     tridiagonal += np.diag(off[: steps - 1], -1)
     direction = basis[:steps].T @ np.linalg.eigh(tridiagonal)[1][:, -1]
     direction *= np.sign(direction[np.abs(direction).argmax()])
-    return (direction / np.linalg.norm(direction)).astype(np.float32)
+    return np.asarray(direction / np.linalg.norm(direction), np.float32)
 
 
 def build_tree(
@@ -229,9 +229,7 @@ def search_part(
     while stack:
         members, home, depth = stack.pop()
         if depth < levels:
-            stack += [
-                (*half, depth + 1) for half in _halves(features, members, home, overlap)
-            ]
+            stack += [(*half, depth + 1) for half in _halves(features, members, home, overlap)]
             continue
         residents = members[home]
         place[residents] = placed + np.arange(len(residents), dtype=np.int32)
@@ -280,6 +278,4 @@ def _search_leaf(
     # About the leaf's own mean, |x|^2 - 2 x y + |y|^2 cancels least.
     leaf = leaf - leaf.mean(axis=0, dtype=np.float64).astype(np.float32)
     norms = np.einsum("ij,ij->i", leaf, leaf)
-    kernels.push_products(
-        leaf @ leaf.T, norms, norms, members, members, members, index, distance
-    )
+    kernels.push_products(leaf @ leaf.T, norms, norms, members, members, members, index, distance)

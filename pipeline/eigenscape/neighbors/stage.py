@@ -109,9 +109,7 @@ class _Bisection:
             rng = np.random.default_rng(0)
             size = min(self.rows, TREE_SAMPLE) if levels else 0
             samples = np.sort(rng.choice(self.rows, size, replace=False))
-            tree = build_tree(
-                read_rows(self.values, samples), samples, levels, self.overlap
-            )
+            tree = build_tree(read_rows(self.values, samples), samples, levels, self.overlap)
             temporary = path.with_suffix(".tmp.npz")
             np.savez(temporary, directions=tree.directions, bounds=tree.bounds, ties=tree.ties)
             temporary.replace(path)
@@ -280,11 +278,9 @@ def _refine_block(
     features = attach_memmap(scratch / "features", (rows, width), np.float32)
     index = attach_memmap(scratch / f"index-{number}", (rows, k), dtype)
     distance = attach_memmap(scratch / f"distance-{number}", (rows, k), np.float32)
-    new_index = np.empty((stop - start, k), dtype)
+    new_index: NDArray[np.signedinteger] = np.empty((stop - start, k), dtype)
     new_distance = np.empty((stop - start, k), np.float32)
-    changed = kernels.refine_lists(
-        features, start, stop, index, distance, new_index, new_distance
-    )
+    changed = kernels.refine_lists(features, start, stop, index, distance, new_index, new_distance)
     more = number + 1
     attach_memmap(scratch / f"index-{more}", (rows, k), dtype, "r+")[start:stop] = new_index
     attach_memmap(scratch / f"distance-{more}", (rows, k), np.float32, "r+")[start:stop] = (
@@ -309,7 +305,7 @@ def _write_block(
     lists = attach_memmap(scratch / f"index-{number}", (rows, k), dtype)[ranks]
     squared = attach_memmap(scratch / f"distance-{number}", (rows, k), np.float32)[ranks]
     # Ties among squared distances were broken by rank; sample numbers must break them here.
-    samples = np.where(lists >= 0, order[lists], -1).astype(dtype)
+    samples: NDArray[np.signedinteger] = np.where(lists >= 0, order[lists], -1).astype(dtype)
     by = np.lexsort((samples, squared), axis=1)
     open_array(index)[start:stop] = np.take_along_axis(samples, by, axis=1)
     open_array(distance)[start:stop] = np.sqrt(np.take_along_axis(squared, by, axis=1))

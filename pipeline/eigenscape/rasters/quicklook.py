@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _UNCLASSIFIED_COLOR = (236, 236, 236)
-_INK, _FAINT = "#1d2329", "#68727d"
-_DPI = 160
+_INK, _FAINT, _DPI = "#1d2329", "#68727d", 160
 
 # Inches.
 _MARGIN, _GAP, _LABEL, _ENTRY = 0.3, 0.16, 0.26, 0.205
@@ -143,8 +142,8 @@ def write_quicklook(
         smooth = "auto" if image is scene_rgb else "nearest"
         axes.imshow(image, interpolation=smooth, aspect="auto")
         axes.set_axis_off()
-    heading = "Class and share of the map"
-    canvas.text(legend_left, legend_top + _LABEL / 2 - 0.02, heading, size=10, color=_INK)
+    middle = legend_top + _LABEL / 2 - 0.02
+    canvas.text(legend_left, middle, "Class and share of the map", size=10, color=_INK)
     for column in columns:
         for index, entry in enumerate(column):
             middle = legend_top + _LABEL + (index + 0.5) * _ENTRY

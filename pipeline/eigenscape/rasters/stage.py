@@ -3,7 +3,7 @@
 One process writes each file from top to bottom: a GeoTIFF has one writer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -197,7 +197,11 @@ def _write_false_colors(context: Context, canvas: _Canvas, first: int) -> str:
     last = first + context.job.spectrum.dimension - 1
     columns = tuple(min(first + number, last) for number in range(3))
     picture, valid = canvas.thumbnail("spectrum/vector", columns)
-    imsave(context.workspace.file(name), stretch_rgb(picture, valid), metadata={"Software": None})
+    imsave(
+        context.workspace.file(name),
+        stretch_rgb(picture, valid),
+        metadata={"Software": "eigenscape"},
+    )
     return name
 
 
@@ -231,18 +235,22 @@ def _write_quicklook(
 
 def describe_scores(scores: dict[str, Any]) -> str:
     """Return the accuracy in one line that says what it was measured on."""
-    percent: Callable[[float | None], str] = (
-        lambda share: "not measured" if share is None else f"{100 * share:.1f} %"
-    )
     held_out = ", ".join(
-        f"{split} split {percent(result['overall_accuracy'])}"
+        f"{split} split {_percent(result['overall_accuracy'])}"
         for split, result in scores["held_out"].items()
     )
-    itself = percent(scores["training_pixels"]["overall_accuracy"])
+    itself = _percent(scores["training_pixels"]["overall_accuracy"])
     return f"accuracy on the training pixels {itself}; held out: {held_out}"
+
+
+def _percent(share: float | None) -> str:
+    return "not measured" if share is None else f"{100 * share:.1f} %"
 
 
 def _tags(context: Context) -> dict[str, str]:
     from eigenscape import __version__
 
-    return {"TIFFTAG_SOFTWARE": f"eigenscape {__version__}", "EIGENSCAPE_RUN": context.run.path.name}
+    return {
+        "TIFFTAG_SOFTWARE": f"eigenscape {__version__}",
+        "EIGENSCAPE_RUN": context.run.path.name,
+    }

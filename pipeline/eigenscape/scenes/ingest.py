@@ -119,9 +119,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             )
 
 
-def _read_strip(
-    scene: Scene, labels: Labels | None, scratch: Path, block: Block
-) -> dict[str, Any]:
+def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:
     start, stop = block
     values, valid = scene.read(start, stop)
     inside = np.flatnonzero(valid)
@@ -210,9 +208,7 @@ def _empty_bands(job: Job, scene: Scene) -> list[int]:
         options: SceneOptions = job.scene.model_copy(update={"bad_bands": others})
         alone = open_scene(options, job.resolve)
         step = max(1, 2**22 // scene.grid.width)
-        if not any(
-            alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)
-        ):
+        if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
             empty.append(int(band) + 1)
     return empty
 
@@ -245,5 +241,7 @@ def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> N
         [np.load(scratch / f"{row}-rows.npy") for row, _ in strips]
     )
     starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
-    path = context.workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
+    path = context.workspace.create_array(
+        "samples/row_start", starts.shape, np.int64, dims=("row",)
+    )
     open_array(path)[...] = starts

@@ -47,7 +47,7 @@ def smooth_noise(start: int, stop: int, width: int, period: float, salt: int) ->
     part_x, part_y = _smoothstep(columns - x), _smoothstep(rows - y)[:, np.newaxis]
     across = lattice[:, x] * (1 - part_x) + lattice[:, x + 1] * part_x
     y = y - lattice_y[0]
-    return across[y] * (1 - part_y) + across[y + 1] * part_y
+    return np.asarray(across[y] * (1 - part_y) + across[y + 1] * part_y, np.float32)
 
 
 def _smoothstep(part: NDArray[np.float64]) -> Floats:
@@ -114,7 +114,7 @@ class Land:
                 main = np.where(inside, number, main)
                 mixed = np.where(inside, fringe, np.maximum(mixed, fringe))
                 labelled &= np.abs(away - half) > 0.5
-        return Cover(main, other, mixed, labelled)
+        return Cover(main, other, np.asarray(mixed, np.float32), labelled)
 
     def _nearest_patches(self, start: int, stop: int) -> tuple[Floats, Floats, Hashes, Hashes]:
         """Return distance and hash of the nearest two points of a jittered, warped lattice."""

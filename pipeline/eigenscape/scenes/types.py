@@ -67,7 +67,8 @@ class Bands:
         One flag per band of the source: False where the metadata's bad-band list or
         ``scene.bad_bands`` excludes it.
     wavelength, fwhm
-        Centre and full width at half maximum in nanometres, NaN where unknown; None when the source says nothing.
+        Centre and full width at half maximum in nanometres, NaN where unknown; None when the
+        source says nothing.
     names
         The source's own band names, empty strings where it has none.
     """

@@ -49,7 +49,7 @@ _MOST_DEGREE = 200
 class Map(Protocol):
     """`eigenscape.stage.Context.map`, or a loop in its place."""
 
-    def __call__(  # noqa: D102
+    def __call__(
         self,
         step: str,
         function: Callable[[Any], Any],
@@ -198,9 +198,7 @@ def solve(
         worst = float(residuals[:pairs].max())
         if worst <= tolerance or number == MOST_PASSES:
             name = f"pass-{number}"
-            return Solution(
-                name, values, residuals, worst <= tolerance, number, state["products"]
-            )
+            return Solution(name, values, residuals, worst <= tolerance, number, state["products"])
         cut = cut_above(values, bound)
         degree = _choose_degree(
             values, residuals, pairs, tolerance, cut, bound, problem.operator.dtype

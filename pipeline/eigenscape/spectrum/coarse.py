@@ -1,6 +1,7 @@
 """A start from a smaller graph: aggregate, solve there, carry back (several levels)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -54,16 +55,19 @@ def coarsen(operator: Operator, label: NDArray[np.int32]) -> tuple[Operator, NDA
     length = np.sqrt(np.bincount(label, operator.null**2, count))
     weight = operator.null / length[label]
     diagonal = np.bincount(label, np.asarray(operator.diagonal, np.float64) * weight**2, count)
-    A = scipy.sparse.csr_array(scipy.sparse.diags_array(diagonal))
+    A: Any = scipy.sparse.csr_array(scipy.sparse.diags_array(diagonal))
     for block in operator.blocks:
         rows = len(block.indptr) - 1
         here = slice(block.first, block.first + rows)
         own = np.repeat(np.arange(rows, dtype=np.int32), np.diff(block.indptr))
         entries = weight[here][own] * block.data * weight[block.indices]
         # Summed block by block: only the coarse matrix and one block's entries are in memory.
-        A = A - scipy.sparse.coo_array(
-            (entries, (label[here][own], label[block.indices])), shape=(count, count)
-        ).tocsr()
+        A = (
+            A
+            - scipy.sparse.coo_array(
+                (entries, (label[here][own], label[block.indices])), shape=(count, count)
+            ).tocsr()
+        )
     return as_operator(A, length, operator.diagonal.dtype), weight
 
 

@@ -1,6 +1,5 @@
 """Compiled products of a Laplacian with a group of columns, and aggregation of its graph."""
 
-import numpy as np
 from numba import njit
 
 WIDTH = 16

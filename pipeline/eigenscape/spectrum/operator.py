@@ -166,9 +166,7 @@ def as_operator(A: scipy.sparse.csr_array, null: NDArray[np.float64], dtype: Any
     diagonal = A.diagonal()
     S = scipy.sparse.csr_array(scipy.sparse.diags_array(diagonal) - A)
     S.eliminate_zeros()
-    block = RowBlock(
-        0, S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype)
-    )
+    block = RowBlock(0, S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype))
     # Gershgorin's circles.
     bound = float((abs(A) @ np.ones(A.shape[0])).max())
     return Operator([block], diagonal.astype(dtype), null, bound)

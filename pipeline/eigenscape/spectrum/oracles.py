@@ -40,9 +40,7 @@ def dense_pairs(operator: Operator, null: NullSpace, count: int) -> Pairs:
     return values, vectors
 
 
-def lanczos_pairs(
-    operator: Operator, null: NullSpace, count: int, tolerance: float
-) -> Pairs:
+def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float) -> Pairs:
     """Return the lowest eigenpairs above the null space by implicitly restarted Lanczos (ARPACK).
 
     The largest of ``bound - A`` are sought, which needs no factorisation. See `dense_pairs` for the

@@ -68,9 +68,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     }
 
 
-def _set_up(
-    context: Context, rows: int, connected: bool, dtype: type[np.floating[Any]]
-) -> Problem:
+def _set_up(context: Context, rows: int, connected: bool, dtype: type[np.floating[Any]]) -> Problem:
     """Scale the weights into a Laplacian in scratch."""
     directory = context.workspace.scratch("operator/x").parent
     graph: list[tuple[str, str]] = []
@@ -82,9 +80,7 @@ def _set_up(
             context.path(f"graph/{number}/{name}") for name in ("indptr", "indices", "data")
         )
         graph.append((indptr, indices))
-        blocks.append(
-            RowBlock(first, open_memmap(indptr), open_memmap(indices), open_memmap(data))
-        )
+        blocks.append(RowBlock(first, open_memmap(indptr), open_memmap(indices), open_memmap(data)))
         first += len(blocks[-1].indptr) - 1
     data_paths: list[str] = []
 
@@ -139,9 +135,7 @@ def _write(
     operator = problem.operator.open()
     zeros = np.zeros(null.count)
     values = np.concatenate([zeros, solution.values[:dimension]])
-    residuals = np.concatenate(
-        [_null_residuals(operator, problem), solution.residuals[:dimension]]
-    )
+    residuals = np.concatenate([_null_residuals(operator, problem), solution.residuals[:dimension]])
     for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
         path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
         open_array(path)[...] = array
