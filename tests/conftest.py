@@ -1,10 +1,14 @@
 """Fixtures and settings that all tests share."""
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tomlkit
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", max_examples=25, deadline=None)
@@ -27,3 +31,121 @@ def shared_data() -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261121)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small scene: rows x columns x bands, and the class of every pixel (0 = none)."""
+
+    cube: np.ndarray
+    labels: np.ndarray
+    hole: np.ndarray
+    """Where the scene has no data."""
+
+
+def make_small(
+    height: int = 30,
+    width: int = 40,
+    bands: int = 20,
+    classes: int = 4,
+    *,
+    seed: int = 0,
+    hole: bool = True,
+    labelled: float = 0.5,
+) -> Small:
+    """Make a scene of coherent classes; the upper left corner has no data, half has no label."""
+    rng = np.random.default_rng(seed)
+    row, column = np.mgrid[:height, :width]
+    wave = 2 * np.sin(column / 7) + row / height * classes
+    truth = np.clip(wave.astype(int), 0, classes - 1) + 1
+    # Positive and integer-valued, so that every stored type can hold them.
+    spectra = rng.uniform(1000, 5000, (classes, bands))
+    cube = np.round(spectra[truth - 1] + rng.normal(0, 60, (height, width, bands)))
+    missing = (row + column < height // 4) & hole
+    labels = np.where(rng.random(truth.shape) < labelled, truth, 0)
+    labels[missing] = 0
+    return Small(cube.astype(np.float32), labels.astype(np.uint8), missing)
+
+
+@pytest.fixture(scope="session")
+def small() -> Small:
+    """Return 30 x 40 x 20, four classes, a corner without data, half of the pixels labelled."""
+    return make_small()
+
+
+@pytest.fixture(scope="session")
+def make_scene() -> Callable[..., Small]:
+    return make_small
+
+
+@pytest.fixture
+def write_job(tmp_path: Path) -> Callable[..., Path]:
+    """Write a job file: one table for each keyword; small numbers unless they are given."""
+
+    def write(name: str = "job", **tables: dict[str, Any]) -> Path:
+        defaults: dict[str, dict[str, Any]] = {
+            "scene": {"path": "scene.tif"},
+            "features": {"dimension": 10},
+            "neighbors": {"k": 8},
+            "spectrum": {"dimension": 8},
+            "output": {"directory": "runs", "eigenvectors": 3},
+            "limits": {"threads": 2},
+        }
+        merged = {
+            key: {**defaults.get(key, {}), **tables.get(key, {})} for key in {**defaults, **tables}
+        }
+        path = tmp_path / f"{name}.toml"
+        path.write_text(tomlkit.dumps(merged), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def write_tif(tmp_path: Path) -> Callable[..., Path]:
+    """Write rows x columns (x bands) as a GeoTIFF with a CRS; NaN where `hole` is given."""
+    import rasterio
+
+    def write(
+        name: str, array: np.ndarray, *, hole: np.ndarray | None = None, **profile: Any
+    ) -> Path:
+        array = array.copy()
+        if hole is not None:
+            array[hole] = np.nan
+        cube = array[..., None] if array.ndim == 2 else array
+        transform = rasterio.Affine(30, 0, 364095, 0, -30, 5809965)
+        options = {"crs": "EPSG:32633", "transform": transform, **profile}
+        height, width, count = cube.shape
+        path = tmp_path / name
+        with rasterio.open(
+            path, "w", driver="GTiff", height=height, width=width, count=count,
+            dtype=cube.dtype, **options,
+        ) as dataset:  # fmt: skip
+            dataset.write(np.moveaxis(cube, -1, 0))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def written(write_tif, small) -> Small:
+    """Write the small scene to scene.tif and its labels to labels.tif."""
+    write_tif("scene.tif", small.cube, hole=small.hole)
+    write_tif("labels.tif", small.labels, nodata=0)
+    return small
+
+
+@pytest.fixture
+def cli() -> Callable[..., Any]:
+    """Call the command line in this process; the result has exit_code, stdout and stderr."""
+    from typer.testing import CliRunner
+
+    from eigenscape.cli import app
+
+    def call(*arguments: Any) -> Any:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return call

@@ -210,7 +210,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
         raise JobError(f"{path}: not valid TOML: {error}.") from None
     for text in overrides:
         _override(table, text)
-    return parse_job(table, name=path.stem, base=path.resolve().parent, source=str(path))
+    source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
+    return parse_job(table, name=path.stem, base=path.resolve().parent, source=source)
 
 
 def parse_job(

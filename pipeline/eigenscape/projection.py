@@ -17,6 +17,7 @@ from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.partition import PART_SIZE, TREE_SAMPLE, split_levels
 from eigenscape.neighbors.stage import RANK_ROWS
+from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.spectrum import kernels
@@ -132,7 +133,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         sizes.graph(),
         sizes.spectrum(),
         sizes.learn(),
-        sizes.export(scene.grid.width, scene.grid.height),
+        sizes.export(),
     )
     return Plan(n, bands, d, stages, tuple(_notes(job, n, bands)))
 
@@ -246,12 +247,12 @@ class _Sizes:
 
     def learn(self) -> StagePlan:
         modes = self.job.spectrum.dimension + 1
-        tasks, rows = self._step(chunk_rows(self.n, 4), 4 * modes + 40 * 30)
-        each = max(rows, chunk_rows(self.n, 4 * modes)) * 4 * modes * 6
+        tasks, rows = self._step(chunk_rows(self.n, 4), 12 * modes)
+        each = max(rows, chunk_rows(self.n, 4 * modes)) * 4 * modes * 3
         return self._stage("learn", 2 * tasks, each, 30 * self.n, 6 * self.n)
 
-    def export(self, width: int, height: int) -> StagePlan:
+    def export(self) -> StagePlan:
         modes = max(1, self.job.output.eigenvectors)
-        strip = min(256, height) * width
-        each = strip * 4 * (self.job.spectrum.dimension + 1 + 3 * modes)
-        return self._stage("export", 4, 0, each + 8 * self.n, self.n * (5 + 4 * modes))
+        # A few strips, the writer's rows of tiles, the quick-look, matplotlib itself.
+        shared = 4 * STRIP_BYTES + 60 * _MIB + 12 * min(self.n, QUICKLOOK_PIXELS**2)
+        return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

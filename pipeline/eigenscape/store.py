@@ -41,16 +41,17 @@ from eigenscape.memory import ROW_TILE
 
 FORMAT = 1
 _CHUNK_BYTES = 8 * 2**20
+_CHUNK_ROWS = 2**17
 _MOST_CHUNKS = 512
 
 
 def chunk_rows(rows: int, row_bytes: float) -> int:
-    """Return the rows of one chunk of a (sample, ...) array: about 8 MiB, at most 512 chunks.
+    """Return the rows of one chunk of a (sample, ...) array: 8 MiB or 2**17 rows, if 512 suffice.
 
     A multiple of `ROW_TILE` that depends on the array alone, never on the memory limit, so that a
     run can be resumed under another limit.
     """
-    wanted = max(_CHUNK_BYTES / max(row_bytes, 1.0), rows / _MOST_CHUNKS)
+    wanted = max(min(_CHUNK_BYTES / max(row_bytes, 1.0), _CHUNK_ROWS), rows / _MOST_CHUNKS)
     return max(1, round(wanted / ROW_TILE)) * ROW_TILE
 
 

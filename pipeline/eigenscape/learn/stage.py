@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job import LearnOptions, SceneOptions
-from eigenscape.learn.centroid import class_sums, smallest_angle
+from eigenscape.learn.centroid import class_sums, nearest_class, smallest_angle, unit_means
 from eigenscape.learn.scores import accuracy, confusion_matrix, summarize
 from eigenscape.learn.splits import BLOCKS_ACROSS, blocked_split, random_split
 from eigenscape.scenes.labels import open_labels
@@ -75,9 +75,9 @@ def learn_stage(context: Context) -> dict[str, Any]:
         "means", partial(_sums, path, skip, labelled), blocks(samples, step),
         label="class means", keep=False,
     )  # fmt: skip
-    means = np.sum(sums, axis=0)
+    means = unit_means(np.sum(sums, axis=0))
     count = len(labelled.numbers)
-    per_row = 4 * modes + 40 * count
+    per_row = 12 * modes
     ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, per_row)
     work = partial(_classify, path, skip, labelled, means, target, confidence)
     confusions = np.sum(
@@ -163,7 +163,7 @@ def _classify(
     path: str,
     skip: int,
     labelled: _Labelled,
-    means: NDArray[np.float64],
+    means: NDArray[np.float32],
     target: str,
     confidence: str,
     block: Block,
@@ -178,8 +178,8 @@ def _classify(
     here = labelled.within(block)
     coordinates = vectors[labelled.sample[here] - block[0]]
     truth = labelled.classes[here]
-    for fit, train in enumerate(labelled.train[:, here]):
-        predicted, _ = smallest_angle(coordinates, means[fit])
+    called = nearest_class(coordinates, means)
+    for fit, (train, predicted) in enumerate(zip(labelled.train[:, here], called, strict=True)):
         for which, chosen in enumerate((train, ~train)):
             confusions[fit, which] = confusion_matrix(truth[chosen], predicted[chosen], count)
     return confusions

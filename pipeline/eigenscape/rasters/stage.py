@@ -14,12 +14,13 @@ from eigenscape.rasters.palette import complete_legend
 from eigenscape.rasters.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
 from eigenscape.rasters.sidecar import write_categories, write_legend_csv
 from eigenscape.scenes.types import Grid, Legend
-from eigenscape.stage import Context, blocks
+from eigenscape.stage import Block, Context, blocks
 
 QUICKLOOK_PIXELS = 1200
 """Longest side of the quick-look's pictures."""
 
-_STRIP_ROWS = 256
+STRIP_BYTES = 2**25
+"""Bytes of an array that are read at a time."""
 _CLASS_MAP = "class_map.tif"
 
 
@@ -58,7 +59,7 @@ class _Canvas:
         """
         array = self._context.open(name)
         width = self.grid.width
-        ranges = blocks(self.grid.height, _STRIP_ROWS)
+        ranges = self._ranges(array)
         self._context.reporter.begin(label, len(ranges), 0)
         for start, stop in ranges:
             values, place = self.samples(array, start, stop)
@@ -74,6 +75,11 @@ class _Canvas:
         first, last = int(self._row_start[start]), int(self._row_start[stop])
         return array[first:last], self._pixel[first:last]
 
+    def _ranges(self, array: Any) -> list[Block]:
+        """Cut the rows of the grid so that a strip of the array takes about 32 MiB."""
+        pixel_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+        return blocks(self.grid.height, max(1, STRIP_BYTES // (self.grid.width * pixel_bytes)))
+
     def thumbnail(
         self, name: str, columns: tuple[int, ...] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -88,7 +94,7 @@ class _Canvas:
         depth = () if columns is None else (len(columns),)
         picture = np.zeros((*shape, *depth), array.dtype)
         valid = np.zeros(shape, np.bool_)
-        for start, stop in blocks(grid.height, _STRIP_ROWS):
+        for start, stop in self._ranges(array):
             values, place = self.samples(array, start, stop)
             row, column = place // grid.width, place % grid.width
             taken = (row % step == 0) & (column % step == 0)

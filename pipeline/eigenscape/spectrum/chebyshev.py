@@ -149,10 +149,10 @@ class Solution:
 def column_count(pairs: int) -> int:
     """Return how many columns to iterate on for `pairs` wanted ones.
 
-    The guards let the filter tell the last wanted pair from what follows: 8 at least, a tenth for
-    many.
+    The guards let the filter tell the last wanted pair from what follows. More of them need a
+    lower degree: for 55 pairs of 640,976 samples 64 columns took 43 s, 80 44 s, 96 35 s, 128 37 s.
     """
-    guards = max(8, math.ceil(0.1 * pairs))
+    guards = math.ceil(5 * math.sqrt(pairs))
     return -(-(pairs + guards) // kernels.WIDTH) * kernels.WIDTH
 
 
