@@ -129,7 +129,7 @@ def test_journal__keeps_results_and_outlives_a_torn_line(tmp_path):
     assert found == {"read/0-5": {"samples": 3}, "read/5-9": None, "read/9-12": 7}
 
 
-@pytest.mark.parametrize("torn", ["5", '"x"', "null", "{}", '{"block": "b"}', "[]", "\x00\x00"])
+@pytest.mark.parametrize("torn", ["{", '{"block": "b", "result": [1, 2', "\x00\x00", "\n\n"])
 def test_journal__ignores_lines_that_are_no_entry(tmp_path, torn):
     workspace = Run(tmp_path).workspace("learn", "aa")
     workspace.finish_block("a", 1)
@@ -188,9 +188,15 @@ def test_commit__replaces_a_stage_and_keeps_the_others(tmp_path):
     assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["map.tif"]
 
 
-STEPS = [("_move", n) for n in range(4)] + [("manifest", n) for n in range(3)] + [
-    ("_sync_tree", 0), ("_sync_tree", 1), ("COMMIT", 0), ("group", 0), ("rmtree", 0),
+FIRST = [
+    ("_sync_tree", 0), ("_sync_tree", 1), ("COMMIT", 0), ("group", 0), ("group", 1),
+    ("_move", 0), ("_move", 1), ("_move", 2), ("_move", 3), ("manifest", 0), ("rmtree", 0),
 ]  # fmt: skip
+SECOND = [
+    ("_sync_tree", 0), ("_sync_tree", 1), ("COMMIT", 0), ("manifest", 0), ("_move", 0),
+    ("_move", 1), ("_move", 2), ("_move", 3), ("manifest", 1), ("rmtree", 0), ("array", 0),
+]  # fmt: skip
+STEPS = [(*step, False) for step in FIRST] + [(*step, True) for step in SECOND]
 
 
 class Killed(BaseException):
@@ -217,31 +223,26 @@ def die_at(monkeypatch, what, number, *, after):
     if what in names:
         wanted = lambda path, _: path.name == names[what]  # noqa: E731
         monkeypatch.setattr(store, "write_json", wrap(store.write_json, wanted))
-    elif what == "rmtree":
-        wanted = lambda path, **_: path.parent.name == "work"  # noqa: E731
+    elif what in ("rmtree", "array"):
+        parent = {"rmtree": "work", "array": "store.zarr"}[what]
+        wanted = lambda path, **_: path.parent.name == parent  # noqa: E731
         monkeypatch.setattr(store.shutil, "rmtree", wrap(store.shutil.rmtree, wanted))
     else:
         monkeypatch.setattr(store, what, wrap(getattr(store, what)))
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("what", "number"), STEPS)
-@pytest.mark.parametrize("replaces", [False, True], ids=["first", "second"])
+@pytest.mark.parametrize(("what", "number", "replaces"), STEPS)
 def test_recover__after_a_crash_at_any_step(tmp_path, what, number, after, replaces):
     run = Run(tmp_path)
     names = {"arrays": ("labels/class", "labels/more"), "files": ("map.tif", "map.png")}
     if replaces:
         commit(run, "learn", "old", value=1, arrays=("labels/class", "old"), files=("map.tif", "o"))
     workspace, record = build(run, "learn", "new", value=2, **names)
-    died = False
     with pytest.MonkeyPatch.context() as patch:
         die_at(patch, what, number, after=after)
-        try:
+        with pytest.raises(Killed):
             run.commit("learn", workspace, record)
-        except Killed:
-            died = True
-    # Not each of the steps is taken by a first commit (there is no old record to drop).
-    assert died or not replaces, "this step was never taken: the test is out of date"
     # What looks finished now is whole, and of one attempt.
     run = Run(tmp_path)
     for key, value in (("old", "1"), ("new", "2")):
@@ -259,16 +260,7 @@ def test_recover__after_a_crash_at_any_step(tmp_path, what, number, after, repla
     undisturbed = Run(tmp_path / "undisturbed")
     commit(undisturbed, "learn", "new", value=2, **names)
     ours = [name for name in files_of(run) if not name.startswith("undisturbed")]
-    # The groups of arrays that are gone may stay.
-    assert set(ours) - set(files_of(undisturbed)) <= {"lock"}
-
-
-def test_recover__damaged_commit_is_an_error_of_the_store(tmp_path):
-    run = Run(tmp_path)
-    workspace, _ = build(run)
-    (workspace.path / "COMMIT").write_text('{"stage": "lea')
-    with pytest.raises(StoreError, match="COMMIT"), run.lock(lambda _: None):
-        pass
+    assert set(ours) - {"lock"} == set(files_of(undisturbed))
 
 
 def test_is_finished__false_without_an_array_or_a_file(tmp_path):
@@ -281,13 +273,6 @@ def test_is_finished__false_without_an_array_or_a_file(tmp_path):
     commit(run)
     assert run.is_finished("learn", "aa")
     shutil.rmtree(run.array_path("labels/class"))
-    assert not run.is_finished("learn", "aa")
-
-
-def test_is_finished__false_without_the_chunks_of_an_array(tmp_path):
-    run = Run(tmp_path)
-    commit(run)
-    (run.array_path("labels/class") / "c" / "0").unlink()
     assert not run.is_finished("learn", "aa")
 
 
@@ -402,7 +387,7 @@ def test_explain_write_errors__says_where_and_what_to_do(tmp_path, number, words
 
 def test_explain_write_errors__leaves_others_alone(tmp_path):
     with pytest.raises(FileNotFoundError), explain_write_errors(tmp_path):
-        open(tmp_path / "absent")
+        (tmp_path / "absent").read_text()
 
 
 def test_write_json__old_or_new(tmp_path, monkeypatch):

@@ -236,7 +236,9 @@ class Run:
         with explain_write_errors(self.path):
             _sync_tree(workspace.path / "store")
             _sync_tree(workspace.path / "files")
-            write_json(workspace.path / "COMMIT", {"stage": stage, **asdict(record)})
+            replaced = self.manifest["stages"].get(stage)
+            entry = {"stage": stage, "replaces": replaced, **asdict(record)}
+            write_json(workspace.path / "COMMIT", entry)
             self._finish_commit(workspace.path)
 
     def recover(self) -> None:
@@ -249,12 +251,12 @@ class Run:
 
     def _finish_commit(self, path: Path) -> None:
         entry = json.loads((path / "COMMIT").read_text(encoding="utf-8"))
-        stage = entry.pop("stage")
-        previous = self.manifest["stages"].pop(stage, None)
-        if previous is not None:
+        stage, replaced = entry.pop("stage"), entry.pop("replaces")
+        if replaced is not None:
             # From here on the old result is not whole any more, so it must not look finished.
-            self.save_manifest()
-            self._remove(previous, keep=entry)
+            if self.manifest["stages"].pop(stage, None) is not None:
+                self.save_manifest()
+            self._remove(replaced, keep=entry)
         self._make_groups(entry["arrays"])
         for name in entry["arrays"]:
             _move(path / "store" / name, self.array_path(name))
@@ -360,11 +362,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
         manifest: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {"format": FORMAT, "stages": {}}
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StoreError(
             f"{file} is damaged ({error}). Delete the run directory {path} and run the job again."
         ) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    if not known or not isinstance(manifest.get("stages"), dict):
         raise StoreError(
             f"{file} was not written by this version (format {FORMAT}). Give another --run-dir."
         )

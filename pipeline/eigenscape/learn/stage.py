@@ -76,7 +76,6 @@ def learn_stage(context: Context) -> dict[str, Any]:
         label="class means", keep=False,
     )  # fmt: skip
     means = unit_means(np.sum(sums, axis=0))
-    count = len(labelled.numbers)
     per_row = 12 * modes
     ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, per_row)
     work = partial(_classify, path, skip, labelled, means, target, confidence)

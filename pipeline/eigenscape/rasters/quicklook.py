@@ -35,6 +35,8 @@ _RGB_WAVELENGTHS = (650.0, 550.0, 470.0)
 _RGB_SHARES = (0.20, 0.10, 0.05)
 _FEW_BANDS = 32
 
+_LEGEND_TITLE = "Class and share of the map"
+
 
 @dataclass(frozen=True)
 class _Entry:
@@ -125,7 +127,9 @@ def write_quicklook(
     columns = _columns(entries, room, below=wide)
     legend_left = _MARGIN + (0.0 if wide else panels_width + 2 * _GAP)
     legend_top = panels_bottom + _GAP if wide else header
-    legend_right = legend_left + sum(_width(column) + _GAP for column in columns) - _GAP
+    columns_width = sum(_width(column) + _GAP for column in columns) - _GAP
+    # Ten points against the nine that are measured.
+    legend_right = legend_left + max(columns_width, _text_width(_LEGEND_TITLE) * 10 / 9)
     legend_bottom = legend_top + _LABEL + _ENTRY * max(map(len, columns))
     text_right = _MARGIN + max(0.125 * len(title), 0.085 * len(subtitle))
     right = max(_MARGIN + panels_width, legend_right, text_right)
@@ -143,7 +147,7 @@ def write_quicklook(
         axes.imshow(image, interpolation=smooth, aspect="auto")
         axes.set_axis_off()
     middle = legend_top + _LABEL / 2 - 0.02
-    canvas.text(legend_left, middle, "Class and share of the map", size=10, color=_INK)
+    canvas.text(legend_left, middle, _LEGEND_TITLE, size=10, color=_INK)
     for column in columns:
         for index, entry in enumerate(column):
             middle = legend_top + _LABEL + (index + 0.5) * _ENTRY

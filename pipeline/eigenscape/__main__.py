@@ -1,0 +1,5 @@
+"""``python -m eigenscape``."""
+
+from eigenscape.cli import main
+
+main()

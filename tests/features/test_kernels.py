@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+
+from eigenscape.features.kernels import moments, orthoprojector, principal_components, project
+from eigenscape.memory import ROW_TILE
+
+
+@given(bands=st.integers(1, 40), share=st.floats(0.01, 1), seed=st.integers(0, 2**63 - 1))
+def test_orthoprojector__has_orthogonal_columns_of_equal_length(bands, share, seed):
+    dimension = max(1, int(share * bands))
+    basis = orthoprojector(bands, dimension, seed)
+    np.testing.assert_allclose(
+        basis.T @ basis, np.eye(dimension) * bands / dimension, atol=1e-12 * bands
+    )
+
+
+def test_orthoprojector__keeps_squared_distances_on_average(rng):
+    difference = rng.standard_normal(60)
+    ratios = [
+        np.sum((difference @ orthoprojector(60, 15, seed)) ** 2) / np.sum(difference**2)
+        for seed in range(400)
+    ]
+    # A ratio deviates by about sqrt(2 / 15); the mean of 400 by a twentieth of that.
+    assert np.mean(ratios) == pytest.approx(1, abs=0.08)
+
+
+def test_orthoprojector__depends_on_the_seed_alone():
+    np.testing.assert_array_equal(orthoprojector(30, 7, 3), orthoprojector(30, 7, 3))
+    assert np.abs(orthoprojector(30, 7, 3) - orthoprojector(30, 7, 4)).max() > 0.1
+
+
+def test_orthoprojector__favours_no_direction():
+    # Haar distributed: every entry is as often positive as negative, the diagonal too.
+    signs = np.mean([np.sign(orthoprojector(4, 4, seed)) for seed in range(400)], axis=0)
+    assert np.abs(signs).max() < 0.2
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 11])
+def test_orthoprojector__refuses_impossible_dimensions(dimension):
+    with pytest.raises(ValueError, match=r"must lie in 1 \.\.\. 10"):
+        orthoprojector(10, dimension, 0)
+
+
+@pytest.mark.parametrize("rows", [1, ROW_TILE - 1, ROW_TILE + 1, 2 * ROW_TILE])
+def test_moments__equal_numpy(rng, rows):
+    samples = (1e4 + rng.standard_normal((rows, 6))).astype(np.float32)
+    shift = samples[:10].mean(axis=0, dtype=np.float64)
+    total, scatter = moments(samples, shift)
+    centred = samples.astype(np.float64) - shift
+    np.testing.assert_allclose(total, centred.sum(axis=0), rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(scatter, centred.T @ centred, rtol=1e-10, atol=1e-8)
+
+
+def test_principal_components__equal_sklearn(rng):
+    samples = rng.standard_normal((500, 12)) @ rng.standard_normal((12, 12))
+    centred = samples - samples.mean(axis=0)
+    basis, variance = principal_components(centred.T @ centred / 500, 5)
+    peer = PCA(5, svd_solver="full").fit(samples)
+    np.testing.assert_allclose(np.abs(peer.components_ @ basis), np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(variance, peer.explained_variance_ * 499 / 500, rtol=1e-10)
+    assert (basis[np.abs(basis).argmax(axis=0), np.arange(5)] > 0).all()
+
+
+def test_principal_components__of_a_zero_matrix_are_orthonormal():
+    basis, variance = principal_components(np.zeros((4, 4)), 2)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-14)
+    np.testing.assert_array_equal(variance, 0)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("projected", [False, True])
+def test_project__equals_numpy(rng, shifted, projected):
+    samples = rng.standard_normal((ROW_TILE + 5, 9)).astype(np.float32)
+    shift = rng.standard_normal(9).astype(np.float32) if shifted else None
+    basis = rng.standard_normal((9, 4)).astype(np.float32) if projected else None
+    expected = samples - (0 if shift is None else shift)
+    expected = expected if basis is None else expected @ basis
+    found = project(samples, shift, basis)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+def test_project__gives_the_same_bits_for_any_block(rng, tiles):
+    samples = rng.standard_normal((4 * ROW_TILE + 77, 33)).astype(np.float32)
+    basis = orthoprojector(33, 10, 0).astype(np.float32)
+    step = tiles * ROW_TILE
+    pieces = [
+        project(samples[at : at + step], None, basis) for at in range(0, len(samples), step)
+    ]
+    np.testing.assert_array_equal(np.concatenate(pieces), project(samples, None, basis))

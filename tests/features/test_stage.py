@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from harness import Frail, Harness, KilledError
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+from eigenscape.features.kernels import orthoprojector
+from eigenscape.features.stage import feature_count, is_projected
+from eigenscape.job import FeatureOptions
+
+
+@pytest.fixture
+def extract(tmp_path):
+    """Run the features stage on given samples."""
+
+    def run(values, *, memory="2GiB", threads=2, name="run", executor=None, **options):
+        harness = Harness(tmp_path / name, features=options, limits={"memory": memory})
+        if harness.run_directory.record("samples") is None:
+            harness.put("samples", {"samples/values": values.astype(np.float32)})
+        summary = harness.run("features", executor, threads=threads)
+        return harness["features/values"], harness["features/basis"], summary
+
+    return run
+
+
+@pytest.fixture
+def samples(rng):
+    return 1000 + 50 * rng.standard_normal((5000, 20)) @ rng.standard_normal((20, 20))
+
+
+def test_features_stage__projects_by_the_orthoprojector(extract, samples):
+    values, basis, summary = extract(samples, dimension=7, seed=5)
+    np.testing.assert_array_equal(basis, orthoprojector(20, 7, 5).astype(np.float32))
+    np.testing.assert_allclose(values, samples.astype(np.float32) @ basis, rtol=1e-4, atol=1e-2)
+    assert summary == {"dimension": 7, "projected": True}
+
+
+def test_features_stage__other_seeds_give_other_features(extract, samples):
+    first, _, _ = extract(samples, dimension=7, name="a")
+    second, _, _ = extract(samples, dimension=7, seed=1, name="b")
+    assert np.abs(first - second).max() > 1
+
+
+def test_features_stage__pca_equals_sklearn(extract, samples):
+    values, basis, summary = extract(samples, method="pca", dimension=6)
+    peer = PCA(6, svd_solver="full").fit(samples.astype(np.float32).astype(np.float64))
+    expected = peer.transform(samples.astype(np.float32).astype(np.float64))
+    signs = np.sign(np.sum(values * expected, axis=0))
+    np.testing.assert_allclose(values * signs, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(basis * signs, peer.components_.T, atol=1e-6)
+    expected = peer.explained_variance_ratio_.sum()
+    assert summary["explained_variance"] == pytest.approx(expected, rel=1e-8)
+
+
+def test_features_stage__pca_survives_an_offset_that_dwarfs_the_variance(extract, rng):
+    # In single precision E[x^2] - E[x]^2 has no correct digit here.
+    values = np.zeros((6000, 5))
+    values[:, 2] = rng.standard_normal(6000)
+    _, basis, _ = extract(values + 3e4, method="pca", dimension=1)
+    np.testing.assert_allclose(np.abs(basis[:, 0]), np.eye(5)[2], atol=1e-4)
+
+
+def test_features_stage__standardizes_like_sklearn(extract, samples):
+    values, _, _ = extract(samples, method="none", standardize=True)
+    expected = StandardScaler().fit_transform(samples.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_features_stage__standardizes_before_it_projects(extract, samples):
+    values, _, _ = extract(samples * np.geomspace(1, 1e3, 20), dimension=4, standardize=True)
+    scaled = StandardScaler().fit_transform(samples * np.geomspace(1, 1e3, 20))
+    np.testing.assert_allclose(values, scaled @ orthoprojector(20, 4, 0), atol=2e-3)
+
+
+def test_features_stage__standardizes_before_pca(extract, samples):
+    values, _, summary = extract(samples, method="pca", dimension=3, standardize=True)
+    scaled = StandardScaler().fit_transform(samples.astype(np.float32).astype(np.float64))
+    peer = PCA(3, svd_solver="full").fit(scaled)
+    expected = peer.transform(scaled)
+    signs = np.sign(np.sum(values * expected, axis=0))
+    np.testing.assert_allclose(values * signs, expected, atol=1e-3)
+    expected = peer.explained_variance_ratio_.sum()
+    assert summary["explained_variance"] == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("constant", [0.1, 0.0, 1e5 / 3])
+def test_features_stage__a_constant_band_becomes_0(extract, samples, constant):
+    samples[:, 3] = constant
+    values, _, _ = extract(samples, method="none", standardize=True)
+    np.testing.assert_array_equal(values[:, 3], 0)
+    np.testing.assert_allclose(np.delete(values, 3, axis=1).std(axis=0), 1, rtol=1e-4)
+
+
+def test_features_stage__constant_samples_pass_pca(extract):
+    values, _, summary = extract(np.full((50, 6), 0.7), method="pca", dimension=2)
+    np.testing.assert_array_equal(values, 0)
+    assert summary["explained_variance"] == 1
+
+
+@pytest.mark.parametrize("options", [{"method": "none", "dimension": 3}, {"dimension": 20}])
+def test_features_stage__leaves_samples_alone(extract, samples, options):
+    values, basis, summary = extract(samples, **options)
+    np.testing.assert_array_equal(values, samples.astype(np.float32))
+    np.testing.assert_array_equal(basis, np.eye(20))
+    assert summary == {"dimension": 20, "projected": False}
+
+
+def test_is_projected__never_onto_as_many_dimensions():
+    options = FeatureOptions(method="pca", dimension=10)
+    assert [is_projected(options, bands) for bands in (9, 10, 11)] == [False, False, True]
+    assert [feature_count(options, bands) for bands in (9, 10, 11)] == [9, 10, 10]
+    assert not is_projected(FeatureOptions(method="none", dimension=1), 5)
+
+
+@pytest.fixture
+def wide(rng):
+    """Samples so wide that features have a chunk for every 4096 of them: several blocks."""
+    return rng.standard_normal((9000, 530)).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", ["random-projection", "pca"])
+def test_features_stage__gives_the_same_bits_under_any_limit(extract, wide, method):
+    options = {"method": method, "dimension": 520, "standardize": True}
+    first = extract(wide, memory="310MiB", threads=2, name="a", **options)
+    second = extract(wide, memory="8GiB", threads=1, name="b", **options)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_features_stage__goes_on_after_a_kill(extract, wide, noted):
+    options = {"dimension": 520}
+    expected, _, _ = extract(wide, name="whole", **options)
+    with pytest.raises(KilledError):
+        extract(wide, executor=Frail(2, noted=noted), **options)
+    rest = Frail()
+    values, _, _ = extract(wide, executor=rest, **options)
+    np.testing.assert_array_equal(values, expected)
+    assert [item for _, item in rest.log] == [(4096, 8192), (8192, 9000)][noted:]

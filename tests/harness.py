@@ -1,0 +1,101 @@
+"""Single stages on given arrays: a real run directory, no scene, no command line.
+
+A test puts the arrays that a stage reads, runs the stage as `eigenscape.workflow` would, and reads
+what it committed.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eigenscape.cluster import OnDone, Task, Threads
+from eigenscape.features.stage import features_stage
+from eigenscape.graph.stage import graph_stage
+from eigenscape.job import Job
+from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.progress import Silent
+from eigenscape.spectrum.stage import spectrum_stage
+from eigenscape.stage import Context
+from eigenscape.store import Record, Run, open_array
+
+STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
+    "features": features_stage,
+    "neighbors": neighbors_stage,
+    "graph": graph_stage,
+    "spectrum": spectrum_stage,
+}
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+class Frail:
+    """Runs tasks one by one, notes each, and is killed once it has finished some of them.
+
+    Parameters
+    ----------
+    tasks
+        How many it finishes before it is killed; None for all.
+    noted
+        Whether the last of them is noted as finished before the end comes.
+    """
+
+    width = 1
+    tasks_per_process = 1
+
+    def __init__(self, tasks: int | None = None, *, noted: bool = True) -> None:
+        self.left, self.noted = tasks, noted
+        self.log: list[tuple[str, Any]] = []
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        for number, item in enumerate(items):
+            if self.left == 0:
+                raise KilledError
+            result = function(item)
+            self.log.append((function.func.__name__, item))  # type: ignore[attr-defined]
+            if self.left is not None:
+                self.left -= 1
+            if self.left == 0 and not self.noted:
+                raise KilledError
+            on_done(number, result, 0)
+
+
+class Harness:
+    """A run whose stages can be given or run one at a time."""
+
+    def __init__(self, path: Path, **tables: dict[str, Any]) -> None:
+        self.run_directory = Run(path)
+        self.job = Job.model_validate({"scene": {"path": "none"}, **tables})
+
+    def options(self, **tables: dict[str, Any]) -> None:
+        """Give other options for the stages to come."""
+        self.job = Job.model_validate({"scene": {"path": "none"}, **tables})
+
+    def put(
+        self, stage: str, arrays: dict[str, np.ndarray], *, whole: Sequence[str] = (), **summary: Any
+    ) -> None:
+        """Commit given arrays as what a stage wrote."""
+        workspace = self.run_directory.workspace(stage, "given")
+        for name, values in arrays.items():
+            path = workspace.create_array(name, values.shape, values.dtype, whole=name in whole)
+            open_array(path)[...] = values
+        self._commit(stage, workspace, summary)
+
+    def run(self, stage: str, executor: Any = None, *, threads: int = 2) -> dict[str, Any]:
+        """Run a stage, or go on with it, and commit it; return its summary."""
+        workspace = self.run_directory.workspace(stage, "key")
+        executor = executor or Threads(threads)
+        context = Context(self.job, self.run_directory, workspace, executor, Silent())
+        summary = STAGES[stage](context)
+        self._commit(stage, workspace, summary)
+        return summary
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.asarray(self.run_directory.open(name)[...])
+
+    def _commit(self, stage: str, workspace: Any, summary: dict[str, Any]) -> None:
+        record = Record("key", 0.0, 0, workspace.arrays(), workspace.files(), summary)
+        self.run_directory.commit(stage, workspace, record)
