@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.features.stage import features_stage
@@ -54,7 +55,9 @@ class Frail:
         for number, item in enumerate(items):
             if self.left == 0:
                 raise KilledError
-            result = function(item)
+            # As `Threads` does: other numbers of BLAS threads round differently.
+            with threadpool_limits(1, user_api="blas"):
+                result = function(item)
             self.log.append((function.func.__name__, item))  # type: ignore[attr-defined]
             if self.left is not None:
                 self.left -= 1

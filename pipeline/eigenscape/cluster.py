@@ -131,8 +131,9 @@ def load_cluster(path: str | Path | None) -> ClusterOptions:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        given = "" if first["type"] == "extra_forbidden" else f" = {first['input']!r}"
         raise ClusterError(
-            f"{path}: {key}: {first['msg']}. Keys: {', '.join(ClusterOptions.model_fields)}."
+            f"{path}: {key}{given}: {first['msg']}. Keys: {', '.join(ClusterOptions.model_fields)}."
         ) from None
     if options.kind == "existing" and not (options.address or options.scheduler_file):
         raise ClusterError(f"{path}: kind = 'existing' needs address or scheduler_file.")
@@ -178,6 +179,12 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
         ):
             yield Workers(client)
         return
+    if options.scheduler_file and not Path(options.scheduler_file).exists():
+        # distributed would wait for it for ever.
+        raise ClusterError(
+            f"{options.scheduler_file}: no such scheduler file. Start a scheduler that writes it "
+            "with `dask scheduler --scheduler-file FILE`, or give its address."
+        )
     try:
         client = Client(
             address=options.address, scheduler_file=options.scheduler_file, timeout="10s"

@@ -44,7 +44,8 @@ def unit_means(sums: NDArray[np.float64]) -> F4:
     sums : array, shape (..., classes, d)
     """
     lengths = np.linalg.norm(sums, axis=-1, keepdims=True)
-    return np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0).astype(np.float32)
+    units = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0)
+    return np.asarray(units, np.float32)
 
 
 def cosines(coordinates: F4, means: F4) -> F4:

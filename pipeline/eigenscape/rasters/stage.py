@@ -21,6 +21,7 @@ QUICKLOOK_PIXELS = 1200
 
 STRIP_BYTES = 2**25
 """Bytes of an array that are read at a time."""
+_FALSE_COLOR_PIXELS = 800
 _CLASS_MAP = "class_map.tif"
 
 
@@ -203,6 +204,10 @@ def _write_false_colors(context: Context, canvas: _Canvas, first: int) -> str:
     last = first + context.job.spectrum.dimension - 1
     columns = tuple(min(first + number, last) for number in range(3))
     picture, valid = canvas.thumbnail("spectrum/vector", columns)
+    image = stretch_rgb(picture, valid)
+    # A small scene is shown with larger pixels, not as a stamp.
+    scale = max(1, _FALSE_COLOR_PIXELS // max(image.shape[:2]))
+    image = image.repeat(scale, axis=0).repeat(scale, axis=1)
     imsave(
         context.workspace.file(name),
         stretch_rgb(picture, valid),
