@@ -1,5 +1,7 @@
 """Memory is arithmetic in one place: budgets to block sizes, projected peaks, measured peaks."""
 
+import ctypes
+import gc
 import re
 import threading
 import time
@@ -119,6 +121,14 @@ def watch() -> Iterator[Peak]:
         yield peak
     finally:
         _sampler.remove(peak)
+
+
+def release() -> None:
+    """Give freed memory back to the system: between stages, so that peaks do not add up."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # glibc only
+        trim(0)
 
 
 def rows_within(budget: int, bytes_per_row: float, *, most: int = 2**20) -> int:

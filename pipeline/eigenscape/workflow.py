@@ -284,6 +284,7 @@ def _run_stage(
         reporter.stage(stage.name, "reused")
         return _stage_json(stage.name, record, reused=True)
     reporter.stage(stage.name, "running")
+    memory.release()
     start = time.perf_counter()
     context = Context(job, directory, directory.workspace(stage.name, key), executor, reporter)
     with explain_write_errors(directory.path), memory.watch() as peak:
