@@ -10,14 +10,16 @@ except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
 
 if TYPE_CHECKING:
     from eigenscape.job import Job, load_job, parse_job
+    from eigenscape.results import open_run
     from eigenscape.workflow import Result, plan, run
 
-__all__ = ["Job", "Result", "__version__", "load_job", "parse_job", "plan", "run"]
+__all__ = ["Job", "Result", "__version__", "load_job", "open_run", "parse_job", "plan", "run"]
 
 _HOME = {
     "Job": "job",
     "load_job": "job",
     "parse_job": "job",
+    "open_run": "results",
     "Result": "workflow",
     "plan": "workflow",
     "run": "workflow",

@@ -1,0 +1,72 @@
+"""A finished run as an xarray Dataset: lazy, labelled, with the scene's georeference."""
+
+from pathlib import Path
+
+import dask.array
+import xarray
+
+from eigenscape.errors import InputError
+from eigenscape.store import Run, open_array, read_manifest
+
+_ARRAYS = {
+    "values": "samples/values",
+    "features": "features/values",
+    "neighbor_index": "neighbors/index",
+    "neighbor_distance": "neighbors/distance",
+    "component": "graph/component",
+    "eigenvector": "spectrum/vector",
+    "eigenvalue": "spectrum/value",
+    "residual": "spectrum/residual",
+    "label": "labels/given",
+    "class": "labels/class",
+    "confidence": "labels/confidence",
+}
+
+
+def open_run(path: str | Path) -> xarray.Dataset:
+    """Open what a run has finished so far; nothing is read until it is computed.
+
+    Parameters
+    ----------
+    path
+        Run directory.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions ``sample``, ``band``, ``feature``, ``neighbor``, ``mode``; coordinates ``row`` and
+        ``column`` of every sample (and ``wavelength`` of every band in nanometres, where the scene
+        has it). ``attrs`` hold ``crs_wkt``, ``transform``, ``height``, ``width`` and
+        ``class_names``. Image of a variable: ``ds["class"].set_index(sample=("row",
+        "column")).unstack()``.
+
+    Raises
+    ------
+    InputError
+        There is no run in that directory, or it has not read its scene yet.
+    """
+    path = Path(path)
+    ingest = read_manifest(path)["stages"].get("ingest") if path.is_dir() else None
+    if ingest is None:
+        raise InputError(
+            f"{path}: no run directory, or a run that has not read its scene yet. Give a directory "
+            "that `eigenscape run` made, such as runs/<job name>-<key>."
+        )
+    summary = ingest["summary"]
+    grid, bands = summary["grid"], summary["bands"]
+    run = Run(path)
+    variables = {}
+    for name, place in _ARRAYS.items():
+        if (run.array_path(place) / "zarr.json").exists():
+            array = open_array(run.array_path(place))
+            variables[name] = (array.metadata.dimension_names, dask.array.from_zarr(array))
+    pixel = dask.array.from_zarr(run.open("samples/pixel"))
+    coordinates = {
+        "row": ("sample", pixel // grid["width"]),
+        "column": ("sample", pixel % grid["width"]),
+    }
+    if bands["wavelength"] is not None:
+        good = [w for w, keep in zip(bands["wavelength"], bands["good"], strict=True) if keep]
+        coordinates["wavelength"] = ("band", good)
+    attributes = {**grid, "class_names": summary["class_names"], "run": str(path)}
+    return xarray.Dataset(variables, coordinates, attributes)
