@@ -47,6 +47,11 @@ def ingest_stage(context: Context) -> dict[str, Any]:
     if samples == 0:
         raise _nothing_valid(job, scene)
     _check_content(scene, found, labels, labelled)
+    lost = sum(part["labels_on_invalid"] for part in found)
+    if lost:
+        context.reporter.note(
+            f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
+        )
     width = bands.count
     make = context.workspace.create_array
     values = make("samples/values", (samples, width), np.float32, dims=("sample", "band"))
@@ -65,6 +70,7 @@ def ingest_stage(context: Context) -> dict[str, Any]:
         "samples": samples,
         "grid": grid.to_json(),
         "bands": asdict(bands),
+        "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
         "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
         "class_colors": {str(k): list(v) for k, v in legend.colors.items()} if legend else {},
