@@ -54,7 +54,7 @@ def open_run(path: str | Path) -> xarray.Dataset:
         )
     summary = ingest["summary"]
     grid, bands = summary["grid"], summary["bands"]
-    run = Run(path)
+    run = Run(path, create=False)
     variables = {}
     for name, place in _ARRAYS.items():
         if (run.array_path(place) / "zarr.json").exists():

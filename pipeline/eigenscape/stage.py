@@ -37,6 +37,8 @@ class Context:
         Where this stage writes.
     executor, reporter
         Where tasks run, and who hears of them.
+    worker_peak
+        Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
     """
 
     job: Job
@@ -44,6 +46,7 @@ class Context:
     workspace: Workspace
     executor: Executor
     reporter: Reporter
+    worker_peak: int = 0
     _finished: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,9 +119,6 @@ class Context:
         finally:
             self.reporter.end()
         return [results[name] for name in names]
-
-    worker_peak: int = 0
-    """Largest anonymous memory seen in any process that ran a task of this stage, in bytes."""
 
 
 def task_bytes(limit: int, tasks_per_process: int) -> int:

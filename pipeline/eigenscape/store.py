@@ -26,7 +26,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ FORMAT = 1
 _CHUNK_BYTES = 8 * 2**20
 _CHUNK_ROWS = 2**17
 _MOST_CHUNKS = 512
+_DISCARDED = ".discarded"
 
 
 def chunk_rows(rows: int, row_bytes: float) -> int:
@@ -175,7 +176,10 @@ class Run:
     Parameters
     ----------
     path
-        The directory; made if it is not there.
+        The directory.
+    create
+        Make it if it is not there, and check that it can be written. Runs that are only read from
+        are left as they are.
 
     Raises
     ------
@@ -185,13 +189,14 @@ class Run:
         It is there and is not a run directory of this format.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
-        with explain_write_errors(path):
-            path.mkdir(parents=True, exist_ok=True)
-            probe = path / f".probe-{os.getpid()}"
-            probe.touch()
-            probe.unlink()
+        if create:
+            with explain_write_errors(path):
+                path.mkdir(parents=True, exist_ok=True)
+                probe = path / f".probe-{os.getpid()}"
+                probe.touch()
+                probe.unlink()
         self.reload()
 
     def reload(self) -> None:
@@ -228,7 +233,7 @@ class Run:
         with explain_write_errors(self.path):
             for other in self._workspaces(stage):
                 if other.name != f"{stage}-{key}":
-                    shutil.rmtree(other)
+                    _discard(other)
             return Workspace(self.path / "work" / f"{stage}-{key}")
 
     def commit(self, stage: str, workspace: Workspace, record: Record) -> None:
@@ -244,6 +249,10 @@ class Run:
     def recover(self) -> None:
         """Finish the commits that a killed process began; call it under the lock."""
         with explain_write_errors(self.path):
+            for discarded in (self.path / "work").glob(f"*{_DISCARDED}"):
+                shutil.rmtree(discarded)
+                with suppress(OSError):
+                    discarded.parent.rmdir()
             for path in sorted((self.path / "work").glob("*/COMMIT")):
                 self._finish_commit(path.parent)
             for leftover in self.path.glob(".*.tmp-*"):
@@ -265,9 +274,7 @@ class Run:
             _move(path / "files" / name, self.path / "outputs" / name)
         self.manifest["stages"][stage] = entry
         self.save_manifest()
-        shutil.rmtree(path)
-        if not any((self.path / "work").iterdir()):
-            (self.path / "work").rmdir()
+        _discard(path)
 
     def _remove(self, previous: dict[str, Any], keep: dict[str, Any]) -> None:
         for name in set(previous["arrays"]) - set(keep["arrays"]):
@@ -302,11 +309,11 @@ class Run:
                 shutil.rmtree(target, ignore_errors=True)
                 shutil.copytree(other.array_path(name), target, copy_function=os.link)
         except OSError:
-            shutil.rmtree(workspace.path)  # no hard links here, or the other run was being replaced
+            _discard(workspace.path)  # no hard links here, or the other run was being replaced
             return False
         other.reload()
         if not other.is_finished(stage, key):
-            shutil.rmtree(workspace.path)
+            _discard(workspace.path)
             return False
         self.commit(stage, workspace, record)
         return True
@@ -418,7 +425,9 @@ def explain_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # NumPy's tofile says no more than "84976 requested and 82912 written".
+        cut_short = error.errno is None and "requested and" in str(error)
+        if cut_short or error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise OutputError(
                 f"{path}: the disk is full. Finished blocks are kept: free some space or set "
                 "output.directory to another disk, and give the same command again."
@@ -429,6 +438,15 @@ def explain_write_errors(path: Path) -> Iterator[None]:
                 "Set output.directory or --run-dir to a directory that you may write."
             ) from error
         raise
+
+
+def _discard(workspace: Path) -> None:
+    """Delete a workspace; one rename first, or a process killed midway would leave half of it."""
+    discarded = workspace.with_name(workspace.name + _DISCARDED)
+    workspace.rename(discarded)
+    shutil.rmtree(discarded)
+    with suppress(OSError):  # work of another stage is in it
+        discarded.parent.rmdir()
 
 
 def _move(source: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from eigenscape import __version__, memory
 from eigenscape.cluster import ClusterOptions, connect
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, StoreError
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
@@ -193,11 +193,12 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = N
     """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused."""
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
-    reused = {}
-    for stage in STAGES:
-        runs = [path, *_siblings(path)]
-        found = [Run(place) for place in runs if (place / "manifest.json").exists()]
-        reused[stage.name] = any(place.is_finished(stage.name, keys[stage.name]) for place in found)
+    own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
+    runs = [*own, *_siblings(path)]
+    reused = {
+        stage.name: any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
+        for stage in STAGES
+    }
     return replace(project_plan(job, on or ClusterOptions()), run=str(path), reused=reused)
 
 
@@ -276,7 +277,7 @@ def _run_stage(
 ) -> dict[str, Any]:
     if not directory.is_finished(stage.name, key):
         for sibling in _siblings(directory.path):
-            if directory.link_from(Run(sibling), stage.name, key):
+            if directory.link_from(sibling, stage.name, key):
                 break
     if directory.is_finished(stage.name, key):
         record = directory.record(stage.name)
@@ -353,15 +354,18 @@ def _absolute_scene(job: Job) -> Any:
     )
 
 
-def _siblings(path: Path) -> Iterator[Path]:
-    """Yield the other run directories beside this one, the newest first."""
+def _siblings(path: Path) -> Iterator[Run]:
+    """Yield the other runs beside this one, the newest first."""
     try:
         manifests = [other / "manifest.json" for other in path.parent.iterdir() if other != path]
         found = [(file.stat().st_mtime, file.parent) for file in manifests if file.exists()]
     except OSError:
         return
     for _, other in sorted(found, reverse=True):
-        yield other
+        try:
+            yield Run(other, create=False)
+        except (OSError, StoreError):
+            continue  # damaged, of another version, or gone: not ours to judge here
 
 
 def _hash(*parts: Any) -> str:

@@ -59,15 +59,15 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
 
     The confusion matrix that comes with it is the sum over the trials.
     """
-    trials = [accuracy(confusion) for confusion in confusions]
-    trials = [trial for trial in trials if trial["samples"]]
+    every = [accuracy(confusion) for confusion in confusions]
+    trials = [trial for trial in every if trial["samples"]]
     total = np.sum(confusions, axis=0)
     result: dict[str, Any] = {"trials": len(trials)}
     for name in ("overall_accuracy", "average_accuracy", "kappa"):
         values = [trial[name] for trial in trials]
         result[name] = float(np.mean(values)) if values else None
         result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    columns = zip(*(trial["per_class"] for trial in trials), strict=True)
+    columns = zip(*(trial["per_class"] for trial in every), strict=True)
     per_class = [[share for share in column if share is not None] for column in columns]
     result["per_class"] = [float(np.mean(shares)) if shares else None for shares in per_class]
     result["confusion"] = total.tolist()

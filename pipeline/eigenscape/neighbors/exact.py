@@ -1,8 +1,10 @@
 """Neighbour lists by brute force in tiles, and by NN-descent in memory."""
 
+import warnings
 from functools import partial
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,8 +94,8 @@ def _push_block(
             query = queries[here] - centre
             query_norms = np.einsum("ij,ij->i", query, query)
             kernels.push_products(
-                query @ near.T, query_norms, norms, rows[here], own[here] - first, numbers,
-                found, squared,
+                queries, block, query @ near.T, query_norms, norms,
+                rows[here], own[here] - first, numbers, found, squared,
             )  # fmt: skip
     numbers = np.arange(first, first + len(block))
     kernels.exact_distances(block, queries, numbers, found, squared)
@@ -131,7 +133,7 @@ def nndescent_lists(context: Context, index: str, distance: str) -> None:
     """Fill the lists by NN-descent (pynndescent), which holds all features in memory."""
     work = partial(
         _nndescent, context.path("features/values"), index, distance,
-        context.job.neighbors.k, context.executor.width,
+        context.job.neighbors.k, min(context.executor.width, numba.config.NUMBA_NUM_THREADS),
     )  # fmt: skip
     context.map("nn-descent", work, ["all"], label="NN-descent")
 
@@ -142,10 +144,13 @@ def _nndescent(values: str, index: str, distance: str, k: int, threads: int, _: 
     features = open_array(values)[...]
     rows = np.arange(len(features))
     # One more than wanted, since each list begins with the sample itself (or its duplicates).
-    search = NNDescent(
-        features, n_neighbors=min(k + 1, len(features)), random_state=0, n_jobs=threads
-    )
-    near, _distances = search.neighbor_graph
+    with warnings.catch_warnings():
+        # It finds too few neighbours for some samples at times; they are dealt with below.
+        warnings.filterwarnings("ignore", "Failed to correctly find n_neighbors")
+        search = NNDescent(
+            features, n_neighbors=min(k + 1, len(features)), random_state=0, n_jobs=threads
+        )
+        near, _distances = search.neighbor_graph
     target = open_array(index)
     found = np.full((len(features), k), -1, target.dtype)
     squared = np.full((len(features), k), np.inf, np.float32)
@@ -154,5 +159,11 @@ def _nndescent(values: str, index: str, distance: str, k: int, threads: int, _: 
     own[~own.any(axis=1), -1] = True
     found[:, : near.shape[1] - 1] = near[~own].reshape(len(features), -1)
     kernels.exact_distances(features, features, rows, found, squared)
+    short = np.flatnonzero((found < 0).any(axis=1))
+    if len(short):
+        tiles = blocks(len(features), 8 * _CANDIDATE_ROWS)
+        found[short], squared[short] = brute_force(
+            values, features[short], short, k, tiles, target.dtype.type
+        )
     target[...] = found
     open_array(distance)[...] = np.sqrt(squared)

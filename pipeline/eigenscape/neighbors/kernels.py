@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 F4 = NDArray[np.float32]
 I4 = NDArray[np.int32]
 
+CANCELLED = np.float32(2**-13)
+"""Share of |x|^2 + |y|^2 below which |x|^2 - 2 x y + |y|^2 has lost too many digits to compare."""
+
+ROUNDING = np.float32(2**-19)
+"""Share of |x|^2 + |y|^2 by which rounding can change it."""
+
 
 @njit(cache=True, nogil=True, inline="always")
 def _insert(index, distance, row, candidate, d):  # type: ignore[no-untyped-def]
@@ -45,21 +51,28 @@ def _squared(x, i, y, j):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def push_products(products, norms_q, norms_c, queries, own, candidates, index, distance):  # type: ignore[no-untyped-def]
+def push_products(  # type: ignore[no-untyped-def]
+    left, right, products, norms_q, norms_c, queries, own, candidates, index, distance
+):
     """Offer every candidate of a tile to the list of every query, from their inner products.
+
+    Where a product cancels (near neighbours in a tile that reaches far), the distance is computed
+    by differences instead.
 
     Parameters
     ----------
+    left, right : array, shape (..., d)
+        Features of the queries and of the candidates.
     products : array, shape (queries, candidates)
         Inner products; squared distances are norms_q + norms_c - 2 products.
     norms_q, norms_c : array
         Squared norms.
     queries : array of int
-        Row of the lists that each query fills.
+        Row of `left` and of the lists of each query.
     own : array of int
         Number of each query as a candidate: it is never offered itself.
     candidates : array of int
-        Number of each candidate.
+        Number of each candidate, and its row of `right`.
     index, distance : array, shape (rows, k)
         The lists, changed in place.
     """
@@ -69,11 +82,15 @@ def push_products(products, norms_q, norms_c, queries, own, candidates, index, d
         norm = norms_q[a]
         worst = distance[row, last]
         for b in range(products.shape[1]):
-            d = norm + norms_c[b] - np.float32(2) * products[a, b]
-            if d <= worst:
+            norms = norm + norms_c[b]
+            d = norms - np.float32(2) * products[a, b]
+            lost = d < CANCELLED * norms
+            if d <= worst or (lost and d - ROUNDING * norms <= worst):
                 candidate = candidates[b]
                 if candidate != own[a]:
-                    _insert(index, distance, row, candidate, max(d, np.float32(0)))
+                    if lost:
+                        d = _squared(left, row, right, candidate)
+                    _insert(index, distance, row, candidate, d)
                     worst = distance[row, last]
 
 

@@ -278,4 +278,6 @@ def _search_leaf(
     # About the leaf's own mean, |x|^2 - 2 x y + |y|^2 cancels least.
     leaf = leaf - leaf.mean(axis=0, dtype=np.float64).astype(np.float32)
     norms = np.einsum("ij,ij->i", leaf, leaf)
-    kernels.push_products(leaf @ leaf.T, norms, norms, members, members, members, index, distance)
+    kernels.push_products(
+        features, features, leaf @ leaf.T, norms, norms, members, members, members, index, distance
+    )

@@ -9,6 +9,7 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies.
 """
 
+import json
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -191,7 +192,7 @@ def _nothing_valid(job: Job, scene: Scene) -> SceneError:
     name = scene.files[0]
     if 0 < len(empty) < scene.bands.count:
         listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
-        toml = ", ".join(map(str, empty))
+        toml = ", ".join(json.dumps(band) for band in (*job.scene.bad_bands, *empty))
         return SceneError(
             f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
             f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
