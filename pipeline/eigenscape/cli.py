@@ -1,8 +1,9 @@
 """The command line: ``eigenscape run | plan | status | synth | schema | data list``."""
 
+import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -229,7 +230,7 @@ def _print_result(result: Any) -> None:
     console.print(table)
     spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
     half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
-    say: Callable[[str], None] = lambda text: console.print(text, highlight=False)  # noqa: E731
+    say = functools.partial(console.print, highlight=False, soft_wrap=True)
     say(
         f"neighbours   recall {neighbors['recall']:.4f} +- {half:.4f} "
         f"({neighbors['recall_samples']} lists checked against exact search)"

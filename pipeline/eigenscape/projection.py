@@ -254,5 +254,6 @@ class _Sizes:
     def export(self) -> StagePlan:
         modes = max(1, self.job.output.eigenvectors)
         # A few strips, the writer's rows of tiles, the quick-look, matplotlib itself.
-        shared = 4 * STRIP_BYTES + 60 * _MIB + 12 * min(self.n, QUICKLOOK_PIXELS**2)
+        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
+        shared = 4 * strip + 60 * _MIB + 12 * min(self.n, QUICKLOOK_PIXELS**2)
         return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

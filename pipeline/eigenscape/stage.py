@@ -15,8 +15,8 @@ from eigenscape.memory import rows_within
 from eigenscape.progress import Reporter
 from eigenscape.store import Run, Workspace, open_memmap
 
-BASE_BYTES = 300 * 2**20
-"""Anonymous memory of a process that has loaded every library and compiled every kernel, and has
+BASE_BYTES = 220 * 2**20
+"""Anonymous memory of a process that has loaded every library and its compiled kernels, and has
 no sample in memory yet. Measured: see tests/bench/memory.py."""
 
 Block = tuple[int, int]
