@@ -78,7 +78,12 @@ class Harness:
         self.job = Job.model_validate({"scene": {"path": "none"}, **tables})
 
     def put(
-        self, stage: str, arrays: dict[str, np.ndarray], *, whole: Sequence[str] = (), **summary: Any
+        self,
+        stage: str,
+        arrays: dict[str, np.ndarray],
+        *,
+        whole: Sequence[str] = (),
+        **summary: Any,
     ) -> None:
         """Commit given arrays as what a stage wrote."""
         workspace = self.run_directory.workspace(stage, "given")

@@ -52,7 +52,7 @@ def test_load_cluster__address_and_file(tmp_path):
         ("worker = 3", ["worker", "Keys: kind, workers"]),
         ("kind = 'local'\nworkers = 0", ["workers", "greater than or equal to 1", "Keys"]),
         ("kind = 'existing'", ["existing", "address or scheduler_file"]),
-        ("kind = ", ["cannot be read as a cluster file", "line 1"]),
+        ("kind = ", ["cannot be read as a cluster file", "Invalid value"]),
     ],
 )
 def test_load_cluster__says_what_is_wrong(tmp_path, text, words):
@@ -141,17 +141,6 @@ def test_connect__local_workers_are_other_processes_and_go_away():
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-
-
-def test_connect__nobody_answers():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        with (
-            pytest.raises(ClusterError, match=rf"{address}: no scheduler answers.*dask scheduler"),
-            connect(ClusterOptions(kind="existing", address=address), None, GIB),
-        ):
-            pass
 
 
 @pytest.mark.parametrize("address", ["nonsense://x", "tcp://127.0.0.1:notaport"])

@@ -163,6 +163,20 @@ def test_commit__puts_everything_into_place(tmp_path):
     ]
 
 
+def test_commit__leaves_out_what_a_killed_writer_began(tmp_path):
+    run = Run(tmp_path)
+    run.workspace("learn", "aa").file(".map.0a1b.tif").write_text("half")
+    record = commit(run)
+    assert record.files == ("map.tif",)
+    assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["map.tif"]
+    assert not (tmp_path / "work").exists()
+
+
+def test_commit__makes_no_outputs_without_files(tmp_path):
+    commit(Run(tmp_path), files=())
+    assert not (tmp_path / "outputs").exists()
+
+
 def test_commit__makes_a_store_that_zarr_opens(tmp_path):
     import zarr
 
@@ -261,6 +275,20 @@ def test_recover__after_a_crash_at_any_step(tmp_path, what, number, after, repla
     commit(undisturbed, "learn", "new", value=2, **names)
     ours = [name for name in files_of(run) if not name.startswith("undisturbed")]
     assert set(ours) - {"lock"} == set(files_of(undisturbed))
+    assert not (tmp_path / "work").exists()
+
+
+def test_recover__half_of_a_workspace_is_never_taken_up_again(tmp_path):
+    run = Run(tmp_path)
+    old, _ = build(run, "learn", "old")
+    old.finish_block("x", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        die_at(patch, "rmtree", 0, after=False)
+        with pytest.raises(Killed):
+            run.workspace("learn", "new")
+    with run.lock(lambda _: None):
+        assert not (tmp_path / "work").exists()
+        assert run.workspace("learn", "old").finished_blocks() == {}
 
 
 def test_is_finished__false_without_an_array_or_a_file(tmp_path):
@@ -383,6 +411,11 @@ def test_explain_write_errors__says_where_and_what_to_do(tmp_path, number, words
         raise OSError(code, os.strerror(code))
     assert str(tmp_path) in str(caught.value)
     assert "output.directory" in str(caught.value)
+
+
+def test_explain_write_errors__of_numpy(tmp_path):
+    with pytest.raises(OutputError, match="disk is full"), explain_write_errors(tmp_path):
+        raise OSError("84976 requested and 82912 written")
 
 
 def test_explain_write_errors__leaves_others_alone(tmp_path):

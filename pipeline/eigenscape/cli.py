@@ -44,15 +44,25 @@ RunDir = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="End stdout with one JSON object.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"eigenscape {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
+        ),
     ] = False,
 ) -> None:
-    if version:
-        print(f"eigenscape {__version__}")
-        raise typer.Exit
+    pass
 
 
 @app.command("run")
@@ -240,9 +250,10 @@ def _print_result(result: Any) -> None:
         f"{spectrum['max_residual']:.1e}, {spectrum['solver']} solver"
     )
     if scores:
+        kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
         say(
             f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
-            f"{_percent(scores['average_accuracy'])} average, kappa {scores['kappa']:.3f}: "
+            f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: "
             f"{scores['protocol']}"
         )
         for split, held in scores["held_out"].items():

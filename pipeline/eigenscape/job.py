@@ -25,15 +25,15 @@ class SceneOptions(Options):
 
     path: str | tuple[str, ...]
     """A file, a list of files (one band each), a URL that fsspec opens, or a registered data set."""
-    variable: str | None = None
+    variable: Annotated[str, Field(min_length=1)] | None = None
     """Name of the cube in a .mat, .npz or zarr file; needed when it holds more than one."""
-    labels: str | None = None
+    labels: Annotated[str, Field(min_length=1)] | None = None
     """Raster (any CRS or grid), vector points or polygons, or array file with the class numbers."""
-    labels_variable: str | None = None
+    labels_variable: Annotated[str, Field(min_length=1)] | None = None
     """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
-    labels_field: str | None = None
+    labels_field: Annotated[str, Field(min_length=1)] | None = None
     """Attribute of a vector file that holds the class (numbers or names)."""
-    mask: str | None = None
+    mask: Annotated[str, Field(min_length=1)] | None = None
     """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
     bad_bands: tuple[int | str, ...] = ()
     """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
@@ -124,7 +124,7 @@ class LearnOptions(Options):
 class OutputOptions(Options):
     """``[output]``: what is written where."""
 
-    directory: str | None = None
+    directory: Annotated[str, Field(min_length=1)] | None = None
     """Where run directories are made; ``runs`` in the working directory by default."""
     formats: tuple[Literal["geotiff", "png"], ...] = ("geotiff", "png")
     """GeoTIFFs on the scene's own grid, and a PNG quick-look with its legend."""
@@ -289,6 +289,8 @@ def _explain(item: Mapping[str, Any]) -> str:
         return f"{key} is missing. It is the one required key: the scene to work on."
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
+    # TOML has no tuples.
+    reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]')
     return f"{key} = {item['input']!r}: {reason.rstrip('.')}.{_describe(item['loc'])}"
 
 

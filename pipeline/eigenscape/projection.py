@@ -202,8 +202,9 @@ class _Sizes:
         part = copies / parts
         route, rows = self._step(1, 4 * d * (2 + 4 * (1 + overlap)))
         tree = 2.2 * 4 * d * min(n, TREE_SAMPLE) if levels else 0
-        search = part * (12 * d + 12 * k + 64) + 12 * options.leaf_size**2
-        each = max(rows * 4 * d * (2 + 2 * (1 + overlap)), search, RANK_ROWS * 24 * k)
+        leaf = min(max(options.leaf_size, 4 * k), part)
+        search = part * (12 * d + 12 * k + 64) + 12 * leaf**2
+        each = max(rows * 4 * d * (2 + 2 * (1 + overlap)), search, min(RANK_ROWS, n) * 24 * k)
         shared = max(tree, 24 * n)
         scratch = copies * 4 * d + (n * (4 * d + 16 * k) + copies * 8 * k if bisect else 0)
         tasks = route + 2 * parts + -(-n // RANK_ROWS) * (options.refine + 2)

@@ -166,8 +166,9 @@ class Workspace:
         return tuple(sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json")))
 
     def files(self) -> tuple[str, ...]:
-        """Return the names of the output files made so far."""
-        return tuple(sorted(path.name for path in (self.path / "files").iterdir()))
+        """Return the names of the output files made so far, not those that a killed writer began."""
+        names = (path.name for path in (self.path / "files").iterdir())
+        return tuple(sorted(name for name in names if not name.startswith(".")))
 
 
 class Run:
@@ -194,7 +195,7 @@ class Run:
         if create:
             with explain_write_errors(path):
                 path.mkdir(parents=True, exist_ok=True)
-                probe = path / f".probe-{os.getpid()}"
+                probe = path / f".probe.tmp-{os.getpid()}"
                 probe.touch()
                 probe.unlink()
         self.reload()
@@ -251,12 +252,16 @@ class Run:
         with explain_write_errors(self.path):
             for discarded in (self.path / "work").glob(f"*{_DISCARDED}"):
                 shutil.rmtree(discarded)
-                with suppress(OSError):
-                    discarded.parent.rmdir()
             for path in sorted((self.path / "work").glob("*/COMMIT")):
                 self._finish_commit(path.parent)
-            for leftover in self.path.glob(".*.tmp-*"):
-                leftover.unlink()
+            _remove_if_empty(self.path / "work")
+            for depth in ("", "store.zarr/", "store.zarr/*/", "store.zarr/*/*/"):
+                for leftover in self.path.glob(f"{depth}.*.tmp-*"):
+                    leftover.unlink()
+
+    def tidy(self) -> None:
+        """Remove what is left of workspaces, once every stage is finished."""
+        shutil.rmtree(self.path / "work", ignore_errors=True)
 
     def _finish_commit(self, path: Path) -> None:
         entry = json.loads((path / "COMMIT").read_text(encoding="utf-8"))
@@ -269,7 +274,6 @@ class Run:
         self._make_groups(entry["arrays"])
         for name in entry["arrays"]:
             _move(path / "store" / name, self.array_path(name))
-        (self.path / "outputs").mkdir(exist_ok=True)
         for name in entry["files"]:
             _move(path / "files" / name, self.path / "outputs" / name)
         self.manifest["stages"][stage] = entry
@@ -445,8 +449,12 @@ def _discard(workspace: Path) -> None:
     discarded = workspace.with_name(workspace.name + _DISCARDED)
     workspace.rename(discarded)
     shutil.rmtree(discarded)
-    with suppress(OSError):  # work of another stage is in it
-        discarded.parent.rmdir()
+    _remove_if_empty(workspace.parent)
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def _move(source: Path, target: Path) -> None:

@@ -68,21 +68,25 @@ def _scene(job: Job) -> dict[str, Any]:
         mode="json", include={"variable", "bad_bands", "scale", "nodata"}
     )
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    files = [file_identity(path, job.resolve) for path in paths]
     if job.scene.mask:
-        paths.append(job.scene.mask)
-    return {**options, "files": [file_identity(path, job.resolve) for path in paths]}
+        files.append(file_identity(job.scene.mask, job.resolve, "scene.mask"))
+    return {**options, "files": files}
 
 
 def _labels(job: Job) -> dict[str, Any]:
     options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
     labels = job.scene.labels
-    return {**options, "file": file_identity(labels, job.resolve) if labels else None}
+    return {
+        **options,
+        "file": file_identity(labels, job.resolve, "scene.labels") if labels else None,
+    }
 
 
 def _learn(job: Job) -> dict[str, Any]:
     options = job.learn.model_dump(mode="json")
     if isinstance(job.learn.train, str) and job.learn.train != "all":
-        options["train"] = file_identity(job.learn.train, job.resolve)
+        options["train"] = file_identity(job.learn.train, job.resolve, "learn.train")
     return options
 
 
@@ -186,6 +190,7 @@ def run(
                 times.append(_run_stage(stage, keys[stage.name], *context))
                 if stage.name == "ingest":
                     _check_ingest(job, directory)
+        directory.tidy()
     return result_of(directory, tuple(times))
 
 

@@ -88,7 +88,5 @@ def test_project__gives_the_same_bits_for_any_block(rng, tiles):
     samples = rng.standard_normal((4 * ROW_TILE + 77, 33)).astype(np.float32)
     basis = orthoprojector(33, 10, 0).astype(np.float32)
     step = tiles * ROW_TILE
-    pieces = [
-        project(samples[at : at + step], None, basis) for at in range(0, len(samples), step)
-    ]
+    pieces = [project(samples[at : at + step], None, basis) for at in range(0, len(samples), step)]
     np.testing.assert_array_equal(np.concatenate(pieces), project(samples, None, basis))

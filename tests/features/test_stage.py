@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from harness import Frail, Harness, KilledError
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from eigenscape.features.kernels import orthoprojector
 from eigenscape.features.stage import feature_count, is_projected
 from eigenscape.job import FeatureOptions
+from harness import Frail, Harness, KilledError
 
 
 @pytest.fixture
@@ -113,27 +113,32 @@ def test_is_projected__never_onto_as_many_dimensions():
 
 
 @pytest.fixture
-def wide(rng):
-    """Samples so wide that features have a chunk for every 4096 of them: several blocks."""
-    return rng.standard_normal((9000, 530)).astype(np.float32)
+def many(rng, monkeypatch):
+    """Samples enough for blocks of several sizes, in chunks of 4096."""
+    monkeypatch.setattr("eigenscape.store._CHUNK_ROWS", 4096)
+    return rng.standard_normal((70_000, 30)).astype(np.float32)
 
 
 @pytest.mark.parametrize("method", ["random-projection", "pca"])
-def test_features_stage__gives_the_same_bits_under_any_limit(extract, wide, method):
-    options = {"method": method, "dimension": 520, "standardize": True}
-    first = extract(wide, memory="310MiB", threads=2, name="a", **options)
-    second = extract(wide, memory="8GiB", threads=1, name="b", **options)
-    np.testing.assert_array_equal(first[0], second[0])
-    np.testing.assert_array_equal(first[1], second[1])
+def test_features_stage__gives_the_same_bits_under_any_limit(extract, many, method):
+    options = {"method": method, "dimension": 20, "standardize": True}
+    small, large = Frail(), Frail()
+    first = extract(many, memory="200MiB", name="a", executor=small, **options)
+    second = extract(many, memory="8GiB", name="b", executor=large, **options)
+    third = extract(many, memory="8GiB", name="c", threads=2, **options)
+    assert len(small.log) > len(large.log)
+    for other in (second, third):
+        np.testing.assert_array_equal(first[0], other[0])
+        np.testing.assert_array_equal(first[1], other[1])
 
 
 @pytest.mark.parametrize("noted", [False, True])
-def test_features_stage__goes_on_after_a_kill(extract, wide, noted):
-    options = {"dimension": 520}
-    expected, _, _ = extract(wide, name="whole", **options)
+def test_features_stage__goes_on_after_a_kill(extract, many, noted):
+    options = {"dimension": 20, "memory": "200MiB"}
+    whole, rest = Frail(), Frail()
+    expected, _, _ = extract(many, name="whole", executor=whole, **options)
     with pytest.raises(KilledError):
-        extract(wide, executor=Frail(2, noted=noted), **options)
-    rest = Frail()
-    values, _, _ = extract(wide, executor=rest, **options)
+        extract(many, executor=Frail(7, noted=noted), **options)
+    values, _, _ = extract(many, executor=rest, **options)
     np.testing.assert_array_equal(values, expected)
-    assert [item for _, item in rest.log] == [(4096, 8192), (8192, 9000)][noted:]
+    assert rest.log == whole.log[6 + noted :]

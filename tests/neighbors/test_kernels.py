@@ -52,7 +52,9 @@ def test_push_products__equals_sorting_all_distances(points, k):
     index, distance = empty_lists(n, k)
     norms = (points**2).sum(axis=1)
     rows = np.arange(n, dtype=np.int32)
-    kernels.push_products(points @ points.T, norms, norms, rows, rows, rows, index, distance)
+    kernels.push_products(
+        points, points, points @ points.T, norms, norms, rows, rows, rows, index, distance
+    )
     squared = squared_distances(points, points)
     np.fill_diagonal(squared, np.inf)
     expected, lengths = sorted_lists(squared, min(k, n))
@@ -71,20 +73,38 @@ def test_push_products__does_not_depend_on_the_order_of_candidates(points, k, se
         index, distance = empty_lists(n, k)
         for tile in np.array_split(order, 3):
             kernels.push_products(
-                points @ points[tile].T, norms, norms[tile], rows, rows, tile, index, distance
+                points,
+                points,
+                points @ points[tile].T,
+                norms,
+                norms[tile],
+                rows,
+                rows,
+                tile,
+                index,
+                distance,
             )
         results.append((index, distance))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
-def test_push_products__distances_are_never_negative():
-    index, distance = empty_lists(1, 2)
-    products = np.array([[1.01, 0.5]], np.float32)
-    one, rows = np.ones(2, np.float32), np.array([0])
-    kernels.push_products(products, one[:1], one, rows, rows - 1, np.arange(2), index, distance)
-    np.testing.assert_array_equal(index, [[0, 1]])
-    np.testing.assert_array_equal(distance, [[0, 1]])
+def test_push_products__replaces_products_that_cancel(rng):
+    # Beside 1e5, the rounding of a product is as large as the distances within either half.
+    points = rng.standard_normal((400, 4)).astype(np.float32)
+    points[200:] += 1e5
+    centred = points - points.mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    index, distance = empty_lists(400, 5)
+    rows = np.arange(400, dtype=np.int32)
+    kernels.push_products(
+        points, points, centred @ centred.T, norms, norms, rows, rows, rows, index, distance
+    )
+    squared = squared_distances(points, points)
+    np.fill_diagonal(squared, np.inf)
+    expected, lengths = sorted_lists(squared, 5)
+    np.testing.assert_array_equal(index, expected)
+    np.testing.assert_allclose(distance, lengths, rtol=1e-6)
 
 
 @given(points=points, k=st.integers(1, 10), seed=st.integers(0, 99))
@@ -118,9 +138,7 @@ def test_exact_distances__sees_differences_that_products_lose(rng):
     np.testing.assert_array_equal(distance[0], expected)
 
 
-@given(
-    n=st.integers(3, 30), k=st.integers(1, 8), more=st.integers(1, 8), seed=st.integers(0, 999)
-)
+@given(n=st.integers(3, 30), k=st.integers(1, 8), more=st.integers(1, 8), seed=st.integers(0, 999))
 def test_merge_lists__equals_the_union_of_both(n, k, more, seed):
     rng = np.random.default_rng(seed)
     # Few values, so that ties are common; the same pair has the same distance in both.
@@ -151,7 +169,9 @@ def test_refine_lists__equals_trying_all_neighbours_of_neighbours(seed):
     n, k = 60, 4
     points = rng.integers(-4, 5, (n, 3)).astype(np.float32)
     squared = squared_distances(points, points)
-    index = np.stack([rng.choice(np.delete(np.arange(n), row), k, replace=False) for row in range(n)])
+    index = np.stack(
+        [rng.choice(np.delete(np.arange(n), row), k, replace=False) for row in range(n)]
+    )
     start = np.full((n, n), np.inf)
     np.put_along_axis(start, index, np.take_along_axis(squared, index, 1), 1)
     index, distance = (part.copy() for part in sorted_lists(start, k))

@@ -91,9 +91,9 @@ def test_route__splits_evenly_and_shares_as_asked(rng, overlap, duplicates):
     shared = (1 + overlap) / 2
     for part in range(4):
         residents = samples[part][homes[part] == part]
-        # A median is over all members of a set, guests among them.
         assert len(samples[part]) == pytest.approx(6000 * shared**2, rel=0.02)
-        assert len(residents) == pytest.approx(1500, rel=0.3)
+        # A median is over all members of a set: guests take their places in one half of it.
+        assert len(residents) == pytest.approx(1500, rel=0.01 + overlap)
 
 
 @given(
@@ -107,7 +107,9 @@ def test_route__gives_every_sample_one_home(n, levels, overlap, duplicates, seed
     # The tree may be built from few of the samples.
     tree = build(features, levels, overlap, np.sort(rng.choice(n, (n + 1) // 2, replace=False)))
     samples, homes = routed(features, tree)
-    owned = np.concatenate([s[h == part] for part, (s, h) in enumerate(zip(samples, homes))])
+    owned = np.concatenate(
+        [s[h == part] for part, (s, h) in enumerate(zip(samples, homes, strict=True))]
+    )
     np.testing.assert_array_equal(np.sort(owned), np.arange(n))
     home = np.empty(n, int)
     for part in range(tree.parts):
@@ -163,7 +165,7 @@ def test_search_part__of_one_leaf_is_brute_force(rng, n):
 def test_search_part__finds_most_neighbours_in_small_leaves(rng):
     features = rng.standard_normal((3000, 4)).astype(np.float32)
     index, distance, place = search_part(features, np.arange(3000), 8, 0.3, 300, np.int64)
-    expected, squared = brute(features, 8)
+    _, squared = brute(features, 8)
     assert (distance <= squared[:, -1:] * (1 + 1e-5)).mean() > 0.97
     assert (index != np.arange(3000)[:, None]).all()
     own = ((features[:, None] - features[index]) ** 2).sum(axis=2)

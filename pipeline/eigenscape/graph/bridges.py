@@ -22,9 +22,7 @@ than its share is searched whole; of a larger one this many samples stand for th
 _TILE = 2048
 
 
-def find_bridges(
-    context: Context, component: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return edges that make a graph connected.
 
     Parameters
@@ -34,27 +32,23 @@ def find_bridges(
 
     Returns
     -------
-    pairs : array, shape (bridges, 2)
+    array, shape (bridges, 2)
         The samples at both ends.
-    lengths : array, shape (bridges,)
-        Distance of each pair.
     """
     component = component.copy()
     pairs: list[tuple[int, int]] = []
-    lengths: list[float] = []
     number = 0
     while component.max() > 0:
         nearest = _nearest_outsiders(context, component, number)
         number += 1
-        for length, a, b in sorted(nearest):
+        for _, a, b in sorted(nearest):
             # Two components that are each other's nearest propose the same bridge.
             if component[a] != component[b]:
                 pairs.append((min(a, b), max(a, b)))
-                lengths.append(length)
                 keep, drop = sorted((component[a], component[b]))
                 component[component == drop] = keep
         component = np.unique(component, return_inverse=True)[1].astype(np.int32)
-    return np.array(pairs, np.int64).reshape(-1, 2), np.array(lengths, np.float32)
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _nearest_outsiders(
@@ -110,7 +104,8 @@ def _search(
             here = slice(at, at + _TILE)
             query = queries[here] - centre
             kernels.nearest_outside(
-                query @ near.T, np.einsum("ij,ij->i", query, query), norms,
+                queries[here], features[start : start + _TILE], query @ near.T,
+                np.einsum("ij,ij->i", query, query), norms,
                 inside[here], outside, first, best[here], nearest[here],
             )  # fmt: skip
     # Exact lengths: the product's rounding must not decide which bridge is the shortest.

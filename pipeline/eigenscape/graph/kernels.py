@@ -3,11 +3,20 @@
 import numpy as np
 from numba import njit
 
+from eigenscape.neighbors.kernels import CANCELLED, ROUNDING, squared
+
 WEIGHT_FLOOR = np.float32(np.finfo(np.float32).eps)
 """Smallest weight of an edge.
 
 exp(-d^2 / t) underflows for samples far from all others, and a sample whose weights are all 0 has
 degree 0: D^-1/2 is infinite there and NaNs follow. An edge is an edge: it keeps this much."""
+
+
+BRIDGE_WEIGHT = np.float32(np.exp(-1))
+"""Weight of a bridge between components: that of an edge as long as its ends' own scales.
+
+From its true length it would underflow, and the eigenvalues that belong to the components would be
+lost in rounding. Bridges have the length NaN."""
 
 
 @njit(cache=True, nogil=True)
@@ -130,6 +139,9 @@ def self_tuning_weights(first, indptr, columns, lengths, scale, weights):  # typ
     """exp(-d^2 / (s_i s_j)), at least `WEIGHT_FLOOR`, in place (Zelnik-Manor, Perona 2004)."""
     for row in range(indptr.shape[0] - 1):
         for entry in range(indptr[row], indptr[row + 1]):
+            if np.isnan(lengths[entry]):
+                weights[entry] = BRIDGE_WEIGHT
+                continue
             d = np.float64(lengths[entry])
             t = np.float64(scale[first + row]) * np.float64(scale[columns[entry]])
             weights[entry] = max(np.float32(np.exp(-d * d / t)), WEIGHT_FLOOR)
@@ -139,6 +151,9 @@ def self_tuning_weights(first, indptr, columns, lengths, scale, weights):  # typ
 def heat_weights(lengths, bandwidth, weights):  # type: ignore[no-untyped-def]
     """exp(-d^2 / t), at least `WEIGHT_FLOOR`, in place (Belkin 2003, 2.2)."""
     for entry in range(lengths.shape[0]):
+        if np.isnan(lengths[entry]):
+            weights[entry] = BRIDGE_WEIGHT
+            continue
         d = np.float64(lengths[entry])
         weights[entry] = max(np.float32(np.exp(-d * d / bandwidth)), WEIGHT_FLOOR)
 
@@ -177,12 +192,15 @@ def flatten(parent):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def nearest_outside(  # type: ignore[no-untyped-def]
-    products, norms_q, norms_c, inside_q, inside_c, first, best, nearest
+    left, right, products, norms_q, norms_c, inside_q, inside_c, first, best, nearest
 ):
     """For each query keep the nearest candidate of another component, in place.
 
+    Where a product cancels, the distance is computed by differences instead.
+
     Parameters
     ----------
+    left, right : array, shape (queries or candidates, d)
     products : array, shape (queries, candidates)
     norms_q, norms_c : array
         Squared norms.
@@ -195,7 +213,12 @@ def nearest_outside(  # type: ignore[no-untyped-def]
     """
     for a in range(products.shape[0]):
         for b in range(products.shape[1]):
-            d = norms_q[a] + norms_c[b] - np.float32(2) * products[a, b]
-            if d < best[a] and inside_c[b] != inside_q[a]:
+            if inside_c[b] == inside_q[a]:
+                continue
+            norms = norms_q[a] + norms_c[b]
+            d = norms - np.float32(2) * products[a, b]
+            if d < CANCELLED * norms and d - ROUNDING * norms < best[a]:
+                d = squared(left, a, right, b)
+            if d < best[a]:
                 best[a] = d
                 nearest[a] = first + b

@@ -61,9 +61,9 @@ def graph_stage(context: Context) -> dict[str, Any]:
     lists = _Lists(scratch, rows, k, dtype)
     component = _components(lists)[rank]
     count = int(component.max()) + 1
-    bridges, lengths = np.empty((0, 2), np.int64), np.empty(0, np.float32)
+    bridges = np.empty((0, 2), np.int64)
     if options.components == "connect" and count > 1:
-        bridges, lengths = find_bridges(context, component)
+        bridges = find_bridges(context, component)
     elif options.components == "largest" and count > 1:
         order, lists = _keep_largest(order, component, lists)
     elif options.components == "each" and count > MOST_COMPONENTS:
@@ -72,7 +72,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
             f'{MOST_COMPONENTS}. Set graph.components to "connect" or "largest", or raise neighbors.k.'
         )
     _write_small(context.workspace, order, component)
-    entries = _write_blocks(context, lists, rank[bridges], lengths)
+    entries = _write_blocks(context, lists, rank[bridges])
     sizes = np.bincount(component)
     return {
         "rows": lists.rows,
@@ -186,9 +186,7 @@ def _write_small(
         open_array(path)[...] = values
 
 
-def _write_blocks(
-    context: Context, lists: _Lists, bridges: NDArray[np.int64], lengths: NDArray[np.float32]
-) -> int:
+def _write_blocks(context: Context, lists: _Lists, bridges: NDArray[np.int64]) -> int:
     options = context.job.graph
     step = block_rows(lists.k)
     ranges = blocks(lists.rows, step)
@@ -204,7 +202,7 @@ def _write_blocks(
     # A bridge is an edge like any other, seen from both of its ends.
     source = np.concatenate([bridges[:, 0], bridges[:, 1]]).astype(lists.dtype)
     target = np.concatenate([bridges[:, 1], bridges[:, 0]]).astype(lists.dtype)
-    extra = (source, target, np.concatenate([lengths, lengths]))
+    extra = (source, target, np.full(len(source), np.nan, np.float32))
     unite = partial(_unite, lists, ranges, options, bandwidth, extra, degree, context.workspace)
     entries = context.map("unite", unite, ranges, label="weighing edges")
     path = context.workspace.create_array(

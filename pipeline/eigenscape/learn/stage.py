@@ -64,7 +64,9 @@ def learn_stage(context: Context) -> dict[str, Any]:
     labelled, fits = _plan_fits(context, Grid.from_json(ingest.summary["grid"]))
     vectors = context.open("spectrum/vector")
     samples, modes = vectors.shape
-    skip = spectrum.summary["null_vectors"]
+    # The constant vector tells nothing apart; of a graph in several pieces the null vectors do.
+    null = spectrum.summary["null_vectors"]
+    skip = null if null == 1 else 0
     target = context.workspace.create_array("labels/class", (samples,), np.uint16, dims=("sample",))
     confidence = context.workspace.create_array(
         "labels/confidence", (samples,), np.float32, dims=("sample",)

@@ -41,7 +41,7 @@ def _insert(index, distance, row, candidate, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, inline="always")
-def _squared(x, i, y, j):  # type: ignore[no-untyped-def]
+def squared(x, i, y, j):  # type: ignore[no-untyped-def]
     """Squared distance by differences: exact 0 for equal rows, no cancellation for near ones."""
     total = np.float32(0)
     for c in range(x.shape[1]):
@@ -89,7 +89,7 @@ def push_products(  # type: ignore[no-untyped-def]
                 candidate = candidates[b]
                 if candidate != own[a]:
                     if lost:
-                        d = _squared(left, row, right, candidate)
+                        d = squared(left, row, right, candidate)
                     _insert(index, distance, row, candidate, d)
                     worst = distance[row, last]
 
@@ -114,7 +114,7 @@ def exact_distances(features, own, others, index, distance):  # type: ignore[no-
         for slot in range(k):
             neighbour = index[row, slot]
             if neighbour >= 0:
-                d = _squared(own, row, features, neighbour)
+                d = squared(own, row, features, neighbour)
                 name = others[neighbour]
                 place = slot
                 while place > 0 and (
@@ -177,7 +177,7 @@ def refine_lists(features, start, stop, index, distance, out_index, out_distance
                     known |= out_index[here, other] == candidate
                 if known:
                     continue
-                d = _squared(features, row, features, candidate)
+                d = squared(features, row, features, candidate)
                 if d <= out_distance[here, k - 1]:
                     _insert(out_index, out_distance, here, candidate, d)
         for slot in range(k):

@@ -1,5 +1,6 @@
 """What tells one version of a file from another without reading it whole."""
 
+import difflib
 import glob
 import hashlib
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from eigenscape.scenes.registry import is_registered, registered
 _SAMPLE = 2**16
 
 
-def file_identity(path: str, resolve: Callable[[str], str]) -> Any:
+def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.path") -> Any:
     """Return what a stage's key holds of a file: size, time of change, first and last 64 KiB.
 
     The name is left out: a scene that was moved is the same scene. Side-car files beside it (same
@@ -24,6 +25,8 @@ def file_identity(path: str, resolve: Callable[[str], str]) -> Any:
         A path, URL or registered name, as the job says it.
     resolve
         Makes it absolute.
+    key
+        The key of the job that names it, for messages.
 
     Raises
     ------
@@ -37,12 +40,19 @@ def file_identity(path: str, resolve: Callable[[str], str]) -> Any:
         return place
     file = Path(place)
     if not file.exists():
-        # The reader's own message names what is there instead.
-        from eigenscape.job import SceneOptions
-        from eigenscape.scenes.open import open_scene
+        if key == "scene.path":
+            # The reader's own message names what is there instead.
+            from eigenscape.job import SceneOptions
+            from eigenscape.scenes.open import open_scene
 
-        open_scene(SceneOptions(path=path), resolve)
-        raise SceneError(f"{place}: no such file.")
+            open_scene(SceneOptions(path=path), resolve)
+        siblings = [item.name for item in file.parent.iterdir()] if file.parent.is_dir() else []
+        close = difflib.get_close_matches(file.name, siblings, n=1)
+        question = f" Did you mean {close[0]}?" if close else ""
+        raise SceneError(
+            f"{key} = {path!r}: no such file ({place}).{question} "
+            "Relative paths are relative to the job file."
+        )
     if file.is_dir():
         return sorted(
             [str(part.relative_to(file)), *_one(part)] for part in file.rglob("*") if part.is_file()

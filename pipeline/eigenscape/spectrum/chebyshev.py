@@ -44,6 +44,7 @@ _TILE_BYTES = 2**26
 _START_DEGREE = 12
 _LEAST_DEGREE = 8
 _MOST_DEGREE = 200
+_SAME_VALUE = 1e-6
 
 
 class Map(Protocol):
@@ -200,6 +201,10 @@ def solve(
             name = f"pass-{number}"
             return Solution(name, values, residuals, worst <= tolerance, number, state["products"])
         cut = cut_above(values, bound)
+        if number and cut - values[pairs - 1] <= _SAME_VALUE * cut:
+            # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
+            # nothing tells it from what lies above.
+            cut += 0.1 * (bound - cut)
         degree = _choose_degree(
             values, residuals, pairs, tolerance, cut, bound, problem.operator.dtype
         )
@@ -231,7 +236,7 @@ def _choose_degree(
     dtype: str,
 ) -> int:
     """Return the degree that should end the iteration in this pass, as far as rounding allows."""
-    safe = safe_degree(float(values[0]), cut, bound, np.dtype(dtype))
+    safe = safe_degree(cut, bound, np.dtype(dtype))
     if not np.isfinite(residuals[:pairs]).all():
         return min(_START_DEGREE, safe)
     todo = np.flatnonzero(residuals[:pairs] > tolerance)

@@ -139,9 +139,7 @@ def _solve(
     AX = np.empty_like(X)
     for number in range(_SMOOTH_PASSES):
         cut = cut_above(values, bound)
-        degree = min(
-            _SMOOTH_DEGREE * (1 + 2 * number), safe_degree(float(values[0]), cut, bound, kind)
-        )
+        degree = min(_SMOOTH_DEGREE * (1 + 2 * number), safe_degree(cut, bound, kind))
         for at in range(0, columns, width):
             here = slice(at, at + width)
             group = np.ascontiguousarray(X[:, here], kind)

@@ -64,14 +64,14 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
     return math.ceil(math.acosh(max(reduction, 1.0)) / math.acosh(x))
 
 
-def safe_degree(lowest: float, cut: float, bound: float, dtype: np.dtype[Any]) -> int:
+def safe_degree(cut: float, bound: float, dtype: np.dtype[Any]) -> int:
     """Return the largest degree that rounding allows, at least 1.
 
-    Rounding errors in the direction of the lowest vector are amplified like it: past a certain
-    ratio to the columns next to the cut they would drown these.
+    Rounding errors in the direction of the null vector are amplified most, though no column holds
+    it: past a certain ratio to the columns next to the cut they would drown these.
     """
     most = 1e7 if dtype == np.float32 else 1e13
-    return max(1, degree_for(most, lowest, cut, bound) - 1)
+    return max(1, degree_for(most, 0.0, cut, bound) - 1)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import InputError
 from eigenscape.job import SpectrumOptions
 from eigenscape.spectrum import kernels, oracles
 from eigenscape.spectrum.chebyshev import Problem, Solution, column_count, solve
@@ -44,6 +45,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     solver, reason = choose_solver(options, rows)
     single = solver == "chebyshev" and options.tolerance >= _SINGLE_TOLERANCE
     problem = _set_up(context, rows, connected, np.float32 if single else np.float64)
+    _check_dimension(options, rows, problem.null_space().count)
     if solver == "chebyshev":
         solution = solve(
             problem, options.dimension, options.tolerance, context.map, context.reporter.note
@@ -66,6 +68,17 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "passes": solution.passes,
         "null_vectors": problem.null_space().count,
     }
+
+
+def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> None:
+    most = rows - components
+    if options.dimension > most:
+        raise InputError(
+            f"spectrum.dimension = {options.dimension}: the graph has {rows} samples in "
+            f"{components} component(s), so there are at most {most} eigenvectors beside the "
+            f"constant one(s). Set spectrum.dimension to {most} or less, or graph.components to "
+            '"connect".'
+        )
 
 
 def _set_up(context: Context, rows: int, connected: bool, dtype: type[np.floating[Any]]) -> Problem:

@@ -1,0 +1,209 @@
+"""Runs that are killed, doubled, interrupted or out of disk."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import rasterio
+
+from eigenscape.store import Run
+
+MAIN = "from eigenscape.cli import main; main()"
+PARTS = [
+    "class_map.tif",
+    "class_map.tif.aux.xml",
+    "confidence.tif",
+    "eigenvectors.tif",
+    "legend.csv",
+]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process):
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+def files_of(path):
+    return {
+        str(file.relative_to(path)) for file in path.rglob("*")
+        if file.is_file() and file.name not in ("log.jsonl", "lock")
+    }  # fmt: skip
+
+
+@pytest.fixture
+def job(write_tif, write_job, make_scene):
+    """A job of several blocks in every stage, with the iterative solver."""
+    scene = make_scene(110, 100, 12)
+    write_tif("scene.tif", scene.cube, hole=scene.hole)
+    write_tif("labels.tif", scene.labels, nodata=0)
+    return write_job(scene={"labels": "labels.tif"})
+
+
+def assert_same_run(one, other):
+    for name in PARTS:
+        if name.endswith(".tif"):
+            with (
+                rasterio.open(one / "outputs" / name) as a,
+                rasterio.open(other / "outputs" / name) as b,
+            ):
+                np.testing.assert_array_equal(a.read(), b.read())
+        else:
+            assert (one / "outputs" / name).read_bytes() == (other / "outputs" / name).read_bytes()
+    values = [Run(path).open("spectrum/value")[...] for path in (one, other)]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert files_of(one) == files_of(other)
+    assert not (one / "work").exists()
+
+
+def test_run__killed_again_and_again_ends_as_if_undisturbed(job, tmp_path):
+    # The same name of the run directory: the files say it in a tag.
+    calm, hurt = tmp_path / "calm" / "run", tmp_path / "hurt" / "run"
+    begin = time.monotonic()
+    assert finish(start("run", job, "--run-dir", calm))[0] == 0
+    seconds = time.monotonic() - begin
+    moments, kills = random.Random(1), 0
+    for _ in range(10):
+        process = start("run", job, "--run-dir", hurt)
+        time.sleep(moments.uniform(0.25, 0.9) * seconds)
+        if process.poll() is not None:
+            finish(process)
+            break
+        process.send_signal(signal.SIGKILL)
+        finish(process)
+        kills += 1
+        if (hurt / "manifest.json").exists():
+            # Whatever is said to be finished is whole.
+            run = Run(hurt)
+            for name, record in run.manifest["stages"].items():
+                assert run.is_finished(name, record["key"])
+    assert kills > 0
+    finished = set(Run(hurt).manifest["stages"])
+    status, out, err = finish(start("run", job, "--run-dir", hurt, "--json"))
+    assert status == 0, err
+    stages = json.loads(out.splitlines()[-1])["stages"]
+    assert finished <= {stage["name"] for stage in stages if stage["reused"]}
+    assert_same_run(hurt, calm)
+    assert list(tmp_path.rglob("*.tmp*")) == []
+
+
+def wait_for_first_stage(path, process):
+    while not (path / "store.zarr" / "samples").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def test_run__killed_once_in_each_stage(job, tmp_path):
+    """Stop a run right after each of its stages: the next one must not do that stage again."""
+    calm, hurt = tmp_path / "calm" / "run", tmp_path / "hurt" / "run"
+    assert finish(start("run", job, "--run-dir", calm))[0] == 0
+    for stage in ("ingest", "neighbors", "spectrum"):
+        process = start("run", job, "--run-dir", hurt)
+        while process.poll() is None:
+            if (hurt / "manifest.json").exists() and stage in Run(hurt).manifest["stages"]:
+                process.kill()
+            time.sleep(0.01)
+        _, _, err = finish(process)
+        assert "Traceback" not in err
+    status, out, _ = finish(start("run", job, "--run-dir", hurt, "--json"))
+    assert status == 0
+    reused = [stage["name"] for stage in json.loads(out)["stages"] if stage["reused"]]
+    assert {"ingest", "features", "neighbors", "graph", "spectrum"} <= set(reused)
+    assert_same_run(hurt, calm)
+
+
+def test_run__two_processes_at_once(job, tmp_path):
+    path = tmp_path / "run"
+    first = start("run", job, "--run-dir", path, "--json")
+    wait_for_first_stage(path, first)
+    second = start("run", job, "--run-dir", path, "--json")
+    results = [finish(first), finish(second)]
+    assert [status for status, *_ in results] == [0, 0]
+    one, two = (json.loads(out) for _, out, _ in results)
+    assert f"is being worked on by process {first.pid} on " in results[1][2]
+    assert "being worked on" not in results[0][2]
+    assert all(stage["reused"] for stage in two["stages"])
+    assert (one["scores"], one["outputs"]) == (two["scores"], two["outputs"])
+
+
+def test_run__two_jobs_side_by_side(job, tmp_path):
+    """Both take over what the other finished, or not; neither may spoil the other."""
+    one = start("run", job, "--json")
+    two = start("run", job, "--json", "--set", "learn.train=0.5")
+    results = [finish(one), finish(two)]
+    assert [status for status, *_ in results] == [0, 0], results[1][2]
+    paths = [json.loads(out)["run"] for _, out, _ in results]
+    assert paths[0] != paths[1]
+    values = [Run(tmp_path / path).open("spectrum/value")[...] for path in paths]
+    np.testing.assert_array_equal(values[0], values[1])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_run__interrupted(job, tmp_path, name):
+    path = tmp_path / "run"
+    process = start("run", job, "--run-dir", path)
+    wait_for_first_stage(path, process)
+    process.send_signal(getattr(signal, name))
+    status, _, err = finish(process)
+    if name == "SIGINT":
+        assert status == 130
+        assert "stopped. The same command goes on from here." in err
+        assert "Traceback" not in err
+    assert status != 0
+    status, out, _ = finish(start("run", job, "--run-dir", path, "--json"))
+    assert status == 0
+    assert json.loads(out)["stages"][0]["reused"]
+
+
+@pytest.fixture
+def little_disk(tmp_path):
+    """A disk whose size can be changed."""
+    path = tmp_path / "disk"
+    path.mkdir()
+
+    def mount(*options):
+        return subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(path)],
+            capture_output=True, check=False,
+        ).returncode  # fmt: skip
+
+    if os.geteuid() != 0 or mount("size=256k") != 0:
+        pytest.skip("needs the right to mount a tmpfs")
+    yield path, lambda size: mount("remount", f"size={size}")
+    subprocess.run(["umount", str(path)], check=True)
+
+
+@pytest.mark.parametrize("size", ["8k", "2m", "2400k"])
+def test_run__full_disk(job, little_disk, tmp_path, size):
+    disk, resize = little_disk
+    assert resize(size) == 0
+    arguments = ("run", job, "--run-dir", disk / "run", "--json")
+    status, out, err = finish(start(*arguments))
+    assert status == 2, err
+    assert out == ""
+    message = err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert f"{disk / 'run'}: the disk is full" in message
+    assert "free some space" in message
+    assert not list((disk / "run").glob("outputs/*"))
+    if (disk / "run" / "manifest.json").exists():
+        run = Run(disk / "run")
+        for stage, record in run.manifest["stages"].items():
+            assert run.is_finished(stage, record["key"])
+    assert resize("64m") == 0
+    status, _, err = finish(start(*arguments))
+    assert status == 0, err
+    assert finish(start("run", job, "--run-dir", tmp_path / "calm" / "run"))[0] == 0
+    assert_same_run(disk / "run", tmp_path / "calm" / "run")

@@ -1,0 +1,115 @@
+import pytest
+
+from eigenscape import load_job, parse_job, plan
+from eigenscape.cluster import ClusterOptions
+from eigenscape.errors import MemoryLimitError
+from eigenscape.projection import Plan, StagePlan, project_plan
+from eigenscape.stage import BASE_BYTES
+from eigenscape.workflow import STAGES
+
+MIB = 2**20
+
+
+def make_plan(**peaks):
+    stages = tuple(StagePlan(name, 1, peak * MIB, 0, 0) for name, peak in peaks.items())
+    return Plan(1000, 10, 5, stages)
+
+
+@pytest.fixture
+def project(written, write_job):
+    def work(on=None, **tables):
+        return project_plan(load_job(write_job(**tables)), on or ClusterOptions())
+
+    return work
+
+
+def test_check__names_the_stage_the_numbers_and_a_limit_that_works():
+    planned = make_plan(ingest=100, graph=700, spectrum=650)
+    planned.check(700 * MIB)
+    with pytest.raises(MemoryLimitError) as caught:
+        planned.check(600 * MIB)
+    for word in ("limits.memory = 600.0 MiB", "stage graph", "700.0 MiB", "1000 samples", "704MiB"):
+        assert word in str(caught.value)
+    assert planned.peak_bytes == 700 * MIB
+
+
+def test_project_plan__one_entry_for_each_stage(project):
+    planned = project()
+    assert [stage.name for stage in planned.stages] == [stage.name for stage in STAGES]
+    assert (planned.samples, planned.bands, planned.dimension) == (1200, 20, 10)
+    for stage in planned.stages:
+        assert stage.tasks >= 1
+        assert stage.peak_bytes >= BASE_BYTES
+
+
+def test_project_plan__says_what_was_decided(project):
+    assert any("dense" in note for note in project().notes)
+    assert not any("not projected" in note for note in project().notes)
+    notes = project(features={"dimension": 20}).notes
+    assert any("not projected: the scene has 20 good bands" in note for note in notes)
+
+
+def synthetic(height, width, bands=20, on=None, **tables):
+    """Plan a scene of any size: its file holds no pixel yet."""
+    import rasterio
+    import rasterio.shutil
+
+    path = f"/vsimem/{height}-{width}-{bands}.tif"
+    if not rasterio.shutil.exists(path):
+        with rasterio.open(
+            path, "w", driver="GTiff", height=height, width=width, count=bands, dtype="float32",
+            crs="EPSG:32633", transform=rasterio.Affine(30, 0, 3e5, 0, -30, 5e6),
+            SPARSE_OK=True, BIGTIFF=True, tiled=True,
+        ):  # fmt: skip
+            pass
+    return project_plan(parse_job({"scene": {"path": path}, **tables}), on or ClusterOptions())
+
+
+def test_project_plan__a_huge_scene_needs_more_disk_but_not_more_for_each_task():
+    limits = {"threads": 2, "memory": "4GiB"}
+    small, large = (synthetic(size, 1000, limits=limits) for size in (1000, 4000))
+    for few, many in zip(small.stages, large.stages, strict=True):
+        assert many.disk_bytes >= 3.9 * few.disk_bytes
+        assert many.peak_bytes <= 4.2 * few.peak_bytes
+        assert many.tasks < 10_000
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "2GiB", "4GiB"])
+def test_project_plan__a_million_samples_fit(memory):
+    planned = synthetic(1000, 1000, limits={"threads": 2, "memory": memory})
+    planned.check(planned.peak_bytes)
+    if memory != "1GiB":
+        planned.check(int(memory[0]) * 1024 * MIB)
+
+
+def test_project_plan__threads_share_the_memory_of_a_process_and_workers_do_not():
+    def peak(threads, on=None):
+        limits = {"threads": threads, "memory": "4GiB"}
+        return synthetic(1000, 1000, on=on, limits=limits).peak_bytes
+
+    assert peak(4) > peak(1)
+    on = ClusterOptions(kind="local", workers=8, threads_per_worker=1)
+    assert peak(8, on) == peak(1)
+
+
+def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():
+    planned = synthetic(1000, 1000, spectrum={"solver": "dense"})
+    with pytest.raises(MemoryLimitError, match="the stage spectrum"):
+        planned.check(64 * 1024 * MIB)
+
+
+def test_plan__computes_nothing_and_writes_nothing(written, write_job, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    job = load_job(write_job())
+    planned = plan(job)
+    assert sorted({*tmp_path.rglob("*")} - {tmp_path / "job.toml"}) == before
+    assert planned.run.startswith(str(tmp_path / "runs" / "job-"))
+    assert not any(planned.reused.values())
+    assert plan(job, run_dir=tmp_path / "here").run == str(tmp_path / "here")
+
+
+def test_to_json__has_every_number(project):
+    found = project().to_json()
+    assert found["peak_bytes"] == max(stage["peak_bytes"] for stage in found["stages"])
+    keys = {"name", "tasks", "peak_bytes", "disk_bytes", "scratch_bytes", "reused"}
+    assert all(set(stage) == keys for stage in found["stages"])
