@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from eigenscape.arrays import open_array
 from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
@@ -19,7 +20,7 @@ from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.progress import Silent
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run, open_array
+from eigenscape.store import Record, Run
 
 STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
     "features": features_stage,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import rasterio
 
+from eigenscape.stages import STAGES
 from eigenscape.store import Run
-from eigenscape.workflow import STAGES
 
 NAMES = [stage.name for stage in STAGES]
 KEYS = ["run", "stages", "scores", "neighbors", "spectrum", "outputs"]

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from eigenscape.errors import JobError
-from eigenscape.job import Job, Options, job_schema, load_job, parse_job
+from eigenscape.job import Job, job_schema, load_job, parse_job
+from eigenscape.options import Options
 
 TABLES = {
     name: field.annotation

@@ -5,7 +5,7 @@ from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
 from eigenscape.projection import Plan, StagePlan, project_plan
 from eigenscape.stage import BASE_BYTES
-from eigenscape.workflow import STAGES
+from eigenscape.stages import STAGES
 
 MIB = 2**20
 

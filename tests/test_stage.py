@@ -3,19 +3,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from eigenscape.arrays import attach_memmap, create_memmap
 from eigenscape.cluster import Threads
 from eigenscape.job import parse_job
 from eigenscape.memory import ROW_TILE
 from eigenscape.progress import Silent
-from eigenscape.stage import (
-    BASE_BYTES,
-    Context,
-    attach_memmap,
-    blocks,
-    create_memmap,
-    sample_blocks,
-    task_bytes,
-)
+from eigenscape.stage import BASE_BYTES, Context, blocks, sample_blocks, task_bytes
 from eigenscape.store import Run
 
 GIB = 2**30

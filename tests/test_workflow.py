@@ -7,8 +7,9 @@ import rasterio
 
 from eigenscape import load_job, plan, run
 from eigenscape.cluster import ClusterOptions
+from eigenscape.stages import STAGES, stage_keys
 from eigenscape.store import Run
-from eigenscape.workflow import STAGES, stage_keys, status
+from eigenscape.workflow import status
 
 NAMES = [stage.name for stage in STAGES]
 

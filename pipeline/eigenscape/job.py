@@ -5,151 +5,23 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import tomlkit
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from eigenscape.errors import JobError
-from eigenscape.memory import parse_bytes
-
-
-class Options(BaseModel):
-    """One table of the job file: frozen, and closed against unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class SceneOptions(Options):
-    """``[scene]``: where the pixels, their labels and their mask come from."""
-
-    path: str | tuple[str, ...]
-    """A file, a list of files (one band each), a URL that fsspec opens, or a registered data set."""
-    variable: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the cube in a .mat, .npz or zarr file; needed when it holds more than one."""
-    labels: Annotated[str, Field(min_length=1)] | None = None
-    """Raster (any CRS or grid), vector points or polygons, or array file with the class numbers."""
-    labels_variable: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
-    labels_field: Annotated[str, Field(min_length=1)] | None = None
-    """Attribute of a vector file that holds the class (numbers or names)."""
-    mask: Annotated[str, Field(min_length=1)] | None = None
-    """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
-    bad_bands: tuple[int | str, ...] = ()
-    """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
-    scale: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
-    """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
-    nodata: float | None = None
-    """Stored value that marks missing pixels, for files whose metadata does not say it."""
-
-
-class FeatureOptions(Options):
-    """``[features]``: samples to the vectors in which neighbours are sought."""
-
-    method: Literal["random-projection", "pca", "none"] = "random-projection"
-    """Orthoprojector (Halevy 2011, chapter 4), principal components (Belkin 2003, 3.8.1), or neither."""
-    dimension: Annotated[int, Field(ge=1, le=10_000)] = 80
-    """Number of features; a scene of no more bands than this is not projected."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of the random projection."""
-    standardize: bool = False
-    """Give every band mean 0 and variance 1 first."""
-
-
-class NeighborOptions(Options):
-    """``[neighbors]``: the k-nearest-neighbour lists."""
-
-    method: Literal["lanczos-bisection", "pynndescent", "exact"] = "lanczos-bisection"
-    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, or brute force."""
-    k: Annotated[int, Field(ge=1, le=1000)] = 12
-    """Neighbours per sample, itself not counted."""
-    overlap: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    """Share of the samples that a split gives to both halves (Halevy 2011, chapter 5)."""
-    leaf_size: Annotated[int, Field(ge=32, le=16_384)] = 1000
-    """Samples in a subset at which splitting stops and all pairs are compared."""
-    refine: Annotated[int, Field(ge=0, le=10)] = 1
-    """Rounds of neighbour-of-neighbour refinement after the lists are merged."""
-
-
-class GraphOptions(Options):
-    """``[graph]``: neighbour lists to a Laplacian."""
-
-    weights: Literal["self-tuning", "heat", "binary"] = "self-tuning"
-    """exp(-d^2 / (s_i s_j)) with s the distance to the k-th neighbour; exp(-d^2 / t); or 1."""
-    bandwidth: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
-    """t of the heat kernel, in squared units of the features; "auto" is the mean of d^2."""
-    laplacian: Literal["normalized", "random-walk", "unnormalized"] = "normalized"
-    """D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W."""
-    components: Literal["connect", "largest", "each"] = "connect"
-    """Bridge the connected components, keep the largest (Halevy 2011), or solve on each (Belkin 2003)."""
-
-
-class SpectrumOptions(Options):
-    """``[spectrum]``: the smallest eigenpairs of the Laplacian."""
-
-    dimension: Annotated[int, Field(ge=1, le=20_000)] = 55
-    """Eigenvectors to keep, the constant one(s) not counted."""
-    solver: Literal["chebyshev", "lanczos", "dense"] = "chebyshev"
-    """Chebyshev-filtered subspace iteration, ARPACK through scipy, or LAPACK on the full matrix."""
-    tolerance: Annotated[float, Field(ge=1e-12, le=1e-2)] = 1e-5
-    """Largest residual norm |L v - lambda v| with |v| = 1; below 1e-6 the solver works in double."""
-
-
-class LearnOptions(Options):
-    """``[learn]``: eigenvectors and labels to classes."""
-
-    method: Literal["centroid-angle"] = "centroid-angle"
-    """Smallest angle to the mean of a class in eigenmap coordinates (Halevy 2011, 2.3)."""
-    train: Literal["all"] | int | float | str = "all"
-    """Labels to learn from: "all", a share in (0, 1), a number of pixels in all, or a raster of them."""
-    split: Literal["random", "blocked"] = "random"
-    """How a share or number is drawn: pixel by pixel within each class, or by square blocks of the scene."""
-    trials: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Number of draws over which held-out accuracy is averaged."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of the draws."""
-
-    @field_validator("train")
-    @classmethod
-    def _check_train(cls, value: int | float | str) -> int | float | str:
-        if isinstance(value, bool):
-            raise ValueError('true and false mean nothing here; give "all", a share or a number')
-        if isinstance(value, float) and not 0 < value < 1:
-            raise ValueError("a share lies between 0 and 1, both excluded")
-        if isinstance(value, int) and value < 2:
-            raise ValueError("a number of training pixels is at least 2")
-        return value
-
-
-class OutputOptions(Options):
-    """``[output]``: what is written where."""
-
-    directory: Annotated[str, Field(min_length=1)] | None = None
-    """Where run directories are made; ``runs`` in the working directory by default."""
-    formats: tuple[Literal["geotiff", "png"], ...] = ("geotiff", "png")
-    """GeoTIFFs on the scene's own grid, and a PNG quick-look with its legend."""
-    eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How many eigenvectors to write as bands of one GeoTIFF."""
-
-
-class LimitsOptions(Options):
-    """``[limits]``: promises about the machine; they change how a job runs, never its result."""
-
-    memory: str = "2GiB"
-    """Anonymous memory of the run (of each worker process, on a cluster)."""
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads to work on; every core by default."""
-
-    @field_validator("memory")
-    @classmethod
-    def _check_memory(cls, value: str) -> str:
-        parse_bytes(value)
-        return value
-
-    @property
-    def memory_bytes(self) -> int:
-        """``memory`` as a number of bytes."""
-        return parse_bytes(self.memory)
+from eigenscape.options import (
+    FeatureOptions,
+    GraphOptions,
+    LearnOptions,
+    LimitsOptions,
+    NeighborOptions,
+    Options,
+    OutputOptions,
+    SceneOptions,
+    SpectrumOptions,
+)
 
 
 class Job(Options):

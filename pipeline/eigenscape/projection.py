@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eigenscape.arrays import chunk_rows
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import feature_count, is_projected
@@ -24,7 +25,6 @@ from eigenscape.spectrum import kernels
 from eigenscape.spectrum.chebyshev import column_count, tile_rows
 from eigenscape.spectrum.stage import choose_solver
 from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
-from eigenscape.store import chunk_rows
 
 _MIB = 2**20
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import dask.array
 import xarray
 
+from eigenscape.arrays import open_array
 from eigenscape.errors import InputError
-from eigenscape.store import Run, open_array, read_manifest
+from eigenscape.store import Run, read_manifest
 
 _ARRAYS = {
     "values": "samples/values",

@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from eigenscape.arrays import open_memmap
 from eigenscape.cluster import Executor
 from eigenscape.job import Job
 from eigenscape.memory import rows_within
 from eigenscape.progress import Reporter
-from eigenscape.store import Run, Workspace, open_memmap
+from eigenscape.store import Run
+from eigenscape.workspace import Workspace
 
 BASE_BYTES = 220 * 2**20
 """Anonymous memory of a process that has loaded every library and its compiled kernels, and has
@@ -149,35 +149,6 @@ def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> l
     most = max(chunk, math.ceil(rows / 8))
     step = rows_within(budget, bytes_per_row, most=most)
     return blocks(rows, max(chunk, step // chunk * chunk))
-
-
-def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:
-    """Create a raw file for `attach_memmap`, its space reserved.
-
-    Reserving makes a full disk an error here; without it a write to the mapping would end the
-    process by SIGBUS.
-    """
-    import os
-
-    path = Path(path)
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if path.exists() and path.stat().st_size == size:
-        return  # kept from an earlier attempt
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        if size:
-            os.posix_fallocate(descriptor, 0, size)
-    finally:
-        os.close(descriptor)
-
-
-def attach_memmap(
-    path: str | Path, shape: Sequence[int], dtype: DTypeLike, mode: str = "r"
-) -> NDArray[Any]:
-    """Map a raw file made by `create_memmap`."""
-    if 0 in shape:
-        return np.zeros(shape, dtype)
-    return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
 
 
 def _name(item: Any) -> str:

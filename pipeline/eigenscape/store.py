@@ -19,41 +19,33 @@ the same stage with the same key takes up again; one killed after it is finished
 Committed arrays are never written again, so runs side by side share them by hard links.
 """
 
-import errno
 import json
 import os
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import filelock
-import numpy as np
-import zarr
-from numpy.typing import DTypeLike, NDArray
 
-from eigenscape.errors import OutputError, StoreError
-from eigenscape.memory import ROW_TILE
+from eigenscape.arrays import open_array
+from eigenscape.errors import StoreError
+from eigenscape.files import (
+    DISCARDED,
+    discard,
+    explain_write_errors,
+    move,
+    remove_if_empty,
+    sync_tree,
+    write_json,
+)
+from eigenscape.workspace import Workspace
 
 FORMAT = 1
-_CHUNK_BYTES = 8 * 2**20
-_CHUNK_ROWS = 2**17
-_MOST_CHUNKS = 512
-_DISCARDED = ".discarded"
-
-
-def chunk_rows(rows: int, row_bytes: float) -> int:
-    """Return the rows of one chunk of a (sample, ...) array: 8 MiB or 2**17 rows, if 512 suffice.
-
-    A multiple of `ROW_TILE` that depends on the array alone, never on the memory limit, so that a
-    run can be resumed under another limit.
-    """
-    wanted = max(min(_CHUNK_BYTES / max(row_bytes, 1.0), _CHUNK_ROWS), rows / _MOST_CHUNKS)
-    return max(1, round(wanted / ROW_TILE)) * ROW_TILE
 
 
 @dataclass(frozen=True)
@@ -67,108 +59,6 @@ class Record:
     files: tuple[str, ...]
     summary: dict[str, Any]
     finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z"))
-
-
-class Workspace:
-    """Where one stage works until it commits.
-
-    Attributes
-    ----------
-    path
-        Its directory; everything else in it is scratch that vanishes at the commit.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        for part in ("store", "files", "scratch"):
-            (path / part).mkdir(parents=True, exist_ok=True)
-        self._journal = path / "journal.jsonl"
-
-    def create_array(
-        self,
-        name: str,
-        shape: Sequence[int],
-        dtype: DTypeLike,
-        *,
-        whole: bool = False,
-        **attributes: Any,
-    ) -> str:
-        """Create the zarr array `name` unless an earlier attempt did; return its path.
-
-        Parameters
-        ----------
-        name
-            Path in the store, for example ``"features/values"``.
-        shape, dtype
-            As in NumPy; the first axis is the one that is chunked.
-        whole
-            Store it as one uncompressed chunk, which `open_memmap` can map.
-        attributes
-            Attributes of the array; ``dims`` names its axes.
-        """
-        path = self.path / "store" / name
-        if not (path / "zarr.json").exists():
-            width = int(np.prod(shape[1:], dtype=np.int64)) * np.dtype(dtype).itemsize
-            rows = shape[0] if whole else chunk_rows(shape[0], width)
-            chunks = (max(1, min(rows, shape[0])), *(max(1, size) for size in shape[1:]))
-            dims = attributes.pop("dims", None)
-            zarr.create_array(
-                store=str(path),
-                shape=tuple(shape),
-                dtype=np.dtype(dtype),
-                chunks=chunks,
-                compressors=None,
-                dimension_names=dims,
-                attributes=attributes,
-                fill_value=0,
-                overwrite=True,
-            )
-        return str(path)
-
-    def scratch(self, name: str) -> Path:
-        """Return the path of a scratch file, its directory made."""
-        path = self.path / "scratch" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def file(self, name: str) -> Path:
-        """Return the path of a file that the commit moves to ``outputs/``."""
-        return self.path / "files" / name
-
-    def finished_blocks(self) -> dict[str, Any]:
-        """Return the results of the blocks that earlier attempts finished, by block name."""
-        if not self._journal.exists():
-            return {}
-        blocks = {}
-        for line in self._journal.read_text(encoding="utf-8").splitlines():
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the last line of a killed process
-            blocks[entry["block"]] = entry["result"]
-        return blocks
-
-    def finish_block(self, block: str, result: Any) -> None:
-        """Note that a block is finished, so that no later attempt computes it again."""
-        with self._journal.open("a", encoding="utf-8") as stream:
-            # A line begun by a killed process is ended first, or this entry would be lost with it.
-            stream.write("\n" if stream.tell() and not self._ends_line() else "")
-            stream.write(json.dumps({"block": block, "result": result}) + "\n")
-
-    def _ends_line(self) -> bool:
-        with self._journal.open("rb") as stream:
-            stream.seek(-1, os.SEEK_END)
-            return stream.read(1) == b"\n"
-
-    def arrays(self) -> tuple[str, ...]:
-        """Return the names of the arrays made so far."""
-        root = self.path / "store"
-        return tuple(sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json")))
-
-    def files(self) -> tuple[str, ...]:
-        """Return the names of the output files made so far, not those that a killed writer began."""
-        names = (path.name for path in (self.path / "files").iterdir())
-        return tuple(sorted(name for name in names if not name.startswith(".")))
 
 
 class Run:
@@ -234,14 +124,14 @@ class Run:
         with explain_write_errors(self.path):
             for other in self._workspaces(stage):
                 if other.name != f"{stage}-{key}":
-                    _discard(other)
+                    discard(other)
             return Workspace(self.path / "work" / f"{stage}-{key}")
 
     def commit(self, stage: str, workspace: Workspace, record: Record) -> None:
         """Put the arrays and files of a workspace into place and enter its record."""
         with explain_write_errors(self.path):
-            _sync_tree(workspace.path / "store")
-            _sync_tree(workspace.path / "files")
+            sync_tree(workspace.path / "store")
+            sync_tree(workspace.path / "files")
             replaced = self.manifest["stages"].get(stage)
             entry = {"stage": stage, "replaces": replaced, **asdict(record)}
             write_json(workspace.path / "COMMIT", entry)
@@ -250,11 +140,11 @@ class Run:
     def recover(self) -> None:
         """Finish the commits that a killed process began; call it under the lock."""
         with explain_write_errors(self.path):
-            for discarded in (self.path / "work").glob(f"*{_DISCARDED}"):
+            for discarded in (self.path / "work").glob(f"*{DISCARDED}"):
                 shutil.rmtree(discarded)
             for path in sorted((self.path / "work").glob("*/COMMIT")):
                 self._finish_commit(path.parent)
-            _remove_if_empty(self.path / "work")
+            remove_if_empty(self.path / "work")
             for depth in ("", "store.zarr/", "store.zarr/*/", "store.zarr/*/*/"):
                 for leftover in self.path.glob(f"{depth}.*.tmp-*"):
                     leftover.unlink()
@@ -273,12 +163,12 @@ class Run:
             self._remove(replaced, keep=entry)
         self._make_groups(entry["arrays"])
         for name in entry["arrays"]:
-            _move(path / "store" / name, self.array_path(name))
+            move(path / "store" / name, self.array_path(name))
         for name in entry["files"]:
-            _move(path / "files" / name, self.path / "outputs" / name)
+            move(path / "files" / name, self.path / "outputs" / name)
         self.manifest["stages"][stage] = entry
         self.save_manifest()
-        _discard(path)
+        discard(path)
 
     def _remove(self, previous: dict[str, Any], keep: dict[str, Any]) -> None:
         for name in set(previous["arrays"]) - set(keep["arrays"]):
@@ -313,11 +203,11 @@ class Run:
                 shutil.rmtree(target, ignore_errors=True)
                 shutil.copytree(other.array_path(name), target, copy_function=os.link)
         except OSError:
-            _discard(workspace.path)  # no hard links here, or the other run was being replaced
+            discard(workspace.path)  # no hard links here, or the other run was being replaced
             return False
         other.reload()
         if not other.is_finished(stage, key):
-            _discard(workspace.path)
+            discard(workspace.path)
             return False
         self.commit(stage, workspace, record)
         return True
@@ -395,83 +285,3 @@ def lock_holder(path: Path) -> str | None:
             return None
     except filelock.Timeout:
         return file.read_text(encoding="utf-8").strip() or "another process"
-
-
-def open_array(path: str | Path) -> Any:
-    """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
-    # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
-    return zarr.open_array(str(path), mode="r+")
-
-
-def open_memmap(path: str | Path) -> NDArray[Any]:
-    """Map an array that was created with ``whole=True``: shared by threads, workers and runs."""
-    array = open_array(path)
-    assert array.chunks == tuple(max(1, size) for size in array.shape), "only whole arrays map"
-    files = [file for file in (Path(path) / "c").rglob("*") if file.is_file()]
-    if not files:
-        return np.zeros(array.shape, array.dtype)  # all fill value: zarr stores no chunk for it
-    return np.memmap(files[0], dtype=array.dtype, mode="r", shape=array.shape)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file that is either the old one or the new one, whatever happens."""
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(value, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-
-
-@contextmanager
-def explain_write_errors(path: Path) -> Iterator[None]:
-    """Turn the system's refusal to write below `path` into an `OutputError`."""
-    try:
-        yield
-    except OSError as error:
-        # NumPy's tofile says no more than "84976 requested and 82912 written".
-        cut_short = error.errno is None and "requested and" in str(error)
-        if cut_short or error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise OutputError(
-                f"{path}: the disk is full. Finished blocks are kept: free some space or set "
-                "output.directory to another disk, and give the same command again."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-            raise OutputError(
-                f"{path}: cannot be written ({error.strerror}). "
-                "Set output.directory or --run-dir to a directory that you may write."
-            ) from error
-        raise
-
-
-def _discard(workspace: Path) -> None:
-    """Delete a workspace; one rename first, or a process killed midway would leave half of it."""
-    discarded = workspace.with_name(workspace.name + _DISCARDED)
-    workspace.rename(discarded)
-    shutil.rmtree(discarded)
-    _remove_if_empty(workspace.parent)
-
-
-def _remove_if_empty(directory: Path) -> None:
-    with suppress(OSError):
-        directory.rmdir()
-
-
-def _move(source: Path, target: Path) -> None:
-    if not source.exists():
-        assert target.exists(), f"{target} was neither built nor committed"
-        return  # moved by the process that was killed
-    if target.is_dir():
-        shutil.rmtree(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.replace(target)
-
-
-def _sync_tree(root: Path) -> None:
-    for path in root.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)

@@ -5,7 +5,7 @@ from sklearn.preprocessing import StandardScaler
 
 from eigenscape.features.kernels import orthoprojector
 from eigenscape.features.stage import feature_count, is_projected
-from eigenscape.job import FeatureOptions
+from eigenscape.options import FeatureOptions
 from harness import Frail, Harness, KilledError
 
 
@@ -115,7 +115,7 @@ def test_is_projected__never_onto_as_many_dimensions():
 @pytest.fixture
 def many(rng, monkeypatch):
     """Samples enough for blocks of several sizes, in chunks of 4096."""
-    monkeypatch.setattr("eigenscape.store._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
     return rng.standard_normal((70_000, 30)).astype(np.float32)
 
 

@@ -226,7 +226,7 @@ def test_neighbors_stage__takes_as_many_neighbours_as_there_are(find, rng, metho
 @pytest.mark.parametrize("method", ["lanczos-bisection", "exact"])
 def test_neighbors_stage__gives_the_same_lists_for_any_block_size(find, rng, monkeypatch, method):
     monkeypatch.setattr(PART_SIZE, 4000)
-    monkeypatch.setattr("eigenscape.store._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
     # Blocks of an eighth of the samples and blocks of one tile differ from here on.
     rows = {"exact": 9000, "lanczos-bisection": 70_000}[method]
     features = clustered(rng, rows, width=6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import rasterio
 
+from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
 from eigenscape.progress import Silent
@@ -11,7 +12,7 @@ from eigenscape.rasters import stage
 from eigenscape.rasters.stage import describe_scores, export_stage
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run, open_array
+from eigenscape.store import Record, Run
 
 HEIGHT, WIDTH, MODES, NULL = 50, 30, 5, 2
 WKT = rasterio.crs.CRS.from_epsg(32633).to_wkt()

@@ -10,7 +10,7 @@ import pytest
 import rasterio
 from rasterio.transform import Affine
 
-from eigenscape.job import SceneOptions
+from eigenscape.options import SceneOptions
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 

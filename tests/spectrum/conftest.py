@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap
 from eigenscape.spectrum.chebyshev import Problem, column_count
 from eigenscape.spectrum.operator import RowBlock, laplacian, store_operator
-from eigenscape.stage import attach_memmap, create_memmap
-from eigenscape.store import Workspace, open_array, open_memmap
+from eigenscape.workspace import Workspace
 
 
 def row_blocks(W, count: int = 1) -> list[RowBlock]:

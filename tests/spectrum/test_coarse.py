@@ -67,9 +67,9 @@ def test_coarsen__is_the_galerkin_product(operator, pieces):
     coarse, weight = coarsen(cut(operator, pieces), label)
     basis = np.zeros((900, coarse.rows))
     basis[np.arange(900), label] = weight
-    np.testing.assert_allclose(basis.T @ P, np.eye(coarse.rows), atol=1e-14)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(coarse.rows), atol=1e-14)
     A = operator.matrix().toarray()
-    np.testing.assert_allclose(coarse.matrix().toarray(), basis.T @ A @ P, atol=1e-13)
+    np.testing.assert_allclose(coarse.matrix().toarray(), basis.T @ A @ basis, atol=1e-13)
     # The null vector is carried over, and stays one.
     np.testing.assert_allclose(basis @ coarse.null, operator.null, rtol=1e-12)
     np.testing.assert_allclose(coarse.matrix() @ coarse.null, 0, atol=1e-12)

@@ -159,7 +159,7 @@ def test_null_space__projects_every_component_apart(rng, parts):
     basis = np.stack(
         [space.entries * (space.component == part) for part in range(space.count)], axis=1
     )
-    np.testing.assert_allclose(basis.T @ N, np.eye(space.count), atol=1e-14)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(space.count), atol=1e-14)
     X = rng.standard_normal((60, 3))
     expected = X - basis @ (basis.T @ X)
     space.remove_from(X)

@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from eigenscape.errors import InputError
-from eigenscape.job import SpectrumOptions
+from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.stage import choose_solver
 from harness import Frail, Harness, KilledError
 
@@ -206,7 +206,7 @@ def test_spectrum_stage__refuses_more_than_there_are(solve, rng, solver):
 
 @pytest.mark.usefixtures("iterate")
 def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rng, monkeypatch):
-    monkeypatch.setattr("eigenscape.store._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 9000)
     first = solve(W, name="a", threads=1, memory="8GiB", dimension=20)
     second = solve(W, name="b", threads=2, memory="200MiB", dimension=20)
@@ -219,7 +219,7 @@ def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rn
 @pytest.mark.parametrize("step", ["_start", "_filter", "_gram", "_rotate", "_write_block"])
 def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, noted):
     monkeypatch.setattr("eigenscape.spectrum.chebyshev._TILE_BYTES", 1)
-    monkeypatch.setattr("eigenscape.store._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 5000)
     options = {"dimension": 20, "tolerance": 1e-7, "rows_per_block": 2000}
     whole = Frail()

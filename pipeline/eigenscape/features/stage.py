@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import chunk_rows, open_array
 from eigenscape.features.kernels import moments, orthoprojector, principal_components, project
-from eigenscape.job import FeatureOptions
 from eigenscape.memory import ROW_TILE
+from eigenscape.options import FeatureOptions
 from eigenscape.stage import Block, Context, blocks, sample_blocks
-from eigenscape.store import chunk_rows, open_array
 
 _MOMENT_ROWS = 16 * ROW_TILE
 """Samples per partial sum. Fixed, so that the sums add up in the same order under any limit."""

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import open_array
 from eigenscape.graph import kernels
 from eigenscape.neighbors.exact import read_rows
 from eigenscape.stage import Block, Context, blocks
-from eigenscape.store import open_array
 
 MOST_QUERIES = 2**13
 """Samples, over all components, whose nearest outsider is sought in a round. A component of fewer

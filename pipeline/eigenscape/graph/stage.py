@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import attach_memmap, create_memmap, open_array, save_array
 from eigenscape.errors import InputError
 from eigenscape.graph import kernels
 from eigenscape.graph.bridges import find_bridges
-from eigenscape.job import GraphOptions
 from eigenscape.memory import ROW_TILE
-from eigenscape.stage import Block, Context, attach_memmap, blocks, create_memmap, sample_blocks
-from eigenscape.store import Workspace, open_array
+from eigenscape.options import GraphOptions
+from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.workspace import Workspace
 
 MOST_COMPONENTS = 1000
 """Components that "each" can solve on: every one adds a null vector that is stored."""
@@ -51,7 +52,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
     rank = np.empty(rows, dtype)
     order = np.asarray(context.memmap("neighbors/order"))
     rank[order] = np.arange(rows, dtype=dtype)
-    np.save(scratch / "rank.npy", rank)
+    save_array(scratch / "rank.npy", rank)
     reorder = partial(
         _reorder, context.path("neighbors/index"), context.path("neighbors/distance"), scratch
     )
@@ -193,7 +194,7 @@ def _write_blocks(context: Context, lists: _Lists, bridges: NDArray[np.int64]) -
     context.map("bucket", partial(_bucket, lists, step), ranges, label="transposing the lists")
     degree = lists.scratch / "degree"
     create_memmap(degree, (lists.rows,), np.float64)
-    np.save(lists.scratch / "scale.npy", lists.scale())
+    save_array(lists.scratch / "scale.npy", lists.scale())
     bandwidth = None
     if options.weights == "heat":
         # A scene of duplicates alone has mean 0; any bandwidth gives weight 1 then.
@@ -225,7 +226,7 @@ def _bucket(lists: _Lists, step: int, block: Block) -> None:
     for name, values in (
         ("source", source), ("target", target), ("length", length), ("offsets", offsets),
     ):  # fmt: skip
-        np.save(lists.scratch / f"edges-{start}-{name}.npy", values)
+        save_array(lists.scratch / f"edges-{start}-{name}.npy", values)
 
 
 def _unite(

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import chunk_rows, open_array
 from eigenscape.errors import SceneError
-from eigenscape.job import LearnOptions, SceneOptions
 from eigenscape.learn.centroid import class_sums, nearest_class, smallest_angle, unit_means
 from eigenscape.learn.scores import accuracy, confusion_matrix, summarize
 from eigenscape.learn.splits import BLOCKS_ACROSS, blocked_split, random_split
+from eigenscape.options import LearnOptions, SceneOptions
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, blocks, sample_blocks
-from eigenscape.store import chunk_rows, open_array
 
 HELD_OUT_SHARE = 0.1
 """Share of the labels that the trials learn from when the map learns from all of them."""

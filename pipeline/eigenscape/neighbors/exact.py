@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import open_array
 from eigenscape.neighbors import kernels
 from eigenscape.stage import Block, Context, blocks
-from eigenscape.store import open_array
 
 _QUERY_ROWS = 1024
 _CANDIDATE_ROWS = 2048

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import open_array
 from eigenscape.neighbors.exact import brute_force, read_rows
 from eigenscape.stage import Block, Context, blocks
-from eigenscape.store import open_array
 
 QUERIES = 1000
 """Samples whose lists are checked."""

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import attach_memmap, chunk_rows, create_memmap, open_array, save_array
 from eigenscape.neighbors import kernels
 from eigenscape.neighbors.exact import exact_lists, nndescent_lists, read_rows
 from eigenscape.neighbors.partition import (
@@ -34,15 +35,7 @@ from eigenscape.neighbors.partition import (
     split_levels,
 )
 from eigenscape.neighbors.recall import measure_recall
-from eigenscape.stage import (
-    Block,
-    Context,
-    attach_memmap,
-    blocks,
-    create_memmap,
-    sample_blocks,
-)
-from eigenscape.store import chunk_rows, open_array
+from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 RANK_ROWS = 2**16
 """Rows per task in the locality order."""
@@ -141,8 +134,8 @@ class _Bisection:
         )
         rank = np.empty(self.rows, self.dtype)
         rank[order] = np.arange(self.rows, dtype=self.dtype)
-        np.save(self.scratch / "rank.npy", rank)
-        np.save(self.scratch / "order.npy", order)
+        save_array(self.scratch / "rank.npy", rank)
+        save_array(self.scratch / "order.npy", order)
         return order
 
     def merge_and_refine(self, index: str, distance: str) -> list[float]:
@@ -178,9 +171,9 @@ def _route_block(values: str, scratch: Path, tree: SplitTree, block: Block) -> N
     features = open_array(values)[block[0] : block[1]]
     rows, home, offsets = route(features, block[0], tree)
     name = f"{block[0]}-{block[1]}"
-    np.save(scratch / f"run-{name}-rows.npy", rows)
-    np.save(scratch / f"run-{name}-home.npy", home)
-    np.save(scratch / f"run-{name}-offsets.npy", offsets)
+    save_array(scratch / f"run-{name}-rows.npy", rows)
+    save_array(scratch / f"run-{name}-home.npy", home)
+    save_array(scratch / f"run-{name}-offsets.npy", offsets)
     # Last, since it is by far the largest: what is there is whole.
     with open(scratch / f"run-{name}-features", "wb") as stream:
         for start in range(0, len(rows), RANK_ROWS):
@@ -221,18 +214,18 @@ def _search_part(
     index, distance, place = search_part(features, samples, k, overlap, leaf_size, dtype)
     residents = np.flatnonzero(home == part)
     residents = residents[np.argsort(place[residents], kind="stable")]
-    np.save(scratch / f"order-{part}.npy", samples[residents])
+    save_array(scratch / f"order-{part}.npy", samples[residents])
     if k:
-        np.save(scratch / f"own-{part}-index.npy", index[residents])
-        np.save(scratch / f"own-{part}-distance.npy", distance[residents])
+        save_array(scratch / f"own-{part}-index.npy", index[residents])
+        save_array(scratch / f"own-{part}-distance.npy", distance[residents])
         # Sorted by home, so that every home reads its own slice.
         guests = np.argsort(home, kind="stable")
         guests = guests[home[guests] != part]
         offsets = np.searchsorted(home[guests], np.arange(parts + 1))
-        np.save(scratch / f"mail-{part}-offsets.npy", offsets)
-        np.save(scratch / f"mail-{part}-sample.npy", samples[guests])
-        np.save(scratch / f"mail-{part}-index.npy", index[guests])
-        np.save(scratch / f"mail-{part}-distance.npy", distance[guests])
+        save_array(scratch / f"mail-{part}-offsets.npy", offsets)
+        save_array(scratch / f"mail-{part}-sample.npy", samples[guests])
+        save_array(scratch / f"mail-{part}-index.npy", index[guests])
+        save_array(scratch / f"mail-{part}-distance.npy", distance[guests])
     return len(residents)
 
 

@@ -42,7 +42,7 @@ def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.pa
     if not file.exists():
         if key == "scene.path":
             # The reader's own message names what is there instead.
-            from eigenscape.job import SceneOptions
+            from eigenscape.options import SceneOptions
             from eigenscape.scenes.open import open_scene
 
             open_scene(SceneOptions(path=path), resolve)

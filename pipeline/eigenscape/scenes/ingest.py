@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import attach_memmap, chunk_rows, open_array, save_array
 from eigenscape.errors import InputError, SceneError
-from eigenscape.job import Job, SceneOptions
+from eigenscape.job import Job
+from eigenscape.options import SceneOptions
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.stage import Block, Context, attach_memmap, blocks, sample_blocks
-from eigenscape.store import chunk_rows, open_array
+from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
@@ -133,8 +134,8 @@ def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block
     kept = values.reshape(-1, values.shape[2])
     if len(inside) < len(kept):
         kept = kept[inside]
-    np.save(scratch / f"{start}-pixel.npy", inside + start * scene.grid.width)
-    np.save(scratch / f"{start}-rows.npy", valid.sum(axis=1))
+    save_array(scratch / f"{start}-pixel.npy", inside + start * scene.grid.width)
+    save_array(scratch / f"{start}-rows.npy", valid.sum(axis=1))
     numbers, counts = np.zeros(0, np.uint16), np.zeros(0, np.int64)
     outside = 0
     if labels is not None:
@@ -142,7 +143,7 @@ def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block
         outside = int(np.count_nonzero(given))
         given = given[inside]
         outside -= int(np.count_nonzero(given))
-        np.save(scratch / f"{start}-label.npy", given)
+        save_array(scratch / f"{start}-label.npy", given)
         numbers, counts = np.unique(given[given > 0], return_counts=True)
     with open(scratch / f"{start}-values", "wb") as stream:
         stream.write(np.ascontiguousarray(kept, np.float32).data)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.job import SceneOptions
+from eigenscape.options import SceneOptions
 from eigenscape.scenes.arrays import array_format
 from eigenscape.scenes.classnumbers import class_numbers
 from eigenscape.scenes.grids import (

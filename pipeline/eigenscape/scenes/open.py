@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eigenscape.errors import SceneError
-from eigenscape.job import SceneOptions
+from eigenscape.options import SceneOptions
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 

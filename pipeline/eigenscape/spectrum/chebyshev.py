@@ -23,6 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
+from eigenscape.files import write_json
 from eigenscape.memory import ROW_TILE
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.coarse import coarse_start, cut_above
@@ -36,8 +38,7 @@ from eigenscape.spectrum.filter import (
     safe_degree,
 )
 from eigenscape.spectrum.operator import StoredOperator, upper_bound
-from eigenscape.stage import Block, attach_memmap, blocks, create_memmap
-from eigenscape.store import open_memmap, write_json
+from eigenscape.stage import Block, blocks
 
 MOST_PASSES = 40
 _TILE_BYTES = 2**26

@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from eigenscape.arrays import attach_memmap, open_memmap
 from eigenscape.spectrum import kernels
-from eigenscape.stage import attach_memmap
-from eigenscape.store import open_memmap
 
 Array = NDArray[Any]
 
@@ -176,7 +175,7 @@ def store_operator(operator: Operator, directory: Path, graph: Sequence[tuple[st
                    data: Sequence[str]) -> StoredOperator:  # fmt: skip
     """Write the diagonal and the null vector beside entries that are stored already."""
     for name, values in (("diagonal", operator.diagonal), ("null", operator.null)):
-        np.ascontiguousarray(values).tofile(directory / name)
+        (directory / name).write_bytes(np.ascontiguousarray(values).data)
     return StoredOperator(
         graph=tuple(graph),
         data=tuple(data),

@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.arrays import (
+    attach_memmap,
+    chunk_rows,
+    create_memmap,
+    open_array,
+    open_memmap,
+    save_array,
+)
 from eigenscape.errors import InputError
-from eigenscape.job import SpectrumOptions
+from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum import kernels, oracles
 from eigenscape.spectrum.chebyshev import Problem, Solution, column_count, solve
 from eigenscape.spectrum.operator import Operator, RowBlock, laplacian, store_operator
-from eigenscape.stage import Block, Context, attach_memmap, create_memmap, sample_blocks
-from eigenscape.store import chunk_rows, open_array, open_memmap
+from eigenscape.stage import Block, Context, sample_blocks
 
 DENSE_ROWS = 1500
 """Order up to which LAPACK is faster than any iteration."""
@@ -157,7 +164,7 @@ def _write(
     )
     row = np.full(samples, -1, np.int64)
     row[context.memmap("graph/sample")] = np.arange(problem.operator.rows)
-    np.save(problem.directory / "row.npy", row)
+    save_array(problem.directory / "row.npy", row)
     scale = None
     if context.job.graph.laplacian == "random-walk":
         scale = context.path("graph/degree")

@@ -1,0 +1,81 @@
+"""Arrays on disk: zarr arrays in chunks of samples, and raw files that are mapped."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import DTypeLike, NDArray
+
+from eigenscape.memory import ROW_TILE
+
+_CHUNK_BYTES = 8 * 2**20
+_CHUNK_ROWS = 2**17
+_MOST_CHUNKS = 512
+
+
+def chunk_rows(rows: int, row_bytes: float) -> int:
+    """Return the rows of one chunk of a (sample, ...) array: 8 MiB or 2**17 rows, if 512 suffice.
+
+    A multiple of `ROW_TILE` that depends on the array alone, never on the memory limit, so that a
+    run can be resumed under another limit.
+    """
+    wanted = max(min(_CHUNK_BYTES / max(row_bytes, 1.0), _CHUNK_ROWS), rows / _MOST_CHUNKS)
+    return max(1, round(wanted / ROW_TILE)) * ROW_TILE
+
+
+def open_array(path: str | Path) -> Any:
+    """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
+    # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
+    return zarr.open_array(str(path), mode="r+")
+
+
+def open_memmap(path: str | Path) -> NDArray[Any]:
+    """Map an array that was created with ``whole=True``: shared by threads, workers and runs."""
+    array = open_array(path)
+    assert array.chunks == tuple(max(1, size) for size in array.shape), "only whole arrays map"
+    files = [file for file in (Path(path) / "c").rglob("*") if file.is_file()]
+    if not files:
+        return np.zeros(array.shape, array.dtype)  # all fill value: zarr stores no chunk for it
+    return np.memmap(files[0], dtype=array.dtype, mode="r", shape=array.shape)
+
+
+def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:
+    """Create a raw file for `attach_memmap`, its space reserved.
+
+    Reserving makes a full disk an error here; without it a write to the mapping would end the
+    process by SIGBUS.
+    """
+    path = Path(path)
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if path.exists() and path.stat().st_size == size:
+        return  # kept from an earlier attempt
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        if size:
+            os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def attach_memmap(
+    path: str | Path, shape: Sequence[int], dtype: DTypeLike, mode: str = "r"
+) -> NDArray[Any]:
+    """Map a raw file made by `create_memmap`."""
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+
+
+def save_array(path: str | Path, array: NDArray[Any]) -> None:
+    """Write a .npy file; unlike `numpy.save` it never passes over a disk that is full.
+
+    NumPy hands small arrays to a buffer of C whose last flush nobody checks.
+    """
+    array = np.asarray(array, order="C")
+    with open(path, "wb") as stream:
+        header = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.write(array.reshape(-1).view(np.uint8).data)

@@ -1,0 +1,115 @@
+"""The stages in the order in which data flows, and the key of each: what its result depends on."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eigenscape.features.stage import features_stage
+from eigenscape.graph.stage import graph_stage
+from eigenscape.job import Job
+from eigenscape.learn.stage import learn_stage
+from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.rasters.stage import export_stage
+from eigenscape.scenes.identity import file_identity
+from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.spectrum.stage import spectrum_stage
+from eigenscape.stage import Context
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the pipeline.
+
+    Attributes
+    ----------
+    name
+        As the manifest says it.
+    work
+        Reads committed arrays, fills a workspace, returns what the manifest should say.
+    code
+        The folder or module whose code the result depends on.
+    depends
+        What the result depends on beside earlier stages: options and files, as JSON values.
+    follows
+        Earlier stages whose results it reads; "samples" is ingest without its labels.
+    """
+
+    name: str
+    work: Callable[[Context], dict[str, Any]]
+    code: str
+    depends: Callable[[Job], Any]
+    follows: tuple[str, ...] = ()
+
+
+def _scene(job: Job) -> dict[str, Any]:
+    options = job.scene.model_dump(
+        mode="json", include={"variable", "bad_bands", "scale", "nodata"}
+    )
+    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    files = [file_identity(path, job.resolve) for path in paths]
+    if job.scene.mask:
+        files.append(file_identity(job.scene.mask, job.resolve, "scene.mask"))
+    return {**options, "files": files}
+
+
+def _labels(job: Job) -> dict[str, Any]:
+    options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
+    labels = job.scene.labels
+    return {
+        **options,
+        "file": file_identity(labels, job.resolve, "scene.labels") if labels else None,
+    }
+
+
+def _learn(job: Job) -> dict[str, Any]:
+    options = job.learn.model_dump(mode="json")
+    if isinstance(job.learn.train, str) and job.learn.train != "all":
+        options["train"] = file_identity(job.learn.train, job.resolve, "learn.train")
+    return options
+
+
+def _table(name: str) -> Callable[[Job], Any]:
+    """Return what reads one table of a job."""
+    return lambda job: getattr(job, name).model_dump(mode="json")
+
+
+def _export(job: Job) -> Any:
+    return [job.name, job.output.formats, job.output.eigenvectors]
+
+
+STAGES = (
+    Stage("ingest", ingest_stage, "scenes", _labels, ("samples",)),
+    Stage("features", features_stage, "features", _table("features"), ("samples",)),
+    Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
+    Stage("graph", graph_stage, "graph", _table("graph"), ("neighbors",)),
+    Stage("spectrum", spectrum_stage, "spectrum", _table("spectrum"), ("graph",)),
+    Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
+    Stage("export", export_stage, "rasters", _export, ("learn",)),
+)
+
+
+def stage_keys(job: Job) -> dict[str, str]:
+    """Return the content key of every stage: options, code and inputs, hashed."""
+    keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
+    for stage in STAGES:
+        inputs = [keys[name] for name in stage.follows]
+        keys[stage.name] = _hash(stage.name, _code(stage.code), stage.depends(job), inputs)
+    return keys
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def _code(folder: str) -> str:
+    """Return a hash of a stage's code: what it does, not how it is laid out or commented."""
+    digest = hashlib.sha256()
+    for file in sorted((Path(__file__).parent / folder).glob("*.py")):
+        digest.update(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode())
+    return digest.hexdigest()
