@@ -1,6 +1,7 @@
 """Who may import whom: kernels know no dask, the command line starts without heavy libraries."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,15 @@ def test_layers__public_names_are_there():
         assert getattr(eigenscape, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = eigenscape.nothing
+
+
+README = Path(__file__).resolve().parents[1] / "pipeline" / "README.md"
+
+
+def test_readme__names_files_that_exist():
+    text = README.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z]+/)*(?:[a-z_]+\.py)?)`", text)) - {"", "pipeline/"}
+    assert len(named) > 25
+    for name in named:
+        found = (ROOT / name).exists() or list(ROOT.glob(f"*/{name}"))
+        assert found, f"pipeline/README.md names {name}"

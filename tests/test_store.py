@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -482,3 +483,9 @@ def test_lock__sees_what_the_other_finished(tmp_path):
     assert run.record("learn") is None
     with run.lock(lambda _: None):
         assert run.is_finished("learn", "aa")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_run__where_no_directory_can_be_made():
+    with pytest.raises(OutputError, match="/proc/eigenscape"):
+        Run(Path("/proc/eigenscape/run"))

@@ -33,7 +33,7 @@ from typing import Any
 import filelock
 
 from eigenscape.arrays import open_array
-from eigenscape.errors import StoreError
+from eigenscape.errors import OutputError, StoreError
 from eigenscape.files import (
     DISCARDED,
     discard,
@@ -84,7 +84,14 @@ class Run:
         self.path = path
         if create:
             with explain_write_errors(path):
-                path.mkdir(parents=True, exist_ok=True)
+                try:
+                    path.mkdir(parents=True, exist_ok=True)
+                except FileNotFoundError as error:
+                    # A directory whose parent cannot hold one, such as /proc.
+                    raise OutputError(
+                        f"{path}: cannot be made there ({error.strerror}: {error.filename}). "
+                        "Set output.directory or --run-dir to a directory that you may write."
+                    ) from error
                 probe = path / f".probe.tmp-{os.getpid()}"
                 probe.touch()
                 probe.unlink()
