@@ -15,7 +15,7 @@ from eigenscape.progress import Reporter
 from eigenscape.store import Run
 from eigenscape.workspace import Workspace
 
-BASE_BYTES = 220 * 2**20
+BASE_BYTES = 200 * 2**20
 """Anonymous memory of a process that has loaded every library and its compiled kernels, and has
 no sample in memory yet. Measured: see tests/bench/memory.py."""
 

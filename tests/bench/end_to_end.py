@@ -52,7 +52,6 @@ def ours(directory: Path, number: int) -> dict:
     )  # fmt: skip
     return {
         "seconds": run["seconds"],
-        "peak_rss_mib": run["peak_rss_mib"],
         "peak_anonymous_mib": max(stage["peak_bytes"] for stage in run["stages"]) >> 20,
         "stages": {stage["name"]: stage["seconds"] for stage in run["stages"]},
         "recall": run["neighbors"]["recall"],
@@ -69,7 +68,7 @@ def timed(arguments: list[str]) -> dict:
 
 
 def command(arguments: list[str]) -> str:
-    """Run a command and return what it prints, its peak memory added where it prints JSON."""
+    """Run a command and return what it prints, the peak of all children added to its JSON."""
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -77,7 +76,7 @@ def command(arguments: list[str]) -> str:
         output = process.stdout.read()
     if process.returncode:
         raise SystemExit(f"{arguments} ended with status {process.returncode}")
-    # Over all children so far; the peer's is by far the largest, so ours are read before it.
+    # The largest child so far: of interest for the peer, which is by far the largest.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     lines = output.splitlines()
     if lines and lines[-1].startswith("{"):
@@ -112,10 +111,11 @@ def peer(scene: Path) -> dict:
     index, distance = NNDescent(values, n_neighbors=13, random_state=0).neighbor_graph
     index, distance = index[:, 1:], distance[:, 1:]
     lap("neighbors")
-    rows = np.repeat(np.arange(len(index)), 12)
+    rows = np.repeat(np.arange(len(index)), index.shape[1])
     scale = distance[:, -1]
     weight = np.exp(-(distance.ravel() ** 2) / (scale[rows] * scale[index.ravel()]))
-    W = sparse.csr_array((weight.astype(np.float64), (rows, index.ravel())))
+    shape = (len(index), len(index))
+    W = sparse.csr_array((weight.astype(np.float64), (rows, index.ravel())), shape=shape)
     W = W.maximum(W.T)
     root = sparse.diags_array(1 / np.sqrt(W.sum(axis=1)))
     S = (root @ W @ root).tocsr()
