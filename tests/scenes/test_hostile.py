@@ -1,15 +1,19 @@
 """Input that cannot work is a SceneError that says what, where and how to mend it."""
 
 import logging
+import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rasterio
 import zarr
 from scipy.io import savemat
 
 from eigenscape.errors import MissingExtraError, SceneError
+from eigenscape.options import SceneOptions
 from eigenscape.scenes import registry
+from eigenscape.scenes.open import open_scene
 
 CUBE = np.random.default_rng(0).integers(0, 1000, (60, 40, 12)).astype("uint16")
 
@@ -123,3 +127,18 @@ def test_registered_scene_without_its_package(scene, monkeypatch):
     assert not registry.registered("indian-pines").installed
     with pytest.raises(MissingExtraError, match=r"eigenscape\[examples\]"):
         scene("indian-pines")
+
+
+def test_open_scene__unknown_epsg_code_in_geotiff_keys(tmp_path):
+    path = tmp_path / "scene.tif"
+    profile = {"driver": "GTiff", "height": 6, "width": 5, "count": 2, "dtype": "uint16"}
+    with rasterio.open(
+        path, "w", crs="EPSG:32633", transform=rasterio.Affine(30, 0, 3e5, 0, -30, 5e6), **profile
+    ) as target:
+        target.write(np.arange(60, dtype=np.uint16).reshape(2, 6, 5))
+    data = path.read_bytes()
+    known, unknown = (struct.pack("<HHHH", 3072, 0, 1, code) for code in (32633, 9999))
+    assert known in data
+    path.write_bytes(data.replace(known, unknown))
+    with pytest.raises(SceneError, match="EPSG:9999"):
+        open_scene(SceneOptions(path=str(path)), str)

@@ -1,5 +1,6 @@
 """Raster files through GDAL: quiet, and with errors that a stranger understands."""
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -33,14 +34,38 @@ def open_raster(path: str) -> Iterator[Any]:
     opened = False
     try:
         # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-        with rasterio.Env(), rasterio.open(path) as dataset:
+        with rasterio.Env(), _unknown_crs() as unknown, rasterio.open(path) as dataset:
             opened = True
+            if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
+                raise unreadable_crs(path, unknown[0])
             _check_raw_size(dataset, path)
             yield dataset
     except CRSError as error:
         raise unreadable_crs(path, str(error)) from error
     except (RasterioError, CPLE_BaseError, OSError) as error:
         raise _explain(path, error, opened) from error
+
+
+@contextmanager
+def _unknown_crs() -> Iterator[list[str]]:
+    """Collect what PROJ says about codes that it does not know.
+
+    GDAL makes a local system of a GeoTIFF whose EPSG code is unknown, and tells only its log.
+    """
+    found: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            message = record.getMessage()
+            if "crs not found" in message:
+                found.append(message.rpartition(": ")[2])
+
+    listener, log = Listener(logging.WARNING), logging.getLogger("rasterio._env")
+    log.addHandler(listener)
+    try:
+        yield found
+    finally:
+        log.removeHandler(listener)
 
 
 def check_exists(path: str) -> None:
