@@ -11,21 +11,20 @@ from typing import Annotated, Any, Literal, Protocol
 
 import dask
 from dask.callbacks import Callback
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from threadpoolctl import threadpool_limits
 
 from eigenscape import memory
 from eigenscape.errors import ClusterError
+from eigenscape.options import Options
 
 Task = Callable[[Any], Any]
 OnDone = Callable[[int, Any, int], None]
 """Called with the index of a finished item, its result, and the peak bytes of its process."""
 
 
-class ClusterOptions(BaseModel):
+class ClusterOptions(Options):
     """A cluster file (TOML)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: Literal["threads", "local", "existing"] = "threads"
     """This process's threads, worker processes on this machine, or a scheduler that is running."""

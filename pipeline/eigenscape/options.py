@@ -8,7 +8,7 @@ from eigenscape.memory import parse_bytes
 
 
 class Options(BaseModel):
-    """One table of the job file: frozen, and closed against unknown keys."""
+    """One table of a file that users write: frozen, and closed against unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

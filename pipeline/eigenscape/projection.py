@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from eigenscape.arrays import chunk_rows
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
@@ -23,7 +25,7 @@ from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.chebyshev import column_count, tile_rows
-from eigenscape.spectrum.stage import choose_solver
+from eigenscape.spectrum.stage import choose_solver, precision
 from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
 
 _MIB = 2**20
@@ -234,7 +236,7 @@ class _Sizes:
             shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
-        size = 4 if options.tolerance >= 1e-6 else 8
+        size = np.dtype(precision(options, solver)).itemsize
         groups = columns // kernels.WIDTH
         vectors = 3 * n * kernels.WIDTH * size
         tile = 5 * 8 * min(tile_rows(columns), n) * columns

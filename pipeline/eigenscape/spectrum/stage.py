@@ -5,7 +5,6 @@ enter the result as they are and every other vector is kept orthogonal to them.
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,12 @@ def choose_solver(options: SpectrumOptions, rows: int) -> tuple[str, str]:
     return "chebyshev", "as asked for"
 
 
+def precision(options: SpectrumOptions, solver: str) -> type[np.floating[Any]]:
+    """Return the floating type that `solver` works in at the tolerance asked for."""
+    single = solver == "chebyshev" and options.tolerance >= _SINGLE_TOLERANCE
+    return np.float32 if single else np.float64
+
+
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
     options = context.job.spectrum
@@ -50,8 +55,8 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     assert graph is not None, "the spectrum follows the graph"
     rows, connected = graph.summary["rows"], graph.summary["connected"]
     solver, reason = choose_solver(options, rows)
-    single = solver == "chebyshev" and options.tolerance >= _SINGLE_TOLERANCE
-    problem = _set_up(context, rows, connected, np.float32 if single else np.float64)
+    dtype = precision(options, solver)
+    problem = _set_up(context, rows, connected, dtype)
     _check_dimension(options, rows, problem.null_space().count)
     if solver == "chebyshev":
         solution = solve(
@@ -68,7 +73,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     return {
         "solver": solver,
         "reason": reason,
-        "precision": "single" if single else "double",
+        "precision": "single" if dtype is np.float32 else "double",
         "values": [float(value) for value in values],
         "max_residual": float(residuals.max()),
         "converged": bool(solution.converged),
@@ -165,11 +170,13 @@ def _write(
     row = np.full(samples, -1, np.int64)
     row[context.memmap("graph/sample")] = np.arange(problem.operator.rows)
     save_array(problem.directory / "row.npy", row)
+    # Worked out once: it takes a pass over all rows, which no task should repeat.
+    save_array(problem.directory / "null.npy", null.entries)
     scale = None
     if context.job.graph.laplacian == "random-walk":
         scale = context.path("graph/degree")
     signs = _signs(problem, solution, dimension)
-    work = partial(_write_block, problem, solution.name, signs, scale, target)
+    work = partial(_write_block, problem, null.count, solution.name, signs, scale, target)
     chunk = chunk_rows(samples, 4 * modes)
     ranges = sample_blocks(samples, chunk, context.task_bytes, 16 * modes)
     context.map("write", work, ranges, label="writing eigenvectors")
@@ -198,26 +205,28 @@ def _signs(problem: Problem, solution: Solution, dimension: int) -> NDArray[np.f
 
 def _write_block(
     problem: Problem,
+    nulls: int,
     name: str,
     signs: NDArray[np.float64],
     degree: str | None,
     target: str,
     block: Block,
 ) -> None:
-    rows = np.load(Path(problem.directory) / "row.npy", mmap_mode="r")[slice(*block)]
+    rows = np.load(problem.directory / "row.npy", mmap_mode="r")[slice(*block)]
     inside = rows >= 0
     rows = rows[inside]
-    null = problem.null_space()
+    entries = np.load(problem.directory / "null.npy", mmap_mode="r")
+    component = 0 if problem.component is None else open_memmap(problem.component)[rows]
     # Samples outside of the largest component have no coordinates.
-    vectors = np.full((len(inside), null.count + len(signs)), np.nan, np.float32)
+    vectors = np.full((len(inside), nulls + len(signs)), np.nan, np.float32)
     known = np.zeros((len(rows), vectors.shape[1]))
-    known[np.arange(len(rows)), null.component[rows]] = null.entries[rows]
+    known[np.arange(len(rows)), component] = entries[rows]
     for group in range(problem.groups):
         first = group * kernels.WIDTH
         last = min(first + kernels.WIDTH, len(signs))
         if first < last:
             part = problem.attach(name, group)[rows][:, : last - first]
-            known[:, null.count + first : null.count + last] = part * signs[first:last]
+            known[:, nulls + first : nulls + last] = part * signs[first:last]
     if degree is not None:
         # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
         known /= np.sqrt(open_memmap(degree)[rows])[:, None]
