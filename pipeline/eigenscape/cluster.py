@@ -101,7 +101,7 @@ class Workers:
         )
         index = {future.key: number for number, future in enumerate(futures)}
         try:
-            for future, result in as_completed(futures, with_results=True):
+            for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
                 on_done(index[future.key], *result)
         finally:
             self._client.cancel(futures)
@@ -174,7 +174,7 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
                 memory_limit=2 * memory_limit,
                 silence_logs=50,
             ) as local,
-            Client(local) as client,
+            Client(local, set_as_default=False) as client,
         ):
             yield Workers(client)
         return
@@ -185,8 +185,12 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
             "with `dask scheduler --scheduler-file FILE`, or give its address."
         )
     try:
+        # Not the default client: that is the caller's, and would outlive an error of ours.
         client = Client(
-            address=options.address, scheduler_file=options.scheduler_file, timeout="10s"
+            address=options.address,
+            scheduler_file=options.scheduler_file,
+            timeout="10s",
+            set_as_default=False,
         )
     except (OSError, TimeoutError, ValueError) as error:
         target = options.address or options.scheduler_file
