@@ -59,7 +59,8 @@ class Frail:
             # As `Threads` does: other numbers of BLAS threads round differently.
             with threadpool_limits(1, user_api="blas"):
                 result = function(item)
-            self.log.append((function.func.__name__, item))  # type: ignore[attr-defined]
+            # A function, a method, or a partial of either.
+            self.log.append((getattr(function, "func", function).__name__, item))
             if self.left is not None:
                 self.left -= 1
             if self.left == 0 and not self.noted:

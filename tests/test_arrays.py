@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import (
+    attach_memmap,
+    attach_whole,
+    create_memmap,
+    open_array,
+    open_memmap,
+    read_raw,
+    save_array,
+    save_raw,
+)
+from eigenscape.workspace import Workspace
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 5), (0, 4)])
@@ -32,3 +42,50 @@ def test_create_memmap__reserves_its_space(tmp_path):
     attach_memmap(path, (1000, 7), np.float32, "r+")[999] = 5
     create_memmap(path, (1000, 7), np.float32)  # kept: the second attempt finds the first's work
     assert attach_memmap(path, (1000, 7), np.float32)[999, 6] == 5
+
+
+@pytest.mark.parametrize("width", [None, 1, 5])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.int64])
+def test_read_raw__returns_a_range_of_what_was_saved(tmp_path, rng, width, dtype):
+    array = (100 * rng.random((30,) if width is None else (30, width))).astype(dtype)
+    save_raw(tmp_path / "raw", array)
+    for start, stop in ((0, 30), (3, 17), (29, 30), (4, 4), (30, 30)):
+        found = read_raw(tmp_path / "raw", dtype, start, stop, width)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, array[start:stop])
+    # What was read can be changed.
+    found = read_raw(tmp_path / "raw", dtype, 0, 30, width)
+    found += 1
+
+
+def test_read_raw__of_no_rows(tmp_path):
+    save_raw(tmp_path / "raw", np.zeros((0, 4), np.float32))
+    assert (tmp_path / "raw").stat().st_size == 0
+    assert read_raw(tmp_path / "raw", np.float32, 0, 0, 4).shape == (0, 4)
+
+
+def test_save_raw__of_a_view_and_over_an_older_file(tmp_path):
+    save_raw(tmp_path / "raw", np.arange(1000))
+    array = np.arange(24).reshape(4, 6)[::2, 1:4]
+    save_raw(tmp_path / "raw", array)
+    assert (tmp_path / "raw").stat().st_size == array.nbytes
+    np.testing.assert_array_equal(read_raw(tmp_path / "raw", array.dtype, 0, 2, 3), array)
+
+
+def test_save_raw__never_passes_over_a_full_disk():
+    with pytest.raises(OSError, match="No space left"):
+        save_raw("/dev/full", np.arange(3))
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (0,)])
+def test_attach_whole__writes_what_zarr_and_maps_read(tmp_path, shape):
+    workspace = Workspace(tmp_path / "work")
+    path = workspace.create_array("x", shape, np.float32, whole=True)
+    np.testing.assert_array_equal(open_memmap(path), np.zeros(shape))
+    attach_whole(path)[2:5] = 8
+    # Another task goes on where this one ended.
+    attach_whole(path)[5:] = 9
+    expected = np.zeros(shape, np.float32)
+    expected[2:5], expected[5:] = 8, 9
+    np.testing.assert_array_equal(open_array(path)[...], expected)
+    np.testing.assert_array_equal(open_memmap(path), expected)

@@ -1,3 +1,6 @@
+import zipfile
+
+import numpy as np
 import pytest
 
 from eigenscape import load_job, parse_job, plan
@@ -96,6 +99,56 @@ def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():
     planned = synthetic(1000, 1000, spectrum={"solver": "dense"})
     with pytest.raises(MemoryLimitError, match="the stage spectrum"):
         planned.check(64 * 1024 * MIB)
+
+
+@pytest.fixture
+def sparse(tmp_path):
+    """Plan a sparse table of which there are no more than the headers."""
+
+    def work(rows=20_000, columns=6000, entries=2_000_000, **tables):
+        path = tmp_path / "words.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in (("format", np.array(b"csr")), ("shape", np.array([rows, columns]))):
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array(stream, array)
+            for name, size in (("data", entries), ("indices", entries), ("indptr", rows + 1)):
+                header = {"descr": "<i4", "fortran_order": False, "shape": (size,)}
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array_header_1_0(stream, header)
+        job = parse_job({"scene": {"path": str(path)}, "limits": {"threads": 2}, **tables})
+        planned = project_plan(job, ClusterOptions())
+        return planned, {stage.name: stage for stage in planned.stages}
+
+    return work
+
+
+def test_project_plan__a_sparse_table_costs_its_entries(sparse):
+    planned, stages = sparse()
+    assert (planned.samples, planned.bands, planned.dimension) == (20_000, 6000, 80)
+    # Dense it would be 480 MB.
+    assert 16e6 < stages["ingest"].disk_bytes < 20e6
+    assert stages["ingest"].peak_bytes < BASE_BYTES + 100 * MIB
+    assert stages["features"].peak_bytes < BASE_BYTES + 150 * MIB
+    assert stages["features"].disk_bytes == 4 * 80 * (20_000 + 6000)
+    more, _ = sparse(entries=200_000_000)
+    with pytest.raises(MemoryLimitError, match="the stage ingest"):
+        more.check(2048 * MIB)
+
+
+def test_project_plan__a_sparse_table_that_stays_sparse(sparse):
+    _, stages = sparse(features={"method": "none"})
+    assert 16e6 < stages["features"].disk_bytes < 20e6
+    _, stages = sparse(features={"method": "none", "standardize": True})
+    assert stages["features"].disk_bytes == 4 * 20_000 * 6000
+
+
+def test_project_plan__pca_of_many_columns_is_refused_where_it_cannot_fit(sparse):
+    _, stages = sparse(features={"method": "pca"})
+    assert stages["features"].peak_bytes > BASE_BYTES + 2 * 8 * 6000**2
+    with pytest.raises(MemoryLimitError, match="covariance of 60000 columns") as caught:
+        sparse(columns=60_000, features={"method": "pca"})
+    for word in ("53.6 GiB", "limits.memory is 2.0 GiB", "random-projection", "55168MiB or more"):
+        assert word in str(caught.value)
 
 
 def test_plan__computes_nothing_and_writes_nothing(written, write_job, tmp_path):

@@ -1,10 +1,16 @@
 import numpy as np
 import pytest
 import rasterio
+import scipy.sparse as sp
 
 import eigenscape
+from eigenscape.cluster import Threads
 from eigenscape.errors import InputError
+from eigenscape.progress import Silent
+from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.synthetic import synthesize
+from eigenscape.stage import Context
+from eigenscape.store import Record, Run
 
 
 def test_open_run__gives_the_exported_map_lazily(tmp_path):
@@ -28,3 +34,19 @@ def test_open_run__gives_the_exported_map_lazily(tmp_path):
 def test_open_run__refuses_other_directories(tmp_path):
     with pytest.raises(InputError, match="no run directory"):
         eigenscape.open_run(tmp_path)
+
+
+def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
+    sp.save_npz(tmp_path / "words.npz", sp.eye_array(30, 12, format="csr"))
+    np.save(tmp_path / "y.npy", np.arange(30))
+    table = {"scene": {"path": "words.npz", "labels": "y.npy"}}
+    run = Run(tmp_path / "run")
+    workspace = run.workspace("ingest", "aa")
+    job = eigenscape.parse_job(table, name="sparse", base=tmp_path)
+    summary = ingest_stage(Context(job, run, workspace, Threads(1), Silent()))
+    run.commit("ingest", workspace, Record("aa", 0, 0, workspace.arrays(), (), summary))
+    found = eigenscape.open_run(tmp_path / "run")
+    assert set(found.variables) == {"row", "column", "label"}
+    np.testing.assert_array_equal(found["label"], np.arange(30))
+    np.testing.assert_array_equal(found["row"], np.arange(30))
+    assert not found["column"].any()

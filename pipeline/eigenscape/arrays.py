@@ -39,7 +39,16 @@ def open_memmap(path: str | Path) -> NDArray[Any]:
     files = [file for file in (Path(path) / "c").rglob("*") if file.is_file()]
     if not files:
         return np.zeros(array.shape, array.dtype)  # all fill value: zarr stores no chunk for it
-    return np.memmap(files[0], dtype=array.dtype, mode="r", shape=array.shape)
+    return attach_memmap(files[0], array.shape, array.dtype)
+
+
+def attach_whole(path: str | Path) -> NDArray[Any]:
+    """Map an array that was created with ``whole=True`` for writing: tasks fill ranges of it."""
+    array = open_array(path)
+    chunk = Path(path) / "c" / Path(*["0"] * array.ndim)
+    chunk.parent.mkdir(parents=True, exist_ok=True)
+    create_memmap(chunk, array.shape, array.dtype)
+    return attach_memmap(chunk, array.shape, array.dtype, "r+")
 
 
 def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:
@@ -67,6 +76,35 @@ def attach_memmap(
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+
+
+def save_raw(path: str | Path, array: NDArray[Any]) -> None:
+    """Write an array as raw bytes, for `read_raw`."""
+    with open(path, "wb") as stream:
+        stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def read_raw(
+    path: str | Path, dtype: DTypeLike, start: int, stop: int, width: int | None = None
+) -> NDArray[Any]:
+    """Read rows start ... stop-1 of a raw file: cheaper than a mapping where ranges are short.
+
+    Parameters
+    ----------
+    path
+        Written by `save_raw`.
+    dtype
+        Type of the items.
+    start, stop
+        Range of rows.
+    width
+        Items per row; None for a one-dimensional array.
+    """
+    size = 1 if width is None else width
+    with open(path, "rb") as stream:
+        stream.seek(start * size * np.dtype(dtype).itemsize)
+        values = np.fromfile(stream, dtype, (stop - start) * size)
+    return values if width is None else values.reshape(stop - start, width)
 
 
 def save_array(path: str | Path, array: NDArray[Any]) -> None:

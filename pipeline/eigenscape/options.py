@@ -1,8 +1,9 @@
 """The tables of a job file: every key with its default, its limits, its unit and its source."""
 
+import math
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from eigenscape.memory import parse_bytes
 
@@ -50,25 +51,51 @@ class FeatureOptions(Options):
 
 
 class NeighborOptions(Options):
-    """``[neighbors]``: the k-nearest-neighbour lists."""
+    """``[neighbors]``: the k-nearest-neighbour lists, or all neighbours within a radius."""
 
-    method: Literal["lanczos-bisection", "pynndescent", "exact"] = "lanczos-bisection"
-    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, or brute force."""
+    method: Literal["lanczos-bisection", "pynndescent", "exact", "radius"] = "lanczos-bisection"
+    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, brute force, or radius."""
     k: Annotated[int, Field(ge=1, le=1000)] = 12
     """Neighbours per sample, itself not counted."""
+    metric: Literal["euclidean", "angle"] = "euclidean"
+    """Distance of the features, or the angle between them in radians (for text and for shaded scenes)."""
+    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Largest distance of neighbours, for method "radius": in units of the features, or in radians."""
     overlap: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     """Share of the samples that a split gives to both halves (Halevy 2011, chapter 5)."""
     leaf_size: Annotated[int, Field(ge=32, le=16_384)] = 1000
     """Samples in a subset at which splitting stops and all pairs are compared."""
-    refine: Annotated[int, Field(ge=0, le=10)] = 1
-    """Rounds of neighbour-of-neighbour refinement after the lists are merged."""
+    searcher: Literal["auto", "blas", "pynndescent"] = "auto"
+    """What searches a part of the bisection: leaves of all pairs, or NN-descent; "auto" as measured."""
+    refine: Annotated[int, Field(ge=0, le=10)] = 3
+    """Most rounds of neighbour-of-neighbour refinement; they end when the recall rises by less than 0.01."""
+    recall: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Recall to reach, by as many rounds and further trees as it takes; instead of ``refine``."""
+
+    @model_validator(mode="after")
+    def _check_method(self) -> "NeighborOptions":
+        if (self.method == "radius") != (self.radius is not None):
+            raise ValueError(
+                'method = "radius" needs a radius: set neighbors.radius'
+                if self.radius is None
+                else f"radius = {self.radius} means nothing to the k nearest; set "
+                'neighbors.method = "radius" or leave it out'
+            )
+        if self.metric == "angle" and self.radius is not None and self.radius > math.pi:
+            raise ValueError(f"radius = {self.radius}: an angle is at most pi radians")
+        if self.recall is not None and self.method != "lanczos-bisection":
+            raise ValueError(
+                f'recall = {self.recall} is for method = "lanczos-bisection", which can go on until it '
+                f'is reached; "{self.method}" cannot'
+            )
+        return self
 
 
 class GraphOptions(Options):
     """``[graph]``: neighbour lists to a Laplacian."""
 
     weights: Literal["self-tuning", "heat", "binary"] = "self-tuning"
-    """exp(-d^2 / (s_i s_j)) with s the distance to the k-th neighbour; exp(-d^2 / t); or 1."""
+    """exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1."""
     bandwidth: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
     """t of the heat kernel, in squared units of the features; "auto" is the mean of d^2."""
     laplacian: Literal["normalized", "random-walk", "unnormalized"] = "normalized"

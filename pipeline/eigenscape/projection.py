@@ -14,21 +14,26 @@ import numpy as np
 from eigenscape.arrays import chunk_rows
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
-from eigenscape.features.stage import feature_count, is_projected
+from eigenscape.features.stage import COPY_ENTRIES, feature_count, is_projected, stays_sparse
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
-from eigenscape.memory import format_bytes
-from eigenscape.neighbors.partition import PART_SIZE, TREE_SAMPLE, split_levels
-from eigenscape.neighbors.stage import RANK_ROWS
+from eigenscape.memory import ROW_TILE, format_bytes
+from eigenscape.neighbors.footprint import footprint
+from eigenscape.neighbors.searchers import choose_searcher
+from eigenscape.neighbors.stage import plan_leaves
 from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.sparse import SparseScene
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.chebyshev import column_count, tile_rows
 from eigenscape.spectrum.stage import choose_solver, precision
 from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
 
 _MIB = 2**20
+
+_READ_ENTRY = 40
+"""Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,9 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     d = feature_count(job.features, bands)
     tasks = _tasks_per_process(job, on)
     budget = task_bytes(job.limits.memory_bytes, tasks)
-    sizes = _Sizes(job, n, bands, d, tasks, budget)
+    entries = scene.entries if isinstance(scene, SparseScene) else None
+    sizes = _Sizes(job, n, bands, d, tasks, budget, entries)
+    sparse = entries is not None and stays_sparse(job.features, bands)
     strip = strip_rows(scene, budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
     strips = -(-scene.grid.height // strip)
@@ -137,7 +144,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         sizes.learn(),
         sizes.export(),
     )
-    return Plan(n, bands, d, stages, tuple(_notes(job, n, bands)))
+    return Plan(n, bands, d, stages, tuple(_notes(job, n, bands, sparse=sparse)))
 
 
 def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
@@ -146,12 +153,21 @@ def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
     return on.threads_per_worker
 
 
-def _notes(job: Job, samples: int, bands: int) -> list[str]:
+def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
     notes = []
     if job.features.method != "none" and not is_projected(job.features, bands):
         notes.append(
             f"not projected: the scene has {bands} good bands, features.dimension is "
             f"{job.features.dimension}"
+        )
+    if job.neighbors.method == "lanczos-bisection":
+        columns = feature_count(job.features, bands)
+        searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
+        notes.append(f"neighbour search within parts: {searcher} ({reason})")
+    if job.neighbors.method == "radius":
+        notes.append(
+            "how many neighbours lie within neighbors.radius only the search tells: the sizes are "
+            f"those of {job.neighbors.k} per sample (neighbors.k)"
         )
     solver, reason = choose_solver(job.spectrum, samples)
     notes.append(f"eigensolver: {solver} ({reason})")
@@ -160,7 +176,10 @@ def _notes(job: Job, samples: int, bands: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each."""
+    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
+
+    `entries` is the number of values that a sparse table stores, None for any other scene.
+    """
 
     job: Job
     n: int
@@ -168,6 +187,7 @@ class _Sizes:
     d: int
     tasks: int
     budget: int
+    entries: int | None
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0
@@ -184,36 +204,54 @@ class _Sizes:
 
     def ingest(self, strips: int, raw: int) -> StagePlan:
         n, bands = self.n, self.bands
+        if self.entries is not None:
+            disk = 8 * self.entries + 28 * n
+            return self._stage("ingest", 2, 0, _READ_ENTRY * self.entries + 60 * n, disk, disk)
         tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
         each = max(12 * raw, 8 * rows * bands)
         disk = n * (4 * bands + 12)
         return self._stage("ingest", strips + tasks, each, 30 * n, disk, disk)
 
     def features(self) -> StagePlan:
-        row = 4 * (2 * self.bands + 2 * self.d)
-        tasks, rows = self._step(chunk_rows(self.n, 4 * self.d), row)
-        return self._stage("features", tasks, rows * row, 0, 4 * self.n * self.d)
+        options, n, bands, d = self.job.features, self.n, self.bands, self.d
+        if self.entries is not None and stays_sparse(options, bands):
+            tasks = -(-self.entries // COPY_ENTRIES)
+            return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
+        row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
+        tasks, rows = self._step(chunk_rows(n, 4 * d), row)
+        each = rows * row + self._tile_bytes()
+        disk = 4 * d * (n + bands * is_projected(options, bands))
+        return self._stage("features", tasks, each, self._basis_bytes(), disk)
+
+    def _tile_bytes(self) -> float:
+        """Return the bytes of a tile of a sparse table, four times as full as on average."""
+        most = 4 * ROW_TILE * (self.entries or 0) / self.n
+        return 24 * min(most, self.entries or 0)
+
+    def _basis_bytes(self) -> float:
+        """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
+        options, limit = self.job.features, self.job.limits.memory_bytes
+        projected = is_projected(options, self.bands)
+        if not projected or options.method != "pca":
+            return 32.0 * self.bands * self.d * projected
+        square = 16.0 * self.bands**2
+        if square > limit - BASE_BYTES:
+            raise MemoryLimitError(
+                f'features.method = "pca": the covariance of {self.bands} columns takes '
+                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
+                f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
+                f"limits.memory to {-(-(int(square) + BASE_BYTES) // (64 * _MIB)) * 64}MiB or more."
+            )
+        return square
 
     def neighbors(self) -> StagePlan:
-        options, n, d = self.job.neighbors, self.n, self.d
-        k = options.k
-        bisect = options.method == "lanczos-bisection"
-        overlap = options.overlap if bisect else 0.0
-        levels = split_levels(n, PART_SIZE, overlap)
-        parts, copies = 2**levels, n * (1 + overlap) ** levels
-        part = copies / parts
-        route, rows = self._step(1, 4 * d * (2 + 4 * (1 + overlap)))
-        tree = 2.2 * 4 * d * min(n, TREE_SAMPLE) if levels else 0
-        leaf = min(max(options.leaf_size, 4 * k), part)
-        search = part * (12 * d + 12 * k + 64) + 12 * leaf**2
-        each = max(rows * 4 * d * (2 + 2 * (1 + overlap)), search, min(RANK_ROWS, n) * 24 * k)
-        shared = max(tree, 24 * n)
-        scratch = copies * 4 * d + (n * (4 * d + 16 * k) + copies * 8 * k if bisect else 0)
-        tasks = route + 2 * parts + -(-n // RANK_ROWS) * (options.refine + 2)
-        if options.method == "pynndescent":
-            # Features, its own copy, its trees and its candidate lists.
-            shared = n * (3 * 4 * d + 60 * k + 600)
-        return self._stage("neighbors", tasks, each, shared, n * (8 * k + 8), scratch)
+        options = self.job.neighbors
+        row, sparse = 4.0 * self.d, False
+        if self.entries is not None and stays_sparse(self.job.features, self.bands):
+            row, sparse = 8.0 * self.entries / self.n + 8, True
+        leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
+        needs = footprint(options, leaves, self.n, row, self.budget)
+        return self._stage("neighbors", **vars(needs))
 
     def graph(self) -> StagePlan:
         n, k = self.n, self.job.neighbors.k

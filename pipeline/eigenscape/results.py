@@ -7,6 +7,7 @@ import xarray
 
 from eigenscape.arrays import open_array
 from eigenscape.errors import InputError
+from eigenscape.rows import Rows
 from eigenscape.store import Run, read_manifest
 
 _ARRAYS = {
@@ -39,7 +40,8 @@ def open_run(path: str | Path) -> xarray.Dataset:
         ``column`` of every sample (and ``wavelength`` of every band in nanometres, where the scene
         has it). ``attrs`` hold ``crs_wkt``, ``transform``, ``height``, ``width`` and
         ``class_names``. Image of a variable: ``ds["class"].set_index(sample=("row",
-        "column")).unstack()``.
+        "column")).unstack()``. ``values`` (and ``features``, where they stay sparse) of a sparse
+        table are left out: xarray has no lazy sparse array. `eigenscape.rows.Rows` reads them.
 
     Raises
     ------
@@ -58,8 +60,9 @@ def open_run(path: str | Path) -> xarray.Dataset:
     run = Run(path, create=False)
     variables = {}
     for name, place in _ARRAYS.items():
-        if (run.array_path(place) / "zarr.json").exists():
-            array = open_array(run.array_path(place))
+        where = run.array_path(place)
+        if (where / "zarr.json").exists() and not Rows(str(where)).sparse:
+            array = open_array(where)
             variables[name] = (array.metadata.dimension_names, dask.array.from_zarr(array))
     pixel = dask.array.from_zarr(run.open("samples/pixel"))
     coordinates = {

@@ -108,8 +108,12 @@ def _hash(*parts: Any) -> str:
 
 @cache
 def _code(folder: str) -> str:
-    """Return a hash of a stage's code: what it does, not how it is laid out or commented."""
+    """Return a hash of a stage's code: what it does, not how it is laid out or commented.
+
+    How vectors are read (``rows.py``) belongs to every stage.
+    """
     digest = hashlib.sha256()
-    for file in sorted((Path(__file__).parent / folder).glob("*.py")):
+    package = Path(__file__).parent
+    for file in [*sorted((package / folder).glob("*.py")), package / "rows.py"]:
         digest.update(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode())
     return digest.hexdigest()

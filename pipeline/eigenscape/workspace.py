@@ -75,6 +75,12 @@ class Workspace:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
+    def folder(self, name: str) -> Path:
+        """Return a scratch folder, made if need be."""
+        path = self.path / "scratch" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
     def file(self, name: str) -> Path:
         """Return the path of a file that the commit moves to ``outputs/``."""
         return self.path / "files" / name

@@ -1,10 +1,21 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from eigenscape.features.kernels import moments, orthoprojector, principal_components, project
+from eigenscape.features.kernels import (
+    add_products,
+    centre_products,
+    moments,
+    orthoprojector,
+    principal_components,
+    project,
+    project_sparse,
+    sparse_scatter,
+    sparse_sums,
+)
 from eigenscape.memory import ROW_TILE
 
 
@@ -90,3 +101,39 @@ def test_project__gives_the_same_bits_for_any_block(rng, tiles):
     step = tiles * ROW_TILE
     pieces = [project(samples[at : at + step], None, basis) for at in range(0, len(samples), step)]
     np.testing.assert_array_equal(np.concatenate(pieces), project(samples, None, basis))
+
+
+@pytest.fixture
+def counts(rng):
+    return rng.poisson(0.3, (300, 12)).astype(np.float32)
+
+
+def test_sparse_moments__equal_numpy(counts):
+    counts[:, 4], counts[:, 5] = 0, np.float32(0.7)
+    table, exact = sp.csr_array(counts), counts.astype(np.float64)
+    mean = sparse_sums(table) / 300
+    np.testing.assert_allclose(mean, exact.mean(axis=0), rtol=1e-14)
+    scatter = sparse_scatter(table, mean)
+    np.testing.assert_allclose(scatter / 300, exact.var(axis=0), rtol=1e-12)
+    assert (scatter[[4, 5]] == 0).all()
+    products = np.zeros((12, 12))
+    for half in (table[:100], table[100:]):
+        add_products(half.data, half.indices, half.indptr, products)
+    centre_products(products, mean, 300)
+    np.testing.assert_allclose(products, np.cov(exact.T, bias=True), atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(12,), (12, 5), (12, 1)])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_project_sparse__equals_project(rng, counts, shape, shifted):
+    basis = rng.standard_normal(shape).astype(np.float32)
+    shift = rng.random(12).astype(np.float32) if shifted else None
+    found = project_sparse(sp.csr_array(counts), shift, basis)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, project(counts, shift, basis), rtol=1e-4, atol=1e-5)
+
+
+def test_project__of_a_diagonal(rng):
+    samples, scale = rng.random((20, 6)).astype(np.float32), np.arange(6, dtype=np.float32)
+    expected = project(samples, samples[0], np.diag(scale))
+    np.testing.assert_array_equal(project(samples, samples[0], scale), expected)

@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from eigenscape.arrays import attach_whole
+from eigenscape.features import stage
 from eigenscape.features.kernels import orthoprojector
-from eigenscape.features.stage import feature_count, is_projected
+from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.options import FeatureOptions
+from eigenscape.rows import Rows, create_sparse
 from harness import Frail, Harness, KilledError
 
 
@@ -141,4 +145,123 @@ def test_features_stage__goes_on_after_a_kill(extract, many, noted):
         extract(many, executor=Frail(7, noted=noted), **options)
     values, _, _ = extract(many, executor=rest, **options)
     np.testing.assert_array_equal(values, expected)
+    assert rest.log == whole.log[6 + noted :]
+
+
+@pytest.fixture
+def counts(rng):
+    """Word counts: mostly 0, a column and some rows of nothing, a column of large numbers."""
+    table = rng.poisson(0.1, (9000, 40)).astype(np.float32)
+    table[:, 5], table[10:20] = 0, 0
+    table[:, 8] *= 1000
+    return table
+
+
+@pytest.fixture
+def extract_sparse(tmp_path):
+    """Run the features stage on a sparse table; return its run and its summary."""
+
+    def run(dense, *, memory="2GiB", threads=2, name="sparse", executor=None, **options):
+        harness = Harness(tmp_path / name, features=options, limits={"memory": memory})
+        if harness.run_directory.record("samples") is None:
+            table = sp.csr_array(dense)
+            workspace = harness.run_directory.workspace("samples", "given")
+            paths = create_sparse(workspace, "samples/values", table.indptr, dense.shape[1])
+            for path, part in zip(paths, (table.data, table.indices), strict=False):
+                attach_whole(path)[...] = part
+            harness._commit("samples", workspace, {})
+        return harness, harness.run("features", executor, threads=threads)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dimension": 7, "seed": 3},
+        {"dimension": 7, "standardize": True},
+        {"method": "pca", "dimension": 3},
+        {"method": "pca", "dimension": 7, "standardize": True},
+        {"method": "none", "standardize": True},
+        {"dimension": 40, "standardize": True},
+    ],
+    ids=str,
+)
+def test_features_stage__sparse_equals_dense(extract, extract_sparse, counts, options):
+    expected, basis, summary = extract(counts, **options)
+    harness, told = extract_sparse(counts, **options)
+    values = harness["features/values"]
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=2e-6 * np.abs(expected).max())
+    assert told == pytest.approx(summary, rel=1e-9)
+    if told["projected"]:
+        found = harness["features/basis"]
+        np.testing.assert_allclose(found, basis, rtol=1e-4, atol=1e-6 * np.abs(basis).max())
+    else:
+        # A diagonal matrix of all columns would be larger than the table.
+        with pytest.raises(FileNotFoundError):
+            harness["features/basis"]
+
+
+def test_features_stage__sparse_constant_column_is_left_at_zero(extract_sparse, counts):
+    counts[:, 3] = np.float32(0.1)
+    harness, _ = extract_sparse(counts, method="none", standardize=True)
+    values = harness["features/values"]
+    assert (values[:, [3, 5]] == 0).all()
+    others = np.delete(values, [3, 5], axis=1)
+    np.testing.assert_allclose(others.std(axis=0), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options", [{"method": "none"}, {"dimension": 40}, {"method": "pca", "dimension": 90}]
+)
+@pytest.mark.parametrize("entries", [100, 2**22])
+def test_features_stage__sparse_stays_sparse(extract_sparse, counts, monkeypatch, options, entries):
+    monkeypatch.setattr(stage, "COPY_ENTRIES", entries)
+    harness, summary = extract_sparse(counts[:2000], **options)
+    table = Rows(str(harness.run_directory.array_path("features/values")))
+    assert table.sparse
+    assert table.shape == (2000, 40)
+    np.testing.assert_array_equal(table.read(0, 2000).toarray(), counts[:2000])
+    assert summary == {"dimension": 40, "projected": False}
+    with pytest.raises(FileNotFoundError):
+        harness["features/basis"]
+
+
+def test_stays_sparse():
+    assert stays_sparse(FeatureOptions(method="none"), 6000)
+    assert stays_sparse(FeatureOptions(dimension=30), 30)
+    assert not stays_sparse(FeatureOptions(dimension=30), 31)
+    assert not stays_sparse(FeatureOptions(method="none", standardize=True), 6000)
+
+
+@pytest.mark.parametrize("method", ["random-projection", "pca"])
+def test_features_stage__sparse_gives_the_same_bits_under_any_limit(
+    extract_sparse, counts, monkeypatch, method
+):
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_BYTES", 4096)
+    many = np.tile(counts, (3, 1))
+    options = {"method": method, "dimension": 20, "standardize": True}
+    small, large = Frail(), Frail()
+    first, _ = extract_sparse(many, memory="200MiB", name="a", executor=small, **options)
+    second, _ = extract_sparse(many, memory="8GiB", name="b", executor=large, **options)
+    third, _ = extract_sparse(many, memory="8GiB", name="c", threads=2, **options)
+    assert len(small.log) >= len(large.log)
+    for other in (second, third):
+        for array in ("features/values", "features/basis"):
+            np.testing.assert_array_equal(first[array], other[array])
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_features_stage__sparse_copy_goes_on_after_a_kill(
+    extract_sparse, counts, monkeypatch, noted
+):
+    monkeypatch.setattr(stage, "COPY_ENTRIES", 1000)
+    whole, rest = Frail(), Frail()
+    extract_sparse(counts, name="whole", executor=whole, method="none")
+    with pytest.raises(KilledError):
+        extract_sparse(counts, executor=Frail(7, noted=noted), method="none")
+    harness, _ = extract_sparse(counts, executor=rest, method="none")
+    table = Rows(str(harness.run_directory.array_path("features/values")))
+    np.testing.assert_array_equal(table.read(0, len(counts)).toarray(), counts)
     assert rest.log == whole.log[6 + noted :]

@@ -148,6 +148,16 @@ def test_write_raster__colors_names_tags(tmp_path, kind):
         assert source.colorinterp[0].name == "palette"
 
 
+@pytest.mark.parametrize("shape", [(3000, 1), (1, 3000)])
+def test_write_raster__a_line_has_no_overviews(tmp_path, shape):
+    values = np.arange(3000, dtype=np.uint16).reshape(shape)
+    path = tmp_path / "a.tif"
+    write_raster(path, Grid(*shape, UTM, NORTH_UP), [(0, values)], dtype="u2", nodata=None)
+    with rasterio.open(path) as source:
+        assert source.overviews(1) == []
+        np.testing.assert_array_equal(source.read(1), values)
+
+
 def test_write_raster__overviews_never_invent_classes(tmp_path):
     values = np.where(np.arange(1100) % 4 < 3, 2, 9).astype(np.uint8) * np.ones((700, 1), np.uint8)
     path = tmp_path / "a.tif"

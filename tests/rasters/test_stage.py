@@ -1,15 +1,18 @@
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import rasterio
+import scipy.sparse as sp
 
-from eigenscape.arrays import open_array
+from eigenscape.arrays import attach_whole, open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
 from eigenscape.progress import Silent
 from eigenscape.rasters import stage
 from eigenscape.rasters.stage import describe_scores, export_stage
+from eigenscape.rows import create_sparse
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Context
 from eigenscape.store import Record, Run
@@ -187,6 +190,43 @@ def test_thumbnail__takes_every_few_pixels(tmp_path, rng, monkeypatch):
     for place, column in enumerate((4, 2)):
         expected = world.image(world.vectors[:, column], 0)[::3, ::3]
         np.testing.assert_array_equal(colors[..., place], expected)
+
+
+def test_export_stage__sparse_table(tmp_path, rng, monkeypatch):
+    rows = HEIGHT * WIDTH
+    world = World(tmp_path, rng, grid=Grid(rows, 1))
+    table = sp.random_array((len(world.pixel), 9), density=0.2, format="csr", rng=rng)
+    workspace = world.run.workspace("ingest", "sparse")
+    paths = create_sparse(workspace, "samples/values", table.indptr, 9)
+    for path, part in zip(paths, (table.data, table.indices), strict=False):
+        attach_whole(path)[...] = part
+    starts = np.searchsorted(world.pixel, np.arange(rows + 1))
+    given = world.classes * (rng.random(len(world.classes)) < 0.5)
+    for name, values in (
+        ("samples/pixel", world.pixel),
+        ("samples/row_start", starts),
+        ("labels/given", given.astype(np.uint16)),
+    ):
+        open_array(workspace.create_array(name, values.shape, values.dtype))[...] = values
+    record = world.run.record("ingest")
+    world.run.commit("ingest", workspace, replace(record, arrays=workspace.arrays()))
+    panels = []
+    write = stage.write_quicklook
+    monkeypatch.setattr(
+        stage, "write_quicklook", lambda *a, **k: (panels.append(k["scene_rgb"]), write(*a, **k))
+    )
+    outputs = world.export()
+    with pytest.warns(rasterio.errors.NotGeoreferencedWarning):
+        classes, profile, _ = read(outputs["class_map"])
+    assert (profile["height"], profile["width"]) == (rows, 1)
+    np.testing.assert_array_equal(classes[0].ravel(), world.image(world.classes, 0).ravel())
+    with pytest.warns(rasterio.errors.NotGeoreferencedWarning):
+        vectors, _, _ = read(outputs["eigenvectors"])
+    expected = world.image(world.vectors[:, NULL], np.nan).ravel()
+    np.testing.assert_array_equal(vectors[0].ravel(), expected)
+    assert panels == [None], "no three columns of a sparse table make a picture"
+    for name in ("quicklook", "eigenvectors_quicklook", "confidence", "legend"):
+        assert outputs[name].stat().st_size > 20
 
 
 def test_describe_scores__says_what_was_measured_on_what():

@@ -1,19 +1,46 @@
-"""The features stage: one pass over the samples, two where their moments are needed."""
+"""The features stage: one pass over the samples, two where their moments are needed.
+
+::
+
+    moments    sample blocks   mean and covariance, where a method needs them
+    project    sample blocks   samples -> features/values
+
+Of a sparse table that is neither projected nor standardised, the entries are copied instead.
+"""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from eigenscape.arrays import chunk_rows, open_array
-from eigenscape.features.kernels import moments, orthoprojector, principal_components, project
+from eigenscape.arrays import attach_whole, chunk_rows, open_array, open_memmap
+from eigenscape.features.kernels import (
+    add_products,
+    centre_products,
+    moments,
+    orthoprojector,
+    principal_components,
+    project,
+    project_sparse,
+    sparse_scatter,
+    sparse_sums,
+)
 from eigenscape.memory import ROW_TILE
 from eigenscape.options import FeatureOptions
+from eigenscape.rows import Rows, Vectors, create_sparse, join
 from eigenscape.stage import Block, Context, blocks, sample_blocks
+
+COPY_ENTRIES = 2**22
+"""Entries of a sparse table that a task copies."""
 
 _MOMENT_ROWS = 16 * ROW_TILE
 """Samples per partial sum. Fixed, so that the sums add up in the same order under any limit."""
+
+_Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+"""Mean and variance of each band, and their covariance where it is wanted."""
 
 
 def is_projected(options: FeatureOptions, bands: int) -> bool:
@@ -26,33 +53,52 @@ def feature_count(options: FeatureOptions, bands: int) -> int:
     return options.dimension if is_projected(options, bands) else bands
 
 
+def stays_sparse(options: FeatureOptions, columns: int) -> bool:
+    """Whether the features of a sparse table of so many columns are the table itself."""
+    return not is_projected(options, columns) and not options.standardize
+
+
 def features_stage(context: Context) -> dict[str, Any]:
-    """Write ``features/values`` (sample, feature) and ``features/basis`` (band, feature)."""
+    """Write ``features/values`` (sample, feature) and ``features/basis`` (band, feature).
+
+    Where a sparse table stays sparse, ``features/values`` are the three arrays of
+    `eigenscape.rows.Rows`. Where it keeps all of its columns there is no basis: it would be a
+    diagonal matrix, and larger than the table.
+    """
     options = context.job.features
-    values = context.open("samples/values")
-    rows, bands = values.shape
-    dimension = feature_count(options, bands)
-    shift, basis, summary = _fit(context, rows, bands)
+    source = Rows(context.path("samples/values"))
+    rows, bands = source.shape
+    dimension, projected = feature_count(options, bands), is_projected(options, bands)
+    told = {"dimension": dimension, "projected": projected}
+    if source.sparse and stays_sparse(options, bands):
+        _copy_table(context, source)
+        return told
+    shift, basis, summary = _fit(context, source)
 
     path = context.workspace.create_array(
         "features/values", (rows, dimension), np.float32, dims=("sample", "feature")
     )
-    stored = context.workspace.create_array(
-        "features/basis", (bands, dimension), np.float32, dims=("band", "feature")
+    if projected or not source.sparse:
+        stored = context.workspace.create_array(
+            "features/basis", (bands, dimension), np.float32, dims=("band", "feature")
+        )
+        whole = np.ones(bands, np.float32) if basis is None else basis
+        open_array(stored)[...] = np.diag(whole) if whole.ndim == 1 else whole
+    work = partial(_project_block, source, path, shift, basis)
+    read = 0 if source.sparse else 2 * bands
+    parts = sample_blocks(
+        rows, chunk_rows(rows, 4 * dimension), context.task_bytes, 4 * (read + 2 * dimension)
     )
-    open_array(stored)[...] = np.eye(bands, dtype=np.float32) if basis is None else basis
-    work = partial(_project_block, context.path("samples/values"), path, shift, basis)
-    chunk = chunk_rows(rows, 4 * dimension)
-    parts = sample_blocks(rows, chunk, context.task_bytes, 4 * (2 * bands + 2 * dimension))
     context.map("project", work, parts, label="projecting")
-    return {"dimension": dimension, "projected": is_projected(options, bands), **summary}
+    return {**told, **summary}
 
 
 def _fit(
-    context: Context, rows: int, bands: int
+    context: Context, source: Rows
 ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None, dict[str, Any]]:
-    """Return shift, basis and what to say about them."""
+    """Return shift, basis (of a diagonal one the diagonal) and what to say about them."""
     options = context.job.features
+    bands = source.shape[1]
     projected = is_projected(options, bands)
     use_pca = projected and options.method == "pca"
     basis: NDArray[np.float64] | None = None
@@ -61,37 +107,37 @@ def _fit(
     if not (use_pca or options.standardize):
         return None, None if basis is None else basis.astype(np.float32), {}
 
-    mean, covariance = _covariance(context, rows, bands)
+    find = _sparse_moments if source.sparse else _dense_moments
+    mean, variance, covariance = find(context, source, use_pca)
     scale = np.ones(bands)
     if options.standardize:
-        deviation = np.sqrt(np.diag(covariance))
         # A constant band tells samples apart by nothing: it is left at 0 instead of 0 / 0.
-        scale = np.divide(1, deviation, out=np.zeros(bands), where=deviation > 0)
-        covariance = covariance * np.outer(scale, scale)
+        scale = np.divide(1, np.sqrt(variance), out=np.zeros(bands), where=variance > 0)
     summary: dict[str, Any] = {}
-    if use_pca:
-        basis, variance = principal_components(covariance, options.dimension)
+    if covariance is not None:
+        covariance *= scale
+        covariance *= scale[:, None]
+        basis, kept = principal_components(covariance, options.dimension)
         total = float(np.trace(covariance))
-        summary["explained_variance"] = float(variance.sum() / total) if total > 0 else 1.0
-    basis = np.diag(scale) if basis is None else scale[:, None] * basis
+        summary["explained_variance"] = float(kept.sum() / total) if total > 0 else 1.0
+    basis = scale if basis is None else scale[:, None] * basis
     return mean.astype(np.float32), basis.astype(np.float32), summary
 
 
-def _covariance(
-    context: Context, rows: int, bands: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    source = context.path("samples/values")
-    shift = open_array(source)[: min(rows, ROW_TILE)].mean(axis=0, dtype=np.float64)
+def _dense_moments(context: Context, source: Rows, whole: bool) -> _Moments:
+    rows, bands = source.shape
+    shift = open_array(source.path)[: min(rows, ROW_TILE)].mean(axis=0, dtype=np.float64)
     partials = context.map(
         "moments",
-        partial(_block_moments, source, shift),
+        partial(_block_moments, source.path, shift),
         blocks(rows, _MOMENT_ROWS),
         label="band covariances",
         keep=False,
     )
     total = sum((part[0] for part in partials), np.zeros(bands)) / rows
     scatter = sum((part[1] for part in partials), np.zeros((bands, bands))) / rows
-    return shift + total, scatter - np.outer(total, total)
+    covariance = scatter - np.outer(total, total)
+    return shift + total, np.diag(covariance).copy(), covariance if whole else None
 
 
 def _block_moments(
@@ -100,13 +146,67 @@ def _block_moments(
     return moments(open_array(source)[block[0] : block[1]], shift)
 
 
+def _sparse_moments(context: Context, source: Rows, whole: bool) -> _Moments:
+    # One task: each of several would hold a covariance of its own, the one large thing here.
+    work = partial(_table_moments, source)
+    items = ["covariance" if whole else "variance"]
+    found: _Moments = context.map("moments", work, items, label="column moments", keep=False)[0]
+    return found
+
+
+def _table_moments(source: Rows, wanted: str) -> _Moments:
+    rows, bands = source.shape
+    products = np.zeros((bands, bands)) if wanted == "covariance" else None
+    total, scatter = np.zeros(bands), np.zeros(bands)
+    for start, stop in blocks(rows, ROW_TILE):
+        samples = _read_sparse(source, start, stop)
+        total += sparse_sums(samples)
+        if products is not None:
+            add_products(samples.data, samples.indices, samples.indptr, products)
+    mean = total / rows
+    for start, stop in blocks(rows, ROW_TILE):
+        scatter += sparse_scatter(_read_sparse(source, start, stop), mean)
+    if products is not None:
+        centre_products(products, mean, rows)
+    return mean, scatter / rows, products
+
+
+def _read_sparse(source: Rows, start: int, stop: int) -> csr_array:
+    samples = source.read(start, stop)
+    assert not isinstance(samples, np.ndarray)
+    return samples
+
+
 def _project_block(
-    source: str,
+    source: Rows,
     target: str,
     shift: NDArray[np.float32] | None,
     basis: NDArray[np.float32] | None,
     block: Block,
 ) -> None:
     start, stop = block
-    samples = open_array(source)[start:stop]
-    open_array(target)[start:stop] = project(samples, shift, basis)
+    # How many entries of a sparse table a block holds nobody has counted: a tile at a time.
+    step = ROW_TILE if source.sparse else stop - start
+    pieces: list[Vectors] = []
+    for first in range(start, stop, step):
+        samples = source.read(first, min(first + step, stop))
+        if isinstance(samples, np.ndarray):
+            pieces.append(project(samples, shift, basis))
+        else:
+            assert basis is not None, "a sparse table without a basis is copied"
+            pieces.append(project_sparse(samples, shift, basis))
+    open_array(target)[start:stop] = join(pieces)
+
+
+def _copy_table(context: Context, source: Rows) -> None:
+    folder = Path(source.path)
+    starts = open_memmap(folder / "indptr")
+    data, indices, _ = create_sparse(context.workspace, "features/values", starts, source.shape[1])
+    pairs = [(str(folder / "data"), data), (str(folder / "indices"), indices)]
+    work = partial(_copy_entries, pairs)
+    context.map("copy", work, blocks(source.stored, COPY_ENTRIES), label="copying the table")
+
+
+def _copy_entries(pairs: list[tuple[str, str]], block: Block) -> None:
+    for source, target in pairs:
+        attach_whole(target)[slice(*block)] = open_memmap(source)[slice(*block)]

@@ -1,25 +1,32 @@
 """Bridges between the connected components of a graph.
 
 Neighbour graphs of real scenes fall apart into a few components (METHODS E15: two or three on three
-of three). With ``components = "connect"`` every component gets an edge to its nearest other one, and
-so on until one is left (Boruvka's minimum spanning tree of the components).
+of three), and where neighbours are those within a radius, every sample without any is a component.
+With ``components = "connect"`` every component gets an edge to its nearest other one, and so on
+until one is left (Boruvka's minimum spanning tree of the components).
 """
 
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array
-from eigenscape.graph import kernels
-from eigenscape.neighbors.exact import read_rows
+from eigenscape.graph.components import flatten, join_pairs, nearest_outside
+from eigenscape.memory import rows_within
+from eigenscape.neighbors.tiles import mean_row, products, square_norms
+from eigenscape.rows import Rows, Vectors, as_parts
 from eigenscape.stage import Block, Context, blocks
 
 MOST_QUERIES = 2**13
 """Samples, over all components, whose nearest outsider is sought in a round. A component of fewer
-than its share is searched whole; of a larger one this many samples stand for the rest."""
+than its share is searched whole; of a larger one its share of samples stands for the rest. Where
+there are more components than this, one sample stands for each, and so many are sought at a time."""
 
 _TILE = 2048
+_RANGE = 2**14
+
+Way = tuple[NDArray[np.float32], NDArray[np.int64]]
+"""Squared distance and number of the nearest outsider of each query."""
 
 
 def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -35,81 +42,93 @@ def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.i
     array, shape (bridges, 2)
         The samples at both ends.
     """
-    component = component.copy()
-    pairs: list[tuple[int, int]] = []
-    number = 0
+    features = Rows(context.path("features/values"), unit=context.job.neighbors.metric == "angle")
+    pairs: list[NDArray[np.int64]] = []
     while component.max() > 0:
-        nearest = _nearest_outsiders(context, component, number)
-        number += 1
-        for _, a, b in sorted(nearest):
-            # Two components that are each other's nearest propose the same bridge.
-            if component[a] != component[b]:
-                pairs.append((min(a, b), max(a, b)))
-                keep, drop = sorted((component[a], component[b]))
-                component[component == drop] = keep
-        component = np.unique(component, return_inverse=True)[1].astype(np.int32)
-    return np.array(pairs, np.int64).reshape(-1, 2)
+        inside, outside = _shortest_ways(context, features, component, len(pairs))
+        label = np.arange(component.max() + 1, dtype=np.int32)
+        # Two components that are each other's nearest propose the same bridge.
+        joined = join_pairs(component[inside], component[outside], label)
+        pairs.append(np.sort(np.stack([inside, outside], axis=1)[joined], axis=1))
+        flatten(label)
+        component = np.unique(label, return_inverse=True)[1].astype(np.int32)[component]
+    return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
 
-def _nearest_outsiders(
-    context: Context, component: NDArray[np.int32], number: int
-) -> list[tuple[float, int, int]]:
-    """Return (distance, sample, outsider) for every component but the largest."""
+def _shortest_ways(
+    context: Context, features: Rows, component: NDArray[np.int32], number: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return sample and outsider for every component but the largest, the shortest way first."""
+    own = _choose(component)
+    values = features.stored / features.shape[0]
+    row_bytes = values * (8 if features.sparse else 4)
+    # Distances are exact, so that nothing hinges on how queries and candidates are cut.
+    group = rows_within(context.task_bytes, 4 * row_bytes, most=MOST_QUERIES)
+    ranges = blocks(len(component), rows_within(context.task_bytes, 8 * row_bytes, most=_RANGE))
+    ways: list[Way] = []
+    for start, stop in blocks(len(own), group):
+        samples = own[start:stop]
+        work = partial(_search, features, features.take(samples), component[samples], component)
+        found: list[Way] = context.map(
+            f"bridges-{number}", work, ranges, label="bridging components", keep=False
+        )
+        ways.append(reduce(_nearer, found))
+    distance, nearest = (np.concatenate(part) for part in zip(*ways, strict=True))
+    order = np.lexsort((own, distance, component[own]))
+    firsts = order[np.unique(component[own][order], return_index=True)[1]]
+    firsts = firsts[np.lexsort((nearest[firsts], own[firsts], distance[firsts]))]
+    return own[firsts], nearest[firsts]
+
+
+def _nearer(one: Way, other: Way) -> Way:
+    """Return the nearer outsider of each query, the first of two that are as near."""
+    nearer = other[0] < one[0]
+    return np.where(nearer, other[0], one[0]), np.where(nearer, other[1], one[1])
+
+
+def _choose(component: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the samples, in ascending order, that stand for every component but the largest."""
     sizes = np.bincount(component)
     share = max(1, MOST_QUERIES // len(sizes))
     rng = np.random.default_rng(2)
-    largest = int(sizes.argmax())
     members = np.argsort(component, kind="stable")
     ends = np.cumsum(sizes)
     chosen = []
-    for label in range(len(sizes)):
-        if label != largest:
-            inside = members[ends[label] - sizes[label] : ends[label]]
-            size = min(share, len(inside))
-            chosen.append(rng.choice(inside, size, replace=False) if size < len(inside) else inside)
-    own = np.sort(np.concatenate(chosen))
-    values = context.path("features/values")
-    queries = read_rows(values, own)
-    work = partial(_search, values, queries, component[own], component)
-    ranges = blocks(len(component), 2**14)
-    found = context.map(f"bridges-{number}", work, ranges, label="bridging components", keep=False)
-    best = np.stack([distance for distance, _ in found])
-    winner = best.argmin(axis=0)
-    columns = np.arange(len(own))
-    nearest = np.stack([sample for _, sample in found])[winner, columns]
-    best = best[winner, columns]
-    order = np.lexsort((own, best, component[own]))
-    firsts = order[np.unique(component[own][order], return_index=True)[1]]
-    return [(float(np.sqrt(best[i])), int(own[i]), int(nearest[i])) for i in firsts]
+    for label in np.delete(np.arange(len(sizes)), sizes.argmax()):
+        inside = members[ends[label] - sizes[label] : ends[label]]
+        chosen.append(rng.choice(inside, share, replace=False) if share < len(inside) else inside)
+    return np.sort(np.concatenate(chosen))
 
 
 def _search(
-    values: str,
-    queries: NDArray[np.float32],
+    features: Rows,
+    queries: Vectors,
     inside: NDArray[np.int32],
     component: NDArray[np.int32],
     block: Block,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    best = np.full(len(queries), np.inf, np.float32)
-    nearest = np.full(len(queries), -1, np.int64)
-    features = open_array(values)[block[0] : block[1]]
-    for start in range(0, len(features), _TILE):
-        near = features[start : start + _TILE]
-        centre = near.mean(axis=0, dtype=np.float64).astype(np.float32)
-        near = near - centre
-        norms = np.einsum("ij,ij->i", near, near)
+) -> Way:
+    """Return the nearest sample of a block that is in another component, for each query."""
+    best = np.full(len(inside), np.inf, np.float32)
+    nearest = np.full(len(inside), -1, np.int64)
+    candidates = features.read(*block)
+    for start, stop in blocks(candidates.shape[0], _TILE):
+        right = candidates[start:stop]
         first = block[0] + start
-        outside = component[first : first + len(near)]
-        for at in range(0, len(queries), _TILE):
-            here = slice(at, at + _TILE)
-            query = queries[here] - centre
-            kernels.nearest_outside(
-                queries[here], features[start : start + _TILE], query @ near.T,
-                np.einsum("ij,ij->i", query, query), norms,
-                inside[here], outside, first, best[here], nearest[here],
+        for tile in blocks(len(inside), _TILE):
+            here = slice(*tile)
+            left = queries[here]
+            nearest_outside(
+                as_parts(left), as_parts(right), *_compare(left, right),
+                inside[here], component[first : first + right.shape[0]],
+                first, best[here], nearest[here],
             )  # fmt: skip
-    # Exact lengths: the product's rounding must not decide which bridge is the shortest.
-    known = nearest >= 0
-    exact = features[nearest[known] - block[0]] - queries[known]
-    best[known] = np.einsum("ij,ij->i", exact, exact)
     return best, nearest
+
+
+def _compare(left: Vectors, right: Vectors) -> tuple[NDArray[np.float32], ...]:
+    """Return products and squared norms of two sets of rows."""
+    if isinstance(left, np.ndarray):
+        # About their mean products cancel least; sparse rows would not stay sparse.
+        centre = mean_row(right)
+        left, right = left - centre, right - centre
+    return products(left, right), square_norms(left), square_norms(right)

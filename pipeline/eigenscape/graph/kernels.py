@@ -1,9 +1,12 @@
-"""Compiled inner loops of the graph: transposition, union, weights, components."""
+"""Compiled inner loops of the graph: lists, transposition, union, weights.
+
+Lists are flat: `index` and `distance` hold the entries, `indptr` says where each row's begin. Rows
+may be hubs, since all exact copies of a sample can name the same one: no loop takes more time than
+the entries of a row times their logarithm.
+"""
 
 import numpy as np
 from numba import njit
-
-from eigenscape.neighbors.kernels import CANCELLED, ROUNDING, squared
 
 WEIGHT_FLOOR = np.float32(np.finfo(np.float32).eps)
 """Smallest weight of an edge.
@@ -20,38 +23,145 @@ lost in rounding. Bridges have the length NaN."""
 
 
 @njit(cache=True, nogil=True)
-def count_targets(index, block_rows, counts):  # type: ignore[no-untyped-def]
-    """Count the entries of lists that point into each block of `block_rows` rows."""
-    for row in range(index.shape[0]):
-        for slot in range(index.shape[1]):
-            if index[row, slot] >= 0:
-                counts[index[row, slot] // block_rows] += 1
+def place_lists(indptr, index, distance, rank, places, out_index, out_distance):  # type: ignore[no-untyped-def]
+    """Write lists where they go, their entries numbered by rank.
+
+    Parameters
+    ----------
+    indptr : array, shape (rows + 1,)
+    index, distance : array, shape (entries,)
+        The lists; -1 where there is no neighbour.
+    rank : array, shape (n,)
+        New number of every sample.
+    places : array, shape (rows,)
+        Where in the outputs each list begins.
+    out_index, out_distance : array
+        Filled.
+    """
+    for row in range(places.shape[0]):
+        place = places[row]
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = index[entry]
+            out_index[place] = rank[other] if other >= 0 else -1
+            out_distance[place] = distance[entry]
+            place += 1
 
 
 @njit(cache=True, nogil=True)
-def bucket_edges(index, distance, first, block_rows, offsets, source, target, length):  # type: ignore[no-untyped-def]
+def keep_rows(indptr, index, distance, inside, number, filled, out_index, out_distance):  # type: ignore[no-untyped-def]
+    """Append the lists of the rows that are inside to the outputs; return how far these are filled.
+
+    Parameters
+    ----------
+    indptr, index, distance
+        As in `place_lists`.
+    inside : array of bool, shape (rows,)
+    number : array, shape (n,)
+        New number of every row.
+    filled : int
+        Entries that the outputs hold already.
+    out_index, out_distance : array
+    """
+    for row in range(inside.shape[0]):
+        if inside[row]:
+            for entry in range(indptr[row], indptr[row + 1]):
+                other = index[entry]
+                out_index[filled] = number[other] if other >= 0 else -1
+                out_distance[filled] = distance[entry]
+                filled += 1
+    return filled
+
+
+@njit(cache=True, nogil=True)
+def last_distances(indptr, index, distance, last):  # type: ignore[no-untyped-def]
+    """Fill in the distance of each row's last neighbour, 0 for an empty list."""
+    for row in range(last.shape[0]):
+        last[row] = 0
+        for entry in range(indptr[row], indptr[row + 1]):
+            if index[entry] >= 0:
+                last[row] = max(last[row], distance[entry])
+
+
+@njit(cache=True, nogil=True)
+def count_names(index, counts):  # type: ignore[no-untyped-def]
+    """Add to `counts` how often the entries name each row."""
+    for entry in range(index.shape[0]):
+        if index[entry] >= 0:
+            counts[index[entry]] += 1
+
+
+@njit(cache=True, nogil=True)
+def cut_rows(size, most_rows, most_entries):  # type: ignore[no-untyped-def]
+    """Cut rows into blocks that hold so many rows and entries at most, or a single row.
+
+    Parameters
+    ----------
+    size : array, shape (n,)
+        Entries of each row.
+    most_rows, most_entries : int
+
+    Returns
+    -------
+    array of bool, shape (n,)
+        Which rows begin a block.
+    """
+    begins = np.zeros(size.shape[0], np.bool_)
+    rows = entries = 0
+    for row in range(size.shape[0]):
+        if row == 0 or rows == most_rows or entries + size[row] > most_entries:
+            begins[row] = True
+            rows = entries = 0
+        rows += 1
+        entries += size[row]
+    return begins
+
+
+@njit(cache=True, nogil=True)
+def count_targets(index, starts, counts):  # type: ignore[no-untyped-def]
+    """Count the entries that point into each block of rows; `starts` as in `bucket_edges`."""
+    block = 0
+    for entry in range(index.shape[0]):
+        if index[entry] >= 0:
+            block = _block_of(index[entry], starts, block)
+            counts[block] += 1
+
+
+@njit(cache=True, nogil=True)
+def bucket_edges(first, indptr, index, distance, starts, offsets, source, target, length):  # type: ignore[no-untyped-def]
     """Sort list entries by the block that they point into: the edges seen from their other end.
 
     Parameters
     ----------
-    index, distance : array, shape (rows, k)
     first : int
         Number of the first row.
-    block_rows : int
+    indptr, index, distance
+        As in `place_lists`.
+    starts : array, shape (blocks + 1,)
+        First row of each block, and the number of rows.
     offsets : array, shape (blocks,)
         Where the next entry of each block goes; moved on in place.
     source, target, length : array
         Filled: ``source`` is the row that the list belongs to, ``target`` the one it names.
     """
-    for row in range(index.shape[0]):
-        for slot in range(index.shape[1]):
-            other = index[row, slot]
+    block = 0
+    for row in range(indptr.shape[0] - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = index[entry]
             if other >= 0:
-                place = offsets[other // block_rows]
+                block = _block_of(other, starts, block)
+                place = offsets[block]
                 source[place] = first + row
                 target[place] = other
-                length[place] = distance[row, slot]
-                offsets[other // block_rows] += 1
+                length[place] = distance[entry]
+                offsets[block] += 1
+
+
+@njit(cache=True, nogil=True)
+def _block_of(row, starts, guess):  # type: ignore[no-untyped-def]
+    """Return the block of a row; most are in the block of the row before, the guess."""
+    if starts[guess] <= row < starts[guess + 1]:
+        return guess
+    return np.searchsorted(starts, row, side="right") - 1
 
 
 @njit(cache=True, nogil=True)
@@ -74,15 +184,15 @@ def _sort_entries(columns, lengths):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def union_rows(first, index, distance, source, target, length):  # type: ignore[no-untyped-def]
+def union_rows(first, indptr, index, distance, source, target, length):  # type: ignore[no-untyped-def]
     """Unite own lists with the edges that arrive from elsewhere, as CSR with sorted columns.
 
     Parameters
     ----------
     first : int
         Number of the first row.
-    index, distance : array, shape (rows, k)
-        Lists of the block's own rows.
+    indptr, index, distance
+        Lists of the block's own rows, as in `place_lists`.
     source, target, length : array, shape (edges,)
         Edges source -> target whose target lies in the block.
 
@@ -90,12 +200,13 @@ def union_rows(first, index, distance, source, target, length):  # type: ignore[
     -------
     indptr : array, shape (rows + 1,)
     columns, lengths : array, shape (entries,)
+        Views of arrays with room for every edge twice.
     """
-    rows, k = index.shape
+    rows = indptr.shape[0] - 1
     room = np.zeros(rows + 1, np.int64)
     for row in range(rows):
-        for slot in range(k):
-            room[row + 1] += index[row, slot] >= 0
+        for entry in range(indptr[row], indptr[row + 1]):
+            room[row + 1] += index[entry] >= 0
     for edge in range(source.shape[0]):
         room[target[edge] - first + 1] += 1
     for row in range(rows):
@@ -104,17 +215,17 @@ def union_rows(first, index, distance, source, target, length):  # type: ignore[
     lengths = np.empty(room[rows], np.float32)
     filled = room[:-1].copy()
     for row in range(rows):
-        for slot in range(k):
-            if index[row, slot] >= 0:
-                columns[filled[row]] = index[row, slot]
-                lengths[filled[row]] = distance[row, slot]
+        for entry in range(indptr[row], indptr[row + 1]):
+            if index[entry] >= 0:
+                columns[filled[row]] = index[entry]
+                lengths[filled[row]] = distance[entry]
                 filled[row] += 1
     for edge in range(source.shape[0]):
         row = target[edge] - first
         columns[filled[row]] = source[edge]
         lengths[filled[row]] = length[edge]
         filled[row] += 1
-    indptr = np.zeros(rows + 1, np.int64)
+    starts = np.zeros(rows + 1, np.int64)
     kept = 0
     for row in range(rows):
         begin, end = room[row], room[row + 1]
@@ -130,8 +241,8 @@ def union_rows(first, index, distance, source, target, length):  # type: ignore[
                 columns[kept] = previous
                 lengths[kept] = lengths[entry]
                 kept += 1
-        indptr[row + 1] = kept
-    return indptr, columns[:kept].copy(), lengths[:kept].copy()
+        starts[row + 1] = kept
+    return starts, columns[:kept], lengths[:kept]
 
 
 @njit(cache=True, nogil=True)
@@ -159,66 +270,10 @@ def heat_weights(lengths, bandwidth, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _root(parent, row):  # type: ignore[no-untyped-def]
-    while parent[row] != row:
-        parent[row] = parent[parent[row]]
-        row = parent[row]
-    return row
-
-
-@njit(cache=True, nogil=True)
-def unite(index, parent):  # type: ignore[no-untyped-def]
-    """Unite the sets of each row and of all that its list names, in place.
-
-    The root of a set is its smallest row, so that the outcome does not depend on the edges' order.
-    """
-    for row in range(index.shape[0]):
-        for slot in range(index.shape[1]):
-            if index[row, slot] < 0:
-                continue
-            a, b = _root(parent, row), _root(parent, index[row, slot])
-            if a < b:
-                parent[b] = a
-            elif b < a:
-                parent[a] = b
-
-
-@njit(cache=True, nogil=True)
-def flatten(parent):  # type: ignore[no-untyped-def]
-    """Point every row at the root of its set, in place."""
-    for row in range(parent.shape[0]):
-        parent[row] = _root(parent, row)
-
-
-@njit(cache=True, nogil=True)
-def nearest_outside(  # type: ignore[no-untyped-def]
-    left, right, products, norms_q, norms_c, inside_q, inside_c, first, best, nearest
-):
-    """For each query keep the nearest candidate of another component, in place.
-
-    Where a product cancels, the distance is computed by differences instead.
-
-    Parameters
-    ----------
-    left, right : array, shape (queries or candidates, d)
-    products : array, shape (queries, candidates)
-    norms_q, norms_c : array
-        Squared norms.
-    inside_q, inside_c : array of int
-        Component of each query and candidate.
-    first : int
-        Number of the first candidate.
-    best, nearest : array, shape (queries,)
-        Squared distance and number of the nearest so far.
-    """
-    for a in range(products.shape[0]):
-        for b in range(products.shape[1]):
-            if inside_c[b] == inside_q[a]:
-                continue
-            norms = norms_q[a] + norms_c[b]
-            d = norms - np.float32(2) * products[a, b]
-            if d < CANCELLED * norms and d - ROUNDING * norms < best[a]:
-                d = squared(left, a, right, b)
-            if d < best[a]:
-                best[a] = d
-                nearest[a] = first + b
+def row_sums(indptr, weights, sums):  # type: ignore[no-untyped-def]
+    """Fill in the sum of the weights of each row, in double."""
+    for row in range(indptr.shape[0] - 1):
+        total = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            total += weights[entry]
+        sums[row] = total

@@ -1,25 +1,24 @@
-"""Compiled inner loops of the neighbour search. A list is sorted by (distance, index).
+"""Compiled inner loops on neighbour lists. A list is sorted by (distance, index).
 
 Lists are two arrays of shape (rows, k): neighbour numbers, -1 where there is none yet, and squared
-distances, inf there.
+distances, inf there. Features are an array of shape (rows, d) or the parts of sparse rows.
 """
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F4 = NDArray[np.float32]
-I4 = NDArray[np.int32]
+from eigenscape.neighbors.distances import squared
 
-CANCELLED = np.float32(2**-13)
-"""Share of |x|^2 + |y|^2 below which |x|^2 - 2 x y + |y|^2 has lost too many digits to compare."""
+ROUNDING = np.float32(2**-18)
+"""Share of |x|^2 + |y|^2 by which rounding can change |x|^2 - 2 x y + |y|^2: 32 units in the last
+place, several times what blocked products of some thousand columns come to."""
 
-ROUNDING = np.float32(2**-19)
-"""Share of |x|^2 + |y|^2 by which rounding can change it."""
+LANES = 64
+"""Interleaved groups of candidates. A constant, or the loop over them would not be vectorised."""
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _insert(index, distance, row, candidate, d):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def insert(index, distance, row, candidate, d):  # type: ignore[no-untyped-def]
     """Put a candidate into a sorted list if it is nearer than the last and not there yet."""
     k = index.shape[1]
     worst = distance[row, k - 1]
@@ -40,92 +39,157 @@ def _insert(index, distance, row, candidate, d):  # type: ignore[no-untyped-def]
     index[row, slot] = candidate
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, inline="always")
-def squared(x, i, y, j):  # type: ignore[no-untyped-def]
-    """Squared distance by differences: exact 0 for equal rows, no cancellation for near ones."""
-    total = np.float32(0)
-    for c in range(x.shape[1]):
-        difference = x[i, c] - y[j, c]
-        total += difference * difference
-    return total
+@njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
+def _fold(products, norms, norm, line, low):  # type: ignore[no-untyped-def]
+    """Write squared distances to `line`, and the least of each lane of them."""
+    count = products.shape[0]
+    whole = count // LANES * LANES
+    for lane in range(LANES):
+        low[lane] = np.float32(np.inf)
+    for first in range(0, whole, LANES):
+        for lane in range(LANES):
+            d = norm + norms[first + lane] - np.float32(2) * products[first + lane]
+            line[first + lane] = d
+            low[lane] = d if d < low[lane] else low[lane]
+    for b in range(whole, count):
+        d = norm + norms[b] - np.float32(2) * products[b]
+        line[b] = d
+        low[b - whole] = d if d < low[b - whole] else low[b - whole]
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
+def _count_below(low, limit):  # type: ignore[no-untyped-def]
+    count = np.int32(0)
+    for lane in range(LANES):
+        count += np.int32(low[lane] <= limit)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _bound_rank(low, rank):  # type: ignore[no-untyped-def]
+    """Return a number that more than `rank` of the lanes' minima do not exceed, and few more do not.
+
+    By bisection, which counts all lanes at once, rather than by sorting them.
+    """
+    below, above = low[0], low[0]
+    for lane in range(LANES):
+        below, above = min(below, low[lane]), max(above, low[lane])
+    for _ in range(10):
+        middle = np.float32(0.5) * (below + above)
+        if _count_below(low, middle) > rank:
+            above = middle
+        else:
+            below = middle
+    return above
 
 
 @njit(cache=True, nogil=True)
 def push_products(  # type: ignore[no-untyped-def]
-    left, right, products, norms_q, norms_c, queries, own, candidates, index, distance
+    left, right, products, norms_q, norms_c, queries, candidates, rows, index, distance
 ):
     """Offer every candidate of a tile to the list of every query, from their inner products.
 
-    Where a product cancels (near neighbours in a tile that reaches far), the distance is computed
-    by differences instead.
+    The products only tell which candidates are worth a look. The least of every lane of candidates
+    is cheap to find, and the k-th of them bounds the k-th distance, so that few pass; those are
+    compared by differences. So nothing is lost to cancellation, however near the neighbours.
 
     Parameters
     ----------
-    left, right : array, shape (..., d)
+    left, right
         Features of the queries and of the candidates.
     products : array, shape (queries, candidates)
         Inner products; squared distances are norms_q + norms_c - 2 products.
     norms_q, norms_c : array
         Squared norms.
-    queries : array of int
-        Row of `left` and of the lists of each query.
-    own : array of int
-        Number of each query as a candidate: it is never offered itself.
-    candidates : array of int
-        Number of each candidate, and its row of `right`.
-    index, distance : array, shape (rows, k)
-        The lists, changed in place.
-    """
-    last = index.shape[1] - 1
-    for a in range(products.shape[0]):
-        row = queries[a]
-        norm = norms_q[a]
-        worst = distance[row, last]
-        for b in range(products.shape[1]):
-            norms = norm + norms_c[b]
-            d = norms - np.float32(2) * products[a, b]
-            lost = d < CANCELLED * norms
-            if d <= worst or (lost and d - ROUNDING * norms <= worst):
-                candidate = candidates[b]
-                if candidate != own[a]:
-                    if lost:
-                        d = squared(left, row, right, candidate)
-                    _insert(index, distance, row, candidate, d)
-                    worst = distance[row, last]
-
-
-@njit(cache=True, nogil=True)
-def exact_distances(features, own, others, index, distance):  # type: ignore[no-untyped-def]
-    """Replace the distances of lists by exact ones and sort them again.
-
-    Parameters
-    ----------
-    features : array, shape (candidates, d)
-    own : array, shape (rows, d)
-        Feature of each row of the lists.
-    others : array of int
-        Number that stands in the lists for each row of `features` after the call; the lists hold
-        rows of `features` before it.
+    queries, candidates : array of int
+        Number of each; a query is never offered itself.
+    rows : array of int
+        Row of the lists of each query.
     index, distance : array, shape (rows, k)
         The lists, changed in place.
     """
     k = index.shape[1]
-    for row in range(index.shape[0]):
-        for slot in range(k):
-            neighbour = index[row, slot]
-            if neighbour >= 0:
-                d = squared(own, row, features, neighbour)
-                name = others[neighbour]
-                place = slot
-                while place > 0 and (
-                    distance[row, place - 1] > d
-                    or (distance[row, place - 1] == d and index[row, place - 1] > name)
-                ):
-                    distance[row, place] = distance[row, place - 1]
-                    index[row, place] = index[row, place - 1]
-                    place -= 1
-                distance[row, place] = d
-                index[row, place] = name
+    count = products.shape[1]
+    # The bound takes k + 1 lanes, since the query itself may be the least of one.
+    bounded = 4 * (k + 1) <= 3 * LANES and count >= 2 * LANES
+    line = np.empty(count, np.float32)
+    low = np.empty(LANES, np.float32)
+    passed = np.empty(count + 1, np.int64)
+    largest = np.float32(0)
+    for b in range(count):
+        largest = max(largest, norms_c[b])
+    lower = norms_c * (np.float32(1) - ROUNDING)
+    for a in range(products.shape[0]):
+        norm = norms_q[a] * (np.float32(1) - ROUNDING)
+        _fold(products[a], lower, norm, line, low)
+        row = rows[a]
+        limit = distance[row, k - 1]
+        inside = _count_below(low, limit)
+        if inside == 0:
+            continue
+        if bounded and inside > k:
+            slack = np.float32(2) * ROUNDING * (norms_q[a] + largest)
+            limit = min(limit, max(_bound_rank(low, k), np.float32(0)) + slack)
+        hits = 0
+        for lane in range(LANES):
+            if low[lane] <= limit:
+                # Without a branch in it: which entries pass cannot be predicted.
+                for b in range(lane, count, LANES):
+                    passed[hits] = b
+                    hits += line[b] <= limit
+        for hit in range(hits):
+            b = passed[hit]
+            if line[b] <= limit and candidates[b] != queries[a]:
+                d = squared(left, a, right, b)
+                if d <= limit:
+                    insert(index, distance, row, candidates[b], d)
+                    limit = min(limit, distance[row, k - 1])
+
+
+@njit(cache=True, nogil=True)
+def within_products(left, right, products, norms_q, norms_c, queries, candidates, limit, found):  # type: ignore[no-untyped-def]
+    """Find the pairs of a tile that are no farther apart than a radius.
+
+    Parameters
+    ----------
+    left, right, products, norms_q, norms_c, queries, candidates
+        As in `push_products`.
+    limit : float32
+        Squared radius.
+    found : tuple of arrays (query, candidate, squared distance)
+        Filled while there is room; a query is given by its position in the tile.
+
+    Returns
+    -------
+    int
+        How many pairs there are.
+    """
+    positions, numbers, lengths = found
+    pairs = 0
+    for a in range(products.shape[0]):
+        for b in range(products.shape[1]):
+            norms = norms_q[a] + norms_c[b]
+            near = norms - np.float32(2) * products[a, b] - ROUNDING * norms
+            if near <= limit and candidates[b] != queries[a]:
+                d = squared(left, a, right, b)
+                if d <= limit:
+                    if pairs < positions.shape[0]:
+                        positions[pairs] = a
+                        numbers[pairs] = candidates[b]
+                        lengths[pairs] = d
+                    pairs += 1
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def offer_lists(features, offered, index, distance):  # type: ignore[no-untyped-def]
+    """Offer the neighbours in row r of `offered` (-1 = none) to list r, of row r of the features."""
+    for row in range(offered.shape[0]):
+        for slot in range(offered.shape[1]):
+            candidate = offered[row, slot]
+            if candidate >= 0 and candidate != row:
+                d = squared(features, row, features, candidate)
+                insert(index, distance, row, candidate, d)
 
 
 @njit(cache=True, nogil=True)
@@ -134,146 +198,86 @@ def merge_lists(rows, more_index, more_distance, index, distance):  # type: igno
     for r in range(rows.shape[0]):
         for slot in range(more_index.shape[1]):
             if more_index[r, slot] >= 0:
-                _insert(index, distance, rows[r], more_index[r, slot], more_distance[r, slot])
+                insert(index, distance, rows[r], more_index[r, slot], more_distance[r, slot])
 
 
 @njit(cache=True, nogil=True)
-def refine_lists(features, start, stop, index, distance, out_index, out_distance):  # type: ignore[no-untyped-def]
-    """One round of neighbour-of-neighbour search for rows start ... stop-1.
+def refine_lists(features, start, index, distance, fresh, out_index, out_distance):  # type: ignore[no-untyped-def]
+    """One round of neighbour-of-neighbour search for as many rows as the new lists have.
 
     Reads the lists of the round before and writes new ones, so that the result does not depend on
-    the order of the rows.
+    the order of the rows. A way i -> j -> l was tried before if neither of its steps is fresh
+    (Dong, Moses, Li 2011).
 
     Parameters
     ----------
-    features : array, shape (n, d)
-    start, stop : int
+    features
+        Rows that the lists number.
+    start : int
+        First row.
     index, distance : array, shape (n, k)
         Lists of the round before; numbers are rows of `features`.
-    out_index, out_distance : array, shape (stop - start, k)
-        The new lists.
-
-    Returns
-    -------
-    int
-        How many entries are new.
+    fresh : array of bool, shape (n, k)
+        Which entries the round before found.
+    out_index, out_distance : array, shape (rows, k)
+        The new lists, of rows start ... start + rows - 1.
     """
     k = index.shape[1]
-    changed = 0
-    for row in range(start, stop):
-        here = row - start
+    # Who was met, in a hash table with linear probing, at most a quarter full.
+    size = 64
+    while size < 4 * k * (k + 1):
+        size *= 2
+    met = np.empty(size, np.int64)
+    when = np.full(size, -1, np.int64)
+    for here in range(out_index.shape[0]):
+        row = start + here
         out_index[here] = index[row]
         out_distance[here] = distance[row]
+        for slot in range(-1, k):
+            known = np.int64(row if slot < 0 else index[row, slot])
+            if known >= 0:
+                at = (known * 2654435761) & (size - 1)
+                while when[at] == row and met[at] != known:
+                    at = (at + 1) & (size - 1)
+                when[at] = row
+                met[at] = known
         for slot in range(k):
             near = index[row, slot]
             if near < 0:
                 continue
             for further in range(k):
-                candidate = index[near, further]
-                if candidate < 0 or candidate == row:
+                candidate = np.int64(index[near, further])
+                if candidate < 0 or not (fresh[row, slot] or fresh[near, further]):
                     continue
-                known = False
-                for other in range(k):
-                    known |= out_index[here, other] == candidate
-                if known:
+                at = (candidate * 2654435761) & (size - 1)
+                while when[at] == row and met[at] != candidate:
+                    at = (at + 1) & (size - 1)
+                if when[at] == row:
                     continue
+                when[at] = row
+                met[at] = candidate
                 d = squared(features, row, features, candidate)
                 if d <= out_distance[here, k - 1]:
-                    _insert(out_index, out_distance, here, candidate, d)
-        for slot in range(k):
+                    insert(out_index, out_distance, here, candidate, d)
+
+
+@njit(cache=True, nogil=True)
+def mark_fresh(before, after, fresh):  # type: ignore[no-untyped-def]
+    """Mark the entries of lists that the lists before did not have."""
+    for row in range(after.shape[0]):
+        for slot in range(after.shape[1]):
             known = False
-            for other in range(k):
-                known |= index[row, other] == out_index[here, slot]
-            changed += not known
-    return changed
+            for other in range(before.shape[1]):
+                known |= before[row, other] == after[row, slot]
+            fresh[row, slot] = not known
 
 
 @njit(cache=True, nogil=True)
-def hash_tie(sample):  # type: ignore[no-untyped-def]
-    """Return a number in [0, 1) that depends on the sample's number alone (splitmix64)."""
-    z = np.uint64(sample) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def project_row(features, row, direction):  # type: ignore[no-untyped-def]
-    """Inner product of a row with a direction: one function, so that ties stay ties."""
-    total = np.float32(0)
-    for c in range(features.shape[1]):
-        total += features[row, c] * direction[c]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def project_rows(features, direction):  # type: ignore[no-untyped-def]
-    """`project_row` of every row."""
-    out = np.empty(features.shape[0], np.float32)
-    for row in range(features.shape[0]):
-        out[row] = project_row(features, row, direction)
+def squared_pairs(features, rows, lists):  # type: ignore[no-untyped-def]
+    """Squared distances of some rows of the features to the rows in their lists; inf for -1."""
+    out = np.full(lists.shape, np.inf, np.float32)
+    for place in range(rows.shape[0]):
+        for slot in range(lists.shape[1]):
+            if lists[place, slot] >= 0:
+                out[place, slot] = squared(features, rows[place], features, lists[place, slot])
     return out
-
-
-@njit(cache=True, nogil=True)
-def _below(value, tie, bound, bound_tie):  # type: ignore[no-untyped-def]
-    return value < bound or (value == bound and tie < bound_tie)
-
-
-@njit(cache=True, nogil=True)
-def route_rows(features, first, directions, bounds, ties, levels, counts, rows, parts, homes):  # type: ignore[no-untyped-def]
-    """Send rows down a split tree; a row in the overlap of a split goes both ways.
-
-    Parameters
-    ----------
-    features : array, shape (rows, d)
-    first : int
-        Number of the first row's sample; the others follow.
-    directions : array, shape (nodes, d)
-    bounds, ties : array, shape (nodes, 3)
-        Projection and tie-breaker at the lower, middle and upper quantile, nodes in heap order.
-    levels : int
-        Depth of the tree; it has 2**levels parts.
-    counts : array, shape (parts,)
-        Copies in each part, added to in place.
-    rows, parts, homes : array
-        Filled, while there is room, with row and part of each copy, and with the home of its row:
-        the part on the row's own side of every median.
-
-    Returns
-    -------
-    int
-        Number of copies.
-    """
-    inner = (1 << levels) - 1
-    stack = np.empty(levels + 1, np.int64)
-    at_home = np.empty(levels + 1, np.bool_)
-    copies = 0
-    for row in range(features.shape[0]):
-        tie = hash_tie(first + row)
-        stack[0], at_home[0] = 0, True
-        depth = 1
-        begin, residence = copies, 0
-        while depth:
-            depth -= 1
-            node, home = stack[depth], at_home[depth]
-            if node >= inner:
-                part = node - inner
-                counts[part] += 1
-                if copies < rows.shape[0]:
-                    rows[copies] = row
-                    parts[copies] = part
-                if home:
-                    residence = part
-                copies += 1
-                continue
-            value = project_row(features, row, directions[node])
-            middle = _below(value, tie, bounds[node, 1], ties[node, 1])
-            if not _below(value, tie, bounds[node, 0], ties[node, 0]):
-                stack[depth], at_home[depth] = 2 * node + 2, home and not middle
-                depth += 1
-            if _below(value, tie, bounds[node, 2], ties[node, 2]):
-                stack[depth], at_home[depth] = 2 * node + 1, home and middle
-                depth += 1
-        homes[begin : min(copies, homes.shape[0])] = residence
-    return copies

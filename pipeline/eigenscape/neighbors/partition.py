@@ -3,11 +3,14 @@
 A set is split along its principal direction at the quantiles (1 - a) / 2 and (1 + a) / 2 of the
 projection, so that a share a of it goes to both halves. Two levels of the same idea::
 
-    all samples --split tree, from a sample of them--> parts of about 2**16  (one routing pass)
-    part        --exact quantiles, in memory---------> leaves of leaf_size   (one task)
+    all samples --split tree, from some of them--> parts of at most 2**16  (one routing pass)
+    part        --exact quantiles, in memory-----> leaves of leaf_size     (one task)
 
 Every sample has one *home* among the parts (its side of every median), and one home leaf in it;
 the leaves in depth-first order give the locality order of the samples.
+
+Further trees over the same samples (`turn` > 0) split along random directions, drawn with the
+covariance of the set: what one tree parts, another may keep together.
 """
 
 import math
@@ -16,16 +19,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.neighbors import kernels
+from eigenscape.neighbors import kernels, routing
+from eigenscape.neighbors.descent import descend
+from eigenscape.neighbors.directions import principal_direction
+from eigenscape.neighbors.tiles import centred, products
+from eigenscape.rows import Vectors, as_parts
 
-PART_SIZE = 2**16
+MOST_PART = 2**16
 """Samples in a part, at most, as planned: a task's worth of work in about 50 MB."""
 
-TREE_SAMPLE = 2**18
-"""Samples that the split tree is built from."""
+LEAST_PART = 2**13
+"""Samples in a part of a small set, so that several threads have something to do."""
 
-_DIRECTION_ROWS = 4096
-_LANCZOS_STEPS = 12
+TREE_SAMPLE = 2**18
+"""Samples that the split tree is built from, at most."""
+
+TREE_ROWS = 2**12
+"""Of these, as many for each part: its quantiles are then off by 1 or 2 % of its size."""
+
+_QUERY_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -68,80 +80,43 @@ def split_levels(rows: int, size: int, overlap: float) -> int:
     return math.ceil(math.log(rows / size) / math.log(2 / (1 + overlap)) - 1e-9)
 
 
-def principal_direction(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the unit vector along which centred rows vary most, by a few Lanczos steps.
-
-    Parameters
-    ----------
-    rows : array, shape (rows, d)
-        At most 4096 of them, evenly spaced, are looked at.
-
-    Returns
-    -------
-    array, shape (d,), float32
-        Its largest entry is positive. Rows that are all equal give the first axis.
-    """
-    step = max(1, len(rows) // _DIRECTION_ROWS)
-    centred = rows[::step][:_DIRECTION_ROWS].astype(np.float64)
-    centred -= centred.mean(axis=0)
-    width = rows.shape[1]
-    # Starting from the longest row needs no random numbers and is never orthogonal to the data.
-    start = centred[np.einsum("ij,ij->i", centred, centred).argmax()]
-    length = np.linalg.norm(start)
-    if length == 0:
-        return np.asarray(np.eye(1, width)[0], np.float32)
-    steps = min(_LANCZOS_STEPS, width)
-    basis = np.zeros((steps, width))
-    diagonal, off = np.zeros(steps), np.zeros(steps)
-    vector = start / length
-    for j in range(steps):
-        basis[j] = vector
-        image = centred.T @ (centred @ vector)
-        diagonal[j] = image @ vector
-        # Against all earlier vectors, twice: Lanczos loses orthogonality at once otherwise.
-        for _ in range(2):
-            image -= basis[: j + 1].T @ (basis[: j + 1] @ image)
-        off[j] = np.linalg.norm(image)
-        if off[j] <= 1e-10 * abs(diagonal[0]):
-            steps = j + 1
-            break
-        vector = image / off[j]
-    tridiagonal = np.diag(diagonal[:steps]) + np.diag(off[: steps - 1], 1)
-    tridiagonal += np.diag(off[: steps - 1], -1)
-    direction = basis[:steps].T @ np.linalg.eigh(tridiagonal)[1][:, -1]
-    direction *= np.sign(direction[np.abs(direction).argmax()])
-    return np.asarray(direction / np.linalg.norm(direction), np.float32)
+def part_size(rows: int) -> int:
+    """Return how many samples a part should hold: it depends on the set alone."""
+    return min(MOST_PART, max(LEAST_PART, -(-rows // 8)))
 
 
 def build_tree(
-    features: NDArray[np.float32], samples: NDArray[np.int64], levels: int, overlap: float
+    features: Vectors, samples: NDArray[np.int64], levels: int, overlap: float, turn: int = 0
 ) -> SplitTree:
     """Build a split tree from some of the samples.
 
     Parameters
     ----------
-    features : array, shape (m, d)
+    features : array or csr_array, shape (m, d)
     samples : array, shape (m,)
         Their numbers, which break ties: equal samples are split evenly too.
     levels
         Depth of the tree.
     overlap
         Share a of a set that goes to both halves.
+    turn
+        Number of the tree.
     """
     inner = (1 << levels) - 1
+    count, width = features.shape
     tree = SplitTree(
         levels,
-        np.zeros((inner, features.shape[1]), np.float32),
+        np.zeros((inner, width), np.float32),
         np.zeros((inner, 3), np.float32),
         np.zeros((inner, 3)),
     )
-    hashes = np.array([kernels.hash_tie(sample) for sample in samples])
-    members = {0: np.arange(len(features))}
+    parts = as_parts(features)
+    hashes = routing.hash_ties(samples)
+    members = {0: np.arange(count)}
     for node in range(inner):
         here = members.pop(node)
-        part = features[here]
-        tree.directions[node] = principal_direction(part)
-        values = kernels.project_rows(part, tree.directions[node])
+        tree.directions[node] = principal_direction(features[here], _seed(turn, node))
+        values = routing.project_rows(parts, here, tree.directions[node])
         order = np.lexsort((hashes[here], values))
         lower, middle, upper = _quantiles(len(here), overlap)
         at = order[np.minimum([lower, middle, upper], len(here) - 1)]
@@ -152,15 +127,15 @@ def build_tree(
 
 
 def route(
-    features: NDArray[np.float32], first: int, tree: SplitTree
+    features: Vectors, samples: NDArray[np.int64], tree: SplitTree
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Send samples down a split tree.
 
     Parameters
     ----------
-    features : array, shape (rows, d)
-    first
-        Number of the first sample; the others follow.
+    features : array or csr_array, shape (rows, d)
+    samples : array, shape (rows,)
+        Their numbers.
 
     Returns
     -------
@@ -172,12 +147,12 @@ def route(
         Where each part's copies begin.
     """
     counts = np.zeros(tree.parts, np.int64)
-    room = 2 * len(features)
+    room = 2 * len(samples)
     while True:
         counts[:] = 0
         rows, parts, homes = (np.empty(room, np.int32) for _ in range(3))
-        copies = kernels.route_rows(
-            features, first, tree.directions, tree.bounds, tree.ties, tree.levels,
+        copies = routing.route_rows(
+            as_parts(features), samples, tree.directions, tree.bounds, tree.ties, tree.levels,
             counts, rows, parts, homes,
         )  # fmt: skip
         if copies <= room:
@@ -187,27 +162,41 @@ def route(
     return rows[order], homes[order], np.concatenate([[0], np.cumsum(counts)])
 
 
+@dataclass(frozen=True)
+class Leaves:
+    """How a part is cut into leaves and searched.
+
+    Attributes
+    ----------
+    k
+        Length of a list; 0 finds the locality order alone.
+    overlap, size
+        Share of the samples that a split gives to both halves; samples in a leaf.
+    turn
+        Number of the tree.
+    searcher
+        "blas": leaves, all pairs of each; "pynndescent": NN-descent on the whole part.
+    """
+
+    k: int
+    overlap: float
+    size: int
+    turn: int = 0
+    searcher: str = "blas"
+
+
 def search_part(
-    features: NDArray[np.float32],
-    samples: NDArray[np.int64],
-    k: int,
-    overlap: float,
-    leaf_size: int,
-    index_type: type[np.signedinteger],
+    features: Vectors, samples: NDArray[np.signedinteger], leaves: Leaves
 ) -> tuple[NDArray[np.signedinteger], NDArray[np.float32], NDArray[np.int32]]:
     """Find the neighbours of every sample of a part within the leaves of the part.
 
     Parameters
     ----------
-    features : array, shape (m, d)
+    features : array or csr_array, shape (m, d)
     samples : array, shape (m,)
-        Their numbers.
-    k
-        Length of a list; 0 finds the locality order alone.
-    overlap, leaf_size
-        As in the job file.
-    index_type
-        Integer type that holds every sample's number.
+        Their numbers, ascending; the lists have the same type.
+    leaves
+        How to cut and search.
 
     Returns
     -------
@@ -218,48 +207,52 @@ def search_part(
     place : array of int32, shape (m,)
         Rank of each sample in the locality order of the part.
     """
-    index = np.full((len(features), k), -1, index_type)
-    distance = np.full((len(features), k), np.inf, np.float32)
-    place = np.empty(len(features), np.int32)
-    local = np.arange(len(features), dtype=np.int32)
+    count = len(samples)
+    # In rows of the part until the end: ties go by row there, which is by number as well.
+    index = np.full((count, leaves.k), -1, np.int32)
+    distance = np.full((count, leaves.k), np.inf, np.float32)
+    place = np.empty(count, np.int32)
     placed = 0
-    levels = split_levels(len(features), leaf_size, overlap)
+    levels = split_levels(count, leaves.size, leaves.overlap)
     # Depth first, left half on top; a member is at home where it stands on its side of all medians.
-    stack = [(local, np.ones(len(features), np.bool_), 0)]
+    stack = [(np.arange(count, dtype=np.int32), np.ones(count, np.bool_), 0, 0)]
     while stack:
-        members, home, depth = stack.pop()
+        members, home, depth, node = stack.pop()
+        part = features[members]
         if depth < levels:
-            stack += [(*half, depth + 1) for half in _halves(features, members, home, overlap)]
+            seed = _seed(leaves.turn, (int(samples[0]) << 20) + node)
+            halves = _halves(part, principal_direction(part, seed), leaves.overlap)
+            for right, (rows, own) in zip((2, 1), halves, strict=True):
+                stack.append((members[rows], home[rows] & own, depth + 1, 2 * node + right))
             continue
         residents = members[home]
         place[residents] = placed + np.arange(len(residents), dtype=np.int32)
         placed += len(residents)
-        if k:
-            _search_leaf(features, members, index, distance)
-    if k:
-        kernels.exact_distances(features, features, samples, index, distance)
-    return index, distance, place
+        if leaves.k and leaves.searcher == "blas":
+            _search_leaf(part, members, index, distance)
+    if leaves.k and leaves.searcher == "pynndescent" and count > 1:
+        found, squared = descend(features, min(leaves.k, count - 1), 1, "int32")
+        index[:, : found.shape[1]], distance[:, : found.shape[1]] = found, squared
+    return np.where(index >= 0, samples[index], -1).astype(samples.dtype), distance, place
+
+
+def _seed(turn: int, node: int) -> int:
+    return turn * 2**61 + node if turn else 0
 
 
 def _halves(
-    features: NDArray[np.float32],
-    members: NDArray[np.int32],
-    home: NDArray[np.bool_],
-    overlap: float,
-) -> tuple[tuple[NDArray[np.int32], NDArray[np.bool_]], ...]:
-    """Split a set; the right half first, so that a stack yields the left one first."""
-    part = features[members]
-    values = kernels.project_rows(part, principal_direction(part))
-    # Members come in ascending order of their numbers, which therefore break ties.
+    part: Vectors, direction: NDArray[np.float32], overlap: float
+) -> tuple[tuple[NDArray[np.intp], NDArray[np.bool_]], ...]:
+    """Return rows of each half, and which of them are at home; the right half first."""
+    count = part.shape[0]
+    values = routing.project_rows(as_parts(part), np.arange(count), direction)
+    # Rows come in ascending order of their numbers, which therefore break ties.
     order = np.argsort(values, kind="stable")
-    lower, middle, upper = _quantiles(len(members), overlap)
-    left_home = np.zeros(len(members), np.bool_)
+    lower, middle, upper = _quantiles(count, overlap)
+    left_home = np.zeros(count, np.bool_)
     left_home[order[:middle]] = True
     left, right = np.sort(order[:upper]), np.sort(order[lower:])
-    return (
-        (members[right], home[right] & ~left_home[right]),
-        (members[left], home[left] & left_home[left]),
-    )
+    return (right, ~left_home[right]), (left, left_home[left])
 
 
 def _quantiles(rows: int, overlap: float) -> tuple[int, int, int]:
@@ -269,15 +262,18 @@ def _quantiles(rows: int, overlap: float) -> tuple[int, int, int]:
 
 
 def _search_leaf(
-    features: NDArray[np.float32],
+    leaf: Vectors,
     members: NDArray[np.int32],
-    index: NDArray[np.signedinteger],
+    index: NDArray[np.int32],
     distance: NDArray[np.float32],
 ) -> None:
-    leaf = features[members]
-    # About the leaf's own mean, |x|^2 - 2 x y + |y|^2 cancels least.
-    leaf = leaf - leaf.mean(axis=0, dtype=np.float64).astype(np.float32)
-    norms = np.einsum("ij,ij->i", leaf, leaf)
-    kernels.push_products(
-        features, features, leaf @ leaf.T, norms, norms, members, members, members, index, distance
-    )
+    about_mean, norms = centred(leaf)
+    numbers = members.astype(np.int64)  # as tiles have them: one type for the compiler
+    # A copy of its own: with both factors the same, BLAS would take a slower way at these sizes.
+    other = about_mean.copy()
+    for start in range(0, len(members), _QUERY_ROWS):
+        here = slice(start, start + _QUERY_ROWS)
+        kernels.push_products(
+            as_parts(leaf[here]), as_parts(leaf), products(about_mean[here], other),
+            norms[here], norms, numbers[here], numbers, numbers[here], index, distance,
+        )  # fmt: skip

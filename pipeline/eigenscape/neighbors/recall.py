@@ -2,70 +2,96 @@
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array
-from eigenscape.neighbors.exact import brute_force, read_rows
+from eigenscape.arrays import save_array
+from eigenscape.neighbors.kernels import squared_pairs
+from eigenscape.neighbors.scratch import Ranked, index_type
+from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS, push_tile
 from eigenscape.stage import Block, Context, blocks
 
 QUERIES = 1000
 """Samples whose lists are checked."""
 
-_ROWS = 2**14
+_ROWS = 2**16
+_NEAR = 1e-5
 
 
-def measure_recall(context: Context, index: str) -> dict[str, Any]:
-    """Compare the lists of some samples with exact ones.
+class Truth:
+    """The distance to the k-th true neighbour of some samples.
 
-    Returns
-    -------
-    dict
-        ``recall``: mean share of the true neighbours in a list; ``recall_low``, ``recall_high``:
-        its 95 % confidence interval; ``recall_samples``: how many lists were checked. A neighbour
-        as near as the k-th true one counts as true, whichever of the equals it is.
+    Parameters
+    ----------
+    context
+        Runs the brute-force search.
+    ranked
+        Features by rank.
+    k
+        Neighbours that count.
+    folder
+        Keeps the result for later attempts.
     """
-    values = context.path("features/values")
-    rows, _ = context.open("features/values").shape
-    rng = np.random.default_rng(1)
-    own = np.sort(rng.choice(rows, min(rows, QUERIES), replace=False))
-    queries = read_rows(values, own)
-    lists = open_array(index)
-    k = lists.shape[1]
-    given = np.concatenate(
-        [
-            lists[start:stop][own[slice(*np.searchsorted(own, [start, stop]))] - start]
-            for start, stop in blocks(rows, lists.chunks[0])
-        ]
-    )
-    work = partial(_search, values, queries, own, k)
-    found = context.map("recall", work, blocks(rows, _ROWS), label="measuring recall", keep=False)
-    squared = np.sort(np.concatenate([distance for _, distance in found], axis=1), axis=1)
-    limit = squared[:, k - 1 : k]
-    # The distance of the given neighbours, by differences as in the lists themselves.
-    near = _gather(values, given)
-    offered = ((near - queries[:, None, :]) ** 2).sum(axis=2)
-    shares = (offered <= limit * (1 + 1e-5)).mean(axis=1)
-    mean, half = float(shares.mean()), 0.0
-    if len(shares) > 1 and len(shares) < rows:
-        # Lists, not neighbours, are the independent draws.
-        half = 1.96 * float(shares.std(ddof=1)) / math.sqrt(len(shares))
-    return {
-        "recall": mean,
-        "recall_low": max(0.0, mean - half),
-        "recall_high": min(1.0, mean + half),
-        "recall_samples": len(own),
-    }
 
+    def __init__(self, context: Context, ranked: Ranked, k: int, folder: Path) -> None:
+        self.ranked, self.k = ranked, k
+        rng = np.random.default_rng(1)
+        size = min(ranked.rows, QUERIES)
+        self.queries = np.sort(rng.choice(ranked.rows, size, replace=False))
+        path = folder / "truth.npy"
+        if not path.exists():
+            work = partial(_search, ranked, self.queries, k)
+            ranges = blocks(ranked.rows, _ROWS)
+            found = context.map("truth", work, ranges, label="measuring recall", keep=False)
+            squared = np.sort(np.concatenate(found, axis=1), axis=1)
+            save_array(path, squared[:, k - 1])
+        self.limit = np.load(path)
 
-def _gather(values: str, given: NDArray[np.signedinteger]) -> NDArray[np.float32]:
-    unique, inverse = np.unique(given.astype(np.int64), return_inverse=True)
-    return read_rows(values, unique)[inverse.reshape(given.shape)]
+    def measure(self, lists: NDArray[np.signedinteger]) -> dict[str, Any]:
+        """Compare lists with the truth.
+
+        Parameters
+        ----------
+        lists : array, shape (queries, at least k)
+            Ranks of the neighbours that were found, -1 where there is none, for `queries`.
+
+        Returns
+        -------
+        dict
+            ``recall``: mean share of the true neighbours in a list; ``recall_low``,
+            ``recall_high``: its 95 % confidence interval; ``recall_samples``: how many lists were
+            checked. A neighbour as near as the k-th true one counts as true, whichever of the
+            equals it is.
+        """
+        given = np.ascontiguousarray(lists[:, : self.k])
+        # Distances anew from the features: what the lists say is not taken for granted.
+        offered = squared_pairs(self.ranked.parts(), self.queries, given)
+        limit = self.limit[:, None]
+        shares = (offered <= limit + _NEAR * np.abs(limit)).mean(axis=1)
+        mean, half = float(shares.mean()), 0.0
+        if 1 < len(shares) < self.ranked.rows:
+            # Lists, not neighbours, are the independent draws.
+            half = 1.96 * float(shares.std(ddof=1)) / math.sqrt(len(shares))
+        return {
+            "recall": mean,
+            "recall_low": max(0.0, mean - half),
+            "recall_high": min(1.0, mean + half),
+            "recall_samples": len(shares),
+        }
 
 
 def _search(
-    values: str, queries: NDArray[np.float32], own: NDArray[np.int64], k: int, block: Block
-) -> tuple[NDArray[np.signedinteger], NDArray[np.float32]]:
-    return brute_force(values, queries, own, min(k, block[1] - block[0]), [block], np.int64)
+    ranked: Ranked, queries: NDArray[np.int64], k: int, block: Block
+) -> NDArray[np.float32]:
+    index = np.full((len(queries), k), -1, index_type(ranked.rows))
+    distance = np.full((len(queries), k), np.inf, np.float32)
+    left = ranked.take(queries)
+    for start in range(*block, TILE_ROWS):
+        right = ranked.read(start, min(start + TILE_ROWS, block[1]))
+        for first in range(0, len(queries), QUERY_ROWS):
+            here = slice(first, first + QUERY_ROWS)
+            push_tile(left[here], queries[here], right, start, index[here], distance[here])
+    return distance

@@ -33,7 +33,7 @@ TILE = 256
 """Side of a tile in pixels; smaller scenes get the smallest multiple of 16 that holds them."""
 
 OVERVIEWS_FROM = 1024
-"""Scenes whose larger side exceeds this many pixels get overviews."""
+"""Scenes whose larger side exceeds this many pixels get overviews, unless one pixel wide."""
 
 _STRIP_BYTES = 2**18
 _WRITE_BYTES = 2**22
@@ -253,7 +253,8 @@ def _write_metadata(
 
 def _build_overviews(path: Path, grid: Grid, resampling: str) -> None:
     side = max(grid.height, grid.width)
-    if side <= OVERVIEWS_FROM:
+    # A line is no picture to zoom out of, and its overviews would take most of the time.
+    if side <= OVERVIEWS_FROM or 1 in (grid.height, grid.width):
         return
     _check_room(path, path.stat().st_size // 2)
     factors = [2**level for level in range(1, side.bit_length()) if side >> level >= TILE]

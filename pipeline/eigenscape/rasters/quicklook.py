@@ -68,7 +68,7 @@ class _Canvas:
 def write_quicklook(
     path: str | Path,
     *,
-    scene_rgb: NDArray[np.uint8],
+    scene_rgb: NDArray[np.uint8] | None,
     class_map: NDArray[np.uint16],
     legend: Legend,
     title: str,
@@ -85,8 +85,9 @@ def write_quicklook(
     ----------
     path
         The PNG file.
-    scene_rgb : array, shape (height, width, 3)
-        The scene, decimated to about 1200 pixels.
+    scene_rgb : array, shape (height, width, 3), optional
+        The scene, decimated to about 1200 pixels. None for a sparse table: its columns are words
+        or the like, and no three of them make a picture.
     class_map : array, shape (height, width)
         Class numbers, 0 = unclassified (light grey).
     legend
@@ -112,7 +113,7 @@ def write_quicklook(
     present |= {number for number, pixels in counts.items() if pixels}
     legend = complete_legend(legend, present)
     entries = _entries(legend, sorted(present - {0}), counts)
-    panels = [("Scene", scene_rgb)]
+    panels = [] if scene_rgb is None else [("Scene", scene_rgb)]
     if given_labels is not None:
         panels.append(("Given labels", paint_classes(given_labels, legend)))
     panels.append(("Class map", paint_classes(class_map, legend)))

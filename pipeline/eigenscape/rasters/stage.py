@@ -13,6 +13,7 @@ from eigenscape.rasters.geotiff import write_raster
 from eigenscape.rasters.palette import complete_legend
 from eigenscape.rasters.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
 from eigenscape.rasters.sidecar import write_categories, write_legend_csv
+from eigenscape.rows import Rows
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.stage import Block, Context, blocks
 
@@ -225,15 +226,19 @@ def _write_quicklook(
     scores: dict[str, Any],
 ) -> str:
     name = "class_map.png"
-    good = np.flatnonzero(bands["good"])
-    wavelength = bands["wavelength"]
-    centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
-    rgb, valid = canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good)))
+    scene = None
+    if not Rows(context.path("samples/values")).sparse:
+        good = np.flatnonzero(bands["good"])
+        wavelength = bands["wavelength"]
+        centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
+        scene = stretch_rgb(
+            *canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good)))
+        )
     class_map, _ = canvas.thumbnail("labels/class")
     given, _ = canvas.thumbnail("labels/given")
     write_quicklook(
         context.workspace.file(name),
-        scene_rgb=stretch_rgb(rgb, valid),
+        scene_rgb=scene,
         class_map=class_map,
         legend=legend,
         title=context.job.name,

@@ -6,7 +6,7 @@
     assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
 
 How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
-one only copies.
+one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
 import json
@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, chunk_rows, open_array, save_array
+from eigenscape.arrays import open_array, save_array
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job import Job
 from eigenscape.options import SceneOptions
+from eigenscape.rows import Vectors
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.sparse import SparseScene
+from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.stage import Block, Context, blocks
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
@@ -33,7 +36,10 @@ _ITEM_BYTES = 16
 
 
 def ingest_stage(context: Context) -> dict[str, Any]:
-    """Write ``samples/{values,pixel,row_start}`` and ``labels/given``."""
+    """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
+
+    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.rows.Rows`.
+    """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
     labels = open_labels(job.scene, scene, job.resolve)
@@ -54,19 +60,16 @@ def ingest_stage(context: Context) -> dict[str, Any]:
         context.reporter.note(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
         )
-    width = bands.count
     make = context.workspace.create_array
-    values = make("samples/values", (samples, width), np.float32, dims=("sample", "band"))
     pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
     _write_row_starts(context, scratch, strips)
-    chunk = chunk_rows(samples, 4 * width)
-    work = partial(_assemble, scratch, strips, counts, width, values)
-    parts = sample_blocks(samples, chunk, context.task_bytes, 8 * width)
-    context.map("assemble", work, parts, label="writing samples")
+    write = write_sparse if isinstance(scene, SparseScene) else write_dense
+    write(context, scratch, strips, counts, bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
         if target is not None:
-            _join(scratch, strips, name, target)
+            array = open_array(target)
+            array[...] = join(scratch, strips, name).astype(array.dtype)
     legend = labels.legend if labels else None
     return {
         "samples": samples,
@@ -82,7 +85,12 @@ def ingest_stage(context: Context) -> dict[str, Any]:
 
 
 def strip_rows(scene: Scene, budget: int) -> int:
-    """Return the rows to read at a time: whole storage blocks of the source, about 32 MiB."""
+    """Return the rows to read at a time: whole storage blocks of the source, about 32 MiB.
+
+    All rows of a sparse table: any part of it costs the whole file.
+    """
+    if isinstance(scene, SparseScene):
+        return scene.grid.height
     row_bytes = scene.grid.width * len(scene.bands.good) * _ITEM_BYTES
     rows = max(1, min(budget, 4 * _STRIP_BYTES) // row_bytes)
     if rows > scene.row_step:
@@ -99,7 +107,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         k or a dimension is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
-    if job.neighbors.k >= samples:
+    if job.neighbors.method != "radius" and job.neighbors.k >= samples:
         raise InputError(
             f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
             f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
@@ -131,8 +139,8 @@ def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block
     start, stop = block
     values, valid = scene.read(start, stop)
     inside = np.flatnonzero(valid)
-    kept = values.reshape(-1, values.shape[2])
-    if len(inside) < len(kept):
+    kept = values.reshape(-1, scene.bands.count) if isinstance(values, np.ndarray) else values
+    if len(inside) < kept.shape[0]:
         kept = kept[inside]
     save_array(scratch / f"{start}-pixel.npy", inside + start * scene.grid.width)
     save_array(scratch / f"{start}-rows.npy", valid.sum(axis=1))
@@ -145,15 +153,23 @@ def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block
         outside -= int(np.count_nonzero(given))
         save_array(scratch / f"{start}-label.npy", given)
         numbers, counts = np.unique(given[given > 0], return_counts=True)
-    with open(scratch / f"{start}-values", "wb") as stream:
-        stream.write(np.ascontiguousarray(kept, np.float32).data)
+    save_values(scratch, start, kept)
+    low, high = _extremes(kept) if len(inside) else (None, None)
     return {
-        "samples": len(kept),
-        "low": kept.min(axis=0).tolist() if len(kept) else None,
-        "high": kept.max(axis=0).tolist() if len(kept) else None,
+        "samples": len(inside),
+        "low": low,
+        "high": high,
         "labels": {int(n): int(c) for n, c in zip(numbers, counts, strict=True)},
         "labels_on_invalid": outside,
     }
+
+
+def _extremes(samples: Vectors) -> tuple[list[float], list[float]]:
+    """Return the least and the largest value of each band."""
+    if isinstance(samples, np.ndarray):
+        return samples.min(axis=0).tolist(), samples.max(axis=0).tolist()
+    low, high = (column.toarray().ravel() for column in (samples.min(axis=0), samples.max(axis=0)))
+    return low.tolist(), high.tolist()
 
 
 def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
@@ -208,7 +224,7 @@ def _nothing_valid(job: Job, scene: Scene) -> SceneError:
 def _empty_bands(job: Job, scene: Scene) -> list[int]:
     """Return the numbers (from 1) of good bands that have no valid pixel at all."""
     good = scene.bands.good_index
-    if len(good) > 500:
+    if len(good) > 500 or isinstance(scene, SparseScene):
         return []
     empty = []
     for band in good:
@@ -221,33 +237,9 @@ def _empty_bands(job: Job, scene: Scene) -> list[int]:
     return empty
 
 
-def _assemble(
-    scratch: Path, strips: list[Block], counts: list[int], width: int, target: str, block: Block
-) -> None:
-    start, stop = block
-    values = np.empty((stop - start, width), np.float32)
-    first = 0
-    for (row, _), count in zip(strips, counts, strict=True):
-        begin, end = max(start, first), min(stop, first + count)
-        if begin < end:
-            stored = attach_memmap(scratch / f"{row}-values", (count, width), np.float32)
-            values[begin - start : end - start] = stored[begin - first : end - first]
-        first += count
-    open_array(target)[start:stop] = values
-
-
-def _join(scratch: Path, strips: list[Block], name: str, target: str) -> None:
-    array = open_array(target)
-    array[...] = np.concatenate(
-        [np.load(scratch / f"{row}-{name}.npy") for row, _ in strips]
-    ).astype(array.dtype)
-
-
 def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> None:
     """Write the first sample of every row: which samples a window of rows holds."""
-    per_row: NDArray[np.int64] = np.concatenate(
-        [np.load(scratch / f"{row}-rows.npy") for row, _ in strips]
-    )
+    per_row: NDArray[np.int64] = join(scratch, strips, "rows")
     starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
     path = context.workspace.create_array(
         "samples/row_start", starts.shape, np.int64, dims=("row",)

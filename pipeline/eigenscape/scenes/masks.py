@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.rows import Vectors
 from eigenscape.scenes.arrays import array_format
 from eigenscape.scenes.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.rasterfiles import check_exists
@@ -38,7 +39,7 @@ class MaskedScene:
         """Rows per storage block of the scene, the larger part of the reading."""
         return self.scene.row_step
 
-    def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Read rows start ... stop-1; see `Scene.read`.
 
         Raises

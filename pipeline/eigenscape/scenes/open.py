@@ -62,7 +62,12 @@ def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scen
 
 
 def _open_array(path: str, options: SceneOptions) -> Scene:
+    from eigenscape.scenes.arrays import array_format
     from eigenscape.scenes.arrayscenes import open_array_scene
+    from eigenscape.scenes.sparse import is_sparse, open_sparse_scene
+
+    if array_format(path) == "npz" and is_sparse(path):
+        return open_sparse_scene(path, options)
 
     return open_array_scene(
         path,

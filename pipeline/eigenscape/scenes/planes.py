@@ -40,9 +40,18 @@ class Plane(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPlane:
-    """A two-dimensional array."""
+    """A two-dimensional array, or one list of numbers for a scene one pixel wide.
+
+    Attributes
+    ----------
+    source
+        The array.
+    lying
+        Whether it is the list as one row, as MATLAB files keep lists, not as one column.
+    """
 
     source: ArraySource
+    lying: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -51,7 +60,10 @@ class ArrayPlane:
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Read rows start ... stop-1 and where they are not NaN."""
-        stored = self.source.rows(start, stop)
+        if self.lying:
+            stored = self.source.rows(0, 1)[0, start:stop, np.newaxis]
+        else:
+            stored = self.source.rows(start, stop).reshape(stop - start, -1)
         return stored, ~np.isnan(stored)
 
 
@@ -137,23 +149,27 @@ def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
 def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> ArrayPlane:
     """Find the two-dimensional array of the scene's size in an array file.
 
+    For a scene of n rows and one column, a list of n numbers will do.
+
     Raises
     ------
     SceneError
         It cannot be read, there is not exactly one candidate, or the size is another.
     """
-    wanted = (scene.height, scene.width)
+    size = (scene.height, scene.width)
+    lists = ((scene.height,), (1, scene.height)) if scene.width == 1 else ()
+    wanted: tuple[tuple[int, ...], ...] = (size, *lists)
 
     def pick(known: Mapping[str, Variable]) -> list[str]:
-        sized = [name for name, item in known.items() if item.shape == wanted]
+        sized = [name for name, item in known.items() if item.shape in wanted]
         whole = [name for name in sized if known[name].dtype.kind in "ui"]
         # MATLAB stores whole numbers as double more often than not.
         return whole if len(whole) == 1 else sized
 
     source = find_array(path, variable, pick, key=f"{key}_variable", wanted="of the scene's size")
-    if source.shape != wanted:
+    if source.shape not in wanted:
         raise wrong_size(path, source.shape, scene, key=key)
-    return ArrayPlane(source)
+    return ArrayPlane(source, lying=source.shape[0] != scene.height)
 
 
 def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> SceneError:

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from eigenscape.rows import Vectors
 
 Color = tuple[int, int, int]
 
@@ -124,13 +127,14 @@ class Scene(Protocol):
         """Rows per native storage block: windows that are multiples of it are cheapest to read."""
         ...
 
-    def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def read(self, start: int, stop: int) -> "tuple[Vectors, NDArray[np.bool_]]":
         """Read rows start ... stop-1 of the good bands.
 
         Returns
         -------
         values : array, shape (stop - start, width, bands.count), float32
-            Scaled values; whatever stands at invalid pixels is 0.
+            Scaled values; whatever stands at invalid pixels is 0. Of a sparse table, whose width
+            is 1, a csr_array of shape (stop - start, bands.count).
         valid : array of bool, shape (stop - start, width)
             True where every good band is finite, not nodata, and the mask (if any) keeps the pixel.
         """

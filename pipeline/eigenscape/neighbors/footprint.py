@@ -1,0 +1,91 @@
+"""What the neighbors stage will need: tasks, memory and disk, from sizes alone."""
+
+from dataclasses import dataclass
+
+from eigenscape.neighbors.bisection import rank_blocks
+from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS, TASK_RANKS
+from eigenscape.neighbors.layout import routed_bytes
+from eigenscape.neighbors.partition import (
+    TREE_ROWS,
+    TREE_SAMPLE,
+    Leaves,
+    part_size,
+    split_levels,
+)
+from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS
+from eigenscape.options import NeighborOptions
+from eigenscape.stage import sample_blocks
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Needs of a stage.
+
+    Attributes
+    ----------
+    tasks
+        Number of tasks.
+    each, shared
+        Bytes of anonymous memory that one task takes, and that are held beside the tasks.
+    disk, scratch
+        Bytes that it adds to the store, and that it needs until it ends.
+    """
+
+    tasks: int
+    each: float
+    shared: float
+    disk: float
+    scratch: float
+
+
+def footprint(
+    options: NeighborOptions, leaves: Leaves, rows: int, row_bytes: float, budget: int
+) -> Footprint:
+    """Add up what the methods hold at a time; tests/bench/memory.py measures how well that holds.
+
+    Parameters
+    ----------
+    options
+        ``[neighbors]`` of the job.
+    leaves
+        As `plan_leaves` gives them.
+    rows
+        Number of samples.
+    row_bytes
+        Bytes of a feature vector.
+    budget
+        Bytes that a task may take.
+    """
+    k, n = options.k, rows
+    levels = split_levels(n, part_size(n), leaves.overlap)
+    parts, copies = 2**levels, n * (1 + leaves.overlap) ** levels
+    part = copies / parts
+    route_row = routed_bytes(row_bytes, leaves)
+    route = sample_blocks(n, 1, budget, route_row)
+    tree = 2.2 * row_bytes * min(n, TREE_SAMPLE, TREE_ROWS << levels) if levels else 0
+    # Its pieces and the part, a leaf of the first split; lists, their numbers, sorted for the mail.
+    search = part * (3 * row_bytes + 28 * leaves.k + 80) + 4 * QUERY_ROWS * leaves.size
+    tile = (TILE_ROWS + QUERY_ROWS) * (3 * row_bytes + 4 * QUERY_ROWS)
+    each = max((route[0][1] - route[0][0]) * route_row, search, tile)
+    scratch = copies * (row_bytes + 12 + 8 * leaves.k) + n * (row_bytes + 24)
+    tasks = 2 * len(route) + 2 * parts
+    # Samples' hashes and their order; then ranks and the order.
+    shared = max(tree, 24.0 * n)
+    if options.method == "lanczos-bisection":
+        ranges = rank_blocks(n)
+        width = 40 * leaves.k
+        each = max(each, n / parts * width, (ranges[0][1] - ranges[0][0]) * 14 * leaves.k)
+        scratch += 18 * n * leaves.k
+        tasks += parts + len(ranges) * (options.refine + 1)
+    elif options.method == "pynndescent":
+        # Features, its own copy, its trees and its candidate lists.
+        shared = n * (3 * row_bytes + 60 * k + 600)
+        scratch += 18 * n * k
+    elif options.method == "exact":
+        tasks += -(-n // TASK_RANKS)
+        scratch += 18 * n * k
+    else:
+        # As many neighbours as there may be; what there are only the search tells.
+        each = max(each, 50 * min(n, TASK_RANKS) * min(n, MOST_NEIGHBORS))
+        tasks += 2 * -(-n // TASK_RANKS)
+    return Footprint(tasks, each, shared, n * (8 * k + 8), scratch)

@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eigenscape.cluster import Threads
+from eigenscape.progress import Silent
+from eigenscape.rows import Rows
+from eigenscape.stage import Context
+from harness import Harness
+from lists import Found, check_found, find_lists, put_features
+
+
+@pytest.fixture
+def find(tmp_path: Path) -> Callable[..., Found]:
+    """Run the neighbors stage on given features and check what holds for all lists."""
+
+    def run(features: Any, *, name: str = "run", **options: Any) -> Found:
+        found = find_lists(tmp_path / name, features, **options)
+        check_found(features, found, options.get("metric", "euclidean"))
+        return found
+
+    return run
+
+
+@pytest.fixture
+def surround(tmp_path: Path) -> Callable[..., tuple[Context, Rows]]:
+    """Return what a neighbors stage would work with on given features."""
+
+    def make(features: Any, *, unit: bool = False, **options: Any) -> tuple[Context, Rows]:
+        harness = Harness(tmp_path / "surroundings", neighbors=options)
+        put_features(harness, features)
+        workspace = harness.run_directory.workspace("neighbors", "key")
+        context = Context(harness.job, harness.run_directory, workspace, Threads(2), Silent())
+        return context, Rows(context.path("features/values"), unit=unit)
+
+    return make
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let some thousand samples have several tasks in every step, on worker processes too."""
+    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 256)
+    monkeypatch.setattr("eigenscape.neighbors.partition.LEAST_PART", 1000)
+    monkeypatch.setattr("eigenscape.neighbors.exhaustive.TASK_RANKS", 1024)
+    monkeypatch.setattr("eigenscape.neighbors.recall._ROWS", 2048)
+    monkeypatch.setattr("eigenscape.neighbors.bisection.MOST_RANKS", 1024)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What stages say to whoever watches."""
+    said: list[str] = []
+    monkeypatch.setattr(Silent, "note", lambda _, text: said.append(text))
+    return said
