@@ -1,18 +1,91 @@
 """Neighbour lists of the neighbors stage on given features, and the obvious ways to them."""
 
+import math
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from threadpoolctl import ThreadpoolController
 
 from eigenscape.arrays import attach_whole
+from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.neighbors.duplicates import most_equal
 from eigenscape.rows import create_sparse, unit_vectors
-from harness import Harness
+from harness import Frail, Harness
 
 METHODS = ["lanczos-bisection", "exact", "pynndescent"]
+
+
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let some thousand samples have several tasks in every step.
+
+    Only what the process of the stage looks at is changed: worker processes are not.
+    """
+    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 128)
+    monkeypatch.setattr("eigenscape.arrays.ROW_TILE", 512)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 512)
+    monkeypatch.setattr("eigenscape.neighbors.partition.LEAST_PART", 800)
+    monkeypatch.setattr("eigenscape.neighbors.exhaustive.TASK_RANKS", 512)
+    monkeypatch.setattr("eigenscape.neighbors.recall._ROWS", 1024)
+    monkeypatch.setattr("eigenscape.neighbors.bisection.MOST_RANKS", 512)
+
+
+class Plain:
+    """Runs tasks one by one, at less than the third of a millisecond for each step."""
+
+    width = 1
+    tasks_per_process = 1
+
+    def __init__(self) -> None:
+        self._pools = ThreadpoolController()
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        # As `Threads` does: other numbers of BLAS threads round differently.
+        with self._pools.limit(limits=1, user_api="blas"):
+            for number, item in enumerate(items):
+                on_done(number, function(item), 0)
+
+
+class Fatal(Frail):
+    """Ends its process by SIGKILL, half way through the second task of a step.
+
+    Half of the calls that the first one made; where the second makes fewer, before it is noted.
+    """
+
+    def __init__(self, step: str) -> None:
+        super().__init__()
+        self._step, self._calls = step, 0
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        if getattr(function, "func", function).__name__ != self._step:
+            super().run(function, items, on_done)
+            return
+        super().run(partial(self._count, function), items[:1], on_done)
+        half = self._calls // 2
+        self._calls = 0
+        sys.setprofile(lambda *_: self._end(half))
+        function(items[1])
+        self._end(0)
+
+    def _count(self, function: Task, item: Any) -> Any:
+        sys.setprofile(lambda *_: self._end(math.inf))
+        try:
+            return function(item)
+        finally:
+            sys.setprofile(None)
+
+    def _end(self, most: float) -> None:
+        self._calls += 1
+        if self._calls > most:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Found:
@@ -50,7 +123,7 @@ def find_lists(
     features: Any,
     *,
     memory: str = "2GiB",
-    threads: int = 2,
+    threads: int | None = None,
     executor: Any = None,
     **options: Any,
 ) -> Found:
@@ -61,13 +134,16 @@ def find_lists(
     path
         Of the run directory.
     features : array or csr_array, shape (samples, columns)
+    threads
+        Work on as many; in this one by default.
     options
         Table ``[neighbors]`` of the job.
     """
     harness = Harness(path, neighbors=options, limits={"memory": memory})
     if harness.run_directory.record("features") is None:
         put_features(harness, features)
-    return Found(harness, harness.run("neighbors", executor, threads=threads))
+    executor = executor or (Threads(threads) if threads else Plain())
+    return Found(harness, harness.run("neighbors", executor))
 
 
 def as_points(features: Any, metric: str = "euclidean") -> np.ndarray:

@@ -63,6 +63,14 @@ def test_load_job__is_frozen(tmp_path):
         ("[neighbors]\nk = 0", ["neighbors.k = 0", "greater than or equal to 1", "Default: 12"]),
         ("[neighbors]\nk = 1001", ["neighbors.k = 1001", "less than or equal to 1000"]),
         ("[neighbors]\nk = 2.5", ["neighbors.k = 2.5", "integer"]),
+        ("[neighbors]\nmetric = 'cosine'", ["neighbors.metric = 'cosine'", "'angle'", "radians"]),
+        ("[neighbors]\nradius = -1", ["neighbors.radius = -1", "greater than 0", "in radians"]),
+        ("[neighbors]\nradius = inf", ["neighbors.radius = inf", "finite number"]),
+        ("[neighbors]\nradius = nan", ["neighbors.radius = nan", "finite number"]),
+        ("[neighbors]\nradius = 'far'", ["neighbors.radius = 'far'", "valid number"]),
+        ("[neighbors]\nrecall = 1.5", ["neighbors.recall = 1.5", "less than or equal to 1"]),
+        ("[neighbors]\nrecall = 0", ["neighbors.recall = 0", "greater than 0"]),
+        ("[neighbors]\nsearcher = 'gpu'", ["neighbors.searcher = 'gpu'", "'blas'", "'auto'"]),
         ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", "'exact'", "brute force"]),
         ("[spectrum]\ntolerance = 1.0", ["spectrum.tolerance = 1.0", "0.01", "1e-05"]),
         ("[graph]\nbandwidth = 'wide'", ["graph.bandwidth = 'wide'", "'auto'", "number"]),
@@ -82,6 +90,60 @@ def test_load_job__names_key_value_limit_and_default(tmp_path, text, words):
     assert "\n" not in message
     for word in words:
         assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("method = 'radius'", ['method = "radius"', "needs a radius", "set neighbors.radius"]),
+        ("radius = 2.5", ["radius = 2.5", 'set neighbors.method = "radius"', "leave it out"]),
+        ("radius = 2.5\nmethod = 'exact'", ["radius = 2.5", 'set neighbors.method = "radius"']),
+        ("method = 'exact'\nrecall = 0.9", ["recall = 0.9", '"lanczos-bisection"', '"exact"']),
+        ("method = 'pynndescent'\nrecall = 0.9", ["recall = 0.9", '"pynndescent" cannot']),
+        ("method = 'radius'\nradius = 2\nrecall = 0.9", ["recall = 0.9", '"radius" cannot']),
+        ("method = 'radius'\nradius = 3.2\nmetric = 'angle'", ["radius = 3.2", "at most pi"]),
+    ],
+)  # fmt: skip
+def test_load_job__names_keys_that_do_not_go_together(tmp_path, text, words):
+    message = refuse(tmp_path, f"{SCENE}[neighbors]\n{text}")
+    assert message.startswith(f"{tmp_path / 'job.toml'}: [neighbors] ")
+    assert "\n" not in message
+    # Neither the table as Python shows it, nor advice on how to write one.
+    assert "{" not in message
+    assert "It is a table" not in message
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("neighbors.radius=2.5", ["radius = 2.5", 'neighbors.method = "radius"']),
+        ("neighbors.method=radius", ['method = "radius"', "neighbors.radius"]),
+        ("neighbors.metric=cosine", ["neighbors.metric = 'cosine'", "'euclidean' or 'angle'"]),
+    ],
+)
+def test_load_job__wrong_neighbors_end_the_command(tmp_path, cli, override, words):
+    result = cli("plan", write(tmp_path, SCENE), "--set", override)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "method = 'radius'\nradius = 3.14\nmetric = 'angle'",
+        "method = 'radius'\nradius = 700",
+        "recall = 1",
+        "metric = 'angle'\nsearcher = 'pynndescent'",
+    ],
+)
+def test_load_job__neighbors_that_go_together(tmp_path, text):
+    job = load_job(write(tmp_path, f"{SCENE}[neighbors]\n{text}"))
+    assert load_job(write(tmp_path, job.to_toml(), "again.toml")).neighbors == job.neighbors
 
 
 def test_load_job__lists_every_mistake(tmp_path):

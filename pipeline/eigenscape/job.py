@@ -162,8 +162,10 @@ def _explain(item: Mapping[str, Any]) -> str:
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
     # TOML has no tuples.
-    reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]')
-    return f"{key} = {item['input']!r}: {reason.rstrip('.')}.{_describe(item['loc'])}"
+    reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]').rstrip(".")
+    if len(item["loc"]) == 1 and item["type"] == "value_error":
+        return f"[{key}] {reason}."  # of several keys, which it names itself
+    return f"{key} = {item['input']!r}: {reason}.{_describe(item['loc'])}"
 
 
 def _describe(loc: Sequence[str]) -> str:

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from eigenscape.cluster import Threads
 from eigenscape.progress import Silent
 from eigenscape.rows import Rows
 from eigenscape.stage import Context
 from harness import Harness
-from lists import Found, check_found, find_lists, put_features
+from lists import Found, Plain, check_found, cut_small, find_lists, put_features
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def surround(tmp_path: Path) -> Callable[..., tuple[Context, Rows]]:
         harness = Harness(tmp_path / "surroundings", neighbors=options)
         put_features(harness, features)
         workspace = harness.run_directory.workspace("neighbors", "key")
-        context = Context(harness.job, harness.run_directory, workspace, Threads(2), Silent())
+        context = Context(harness.job, harness.run_directory, workspace, Plain(), Silent())
         return context, Rows(context.path("features/values"), unit=unit)
 
     return make
@@ -41,12 +40,7 @@ def surround(tmp_path: Path) -> Callable[..., tuple[Context, Rows]]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some thousand samples have several tasks in every step, on worker processes too."""
-    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 256)
-    monkeypatch.setattr("eigenscape.neighbors.partition.LEAST_PART", 1000)
-    monkeypatch.setattr("eigenscape.neighbors.exhaustive.TASK_RANKS", 1024)
-    monkeypatch.setattr("eigenscape.neighbors.recall._ROWS", 2048)
-    monkeypatch.setattr("eigenscape.neighbors.bisection.MOST_RANKS", 1024)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    cut_small(monkeypatch)
 
 
 @pytest.fixture

@@ -27,19 +27,19 @@ def test_angle__zeros_are_at_a_right_angle_to_all_but_zeros(find, rng, kind, met
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["lanczos-bisection", "exact", "radius"])
 def test_angle__does_not_know_the_length_of_vectors(find, rng, kind, method):
-    features = clustered(rng, 1500)
+    features = clustered(rng, 1000)
     options = {"method": method, "metric": "angle", "k": 8, "leaf_size": 200}
     options |= {"radius": 0.3} if method == "radius" else {}
     first = find(KINDS[kind](features), name="first", **options)
     # Powers of 2 change no digit.
-    powers = np.ldexp(1.0, rng.integers(-60, 60, (1500, 1)))
+    powers = np.ldexp(1.0, rng.integers(-60, 60, (1000, 1)))
     assert_same(first, find(KINDS[kind](features * powers), name="powers", **options))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_angle__is_the_same_for_other_lengths_up_to_rounding(find, rng, kind):
-    features = clustered(rng, 1500)
-    lengths = np.exp(3 * rng.standard_normal((1500, 1)))
+    features = clustered(rng, 1000)
+    lengths = np.exp(3 * rng.standard_normal((1000, 1)))
     options = {"method": "exact", "metric": "angle", "k": 8}
     one = find(KINDS[kind](features), name="one", **options)
     other = find(KINDS[kind](features * lengths), name="other", **options)
@@ -69,9 +69,9 @@ def test_angle__sparse_entries_that_vanish_beside_others_do_no_harm(find, rng):
 def test_angle__bisection_recalls_text(find, rng, kind):
     # Words of twelve topics, each with its own frequencies.
     topics = rng.dirichlet(np.full(100, 0.05), 12)
-    counts = np.stack([rng.multinomial(60, topics[topic]) for topic in rng.integers(0, 12, 3000)])
+    counts = np.stack([rng.multinomial(60, topics[topic]) for topic in rng.integers(0, 12, 2000)])
     table = KINDS[kind](counts.astype(np.float32))
-    found = find(table, metric="angle", k=8, leaf_size=400)
+    found = find(table, metric="angle", k=8, leaf_size=300)
     assert true_recall(table, found, "angle") > 0.9
 
 

@@ -38,11 +38,11 @@ def test_plan_leaves__leave_room_for_the_lists(options, k, overlap, size):
     assert (leaves.k, leaves.overlap, leaves.size, leaves.turn) == (k, overlap, size, 0)
 
 
-@pytest.mark.parametrize(("least", "parts"), [(2**13, 1), (1000, 16)])
+@pytest.mark.parametrize(("least", "parts"), [(2**13, 1), (800, 16)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_bisection__recalls_clustered_data(find, rng, monkeypatch, least, parts, kind):
     monkeypatch.setattr(LEAST_PART, least)
-    features = clustered(rng, 8000)
+    features = clustered(rng, 4000)
     table = sp.csr_array(features) if kind == "sparse" else features
     found = find(table, k=12, leaf_size=400, overlap=0.2)
     assert found.summary["parts"] == parts
@@ -51,9 +51,9 @@ def test_bisection__recalls_clustered_data(find, rng, monkeypatch, least, parts,
 
 def test_bisection__merges_what_the_parts_have_found(find, rng, monkeypatch):
     # Half of every part are guests of another: the lists of all parts together miss nothing.
-    monkeypatch.setattr(LEAST_PART, 1000)
-    features = rng.uniform(0, 1, (4000, 2)).astype(np.float32)
-    found = find(features, k=4, leaf_size=500, overlap=0.5, refine=0)
+    monkeypatch.setattr(LEAST_PART, 500)
+    features = rng.uniform(0, 1, (2000, 2)).astype(np.float32)
+    found = find(features, k=4, leaf_size=250, overlap=0.5, refine=0)
     assert found.summary["parts"] > 8
     check_exact(features, found)
 
@@ -67,12 +67,12 @@ def test_bisection__takes_short_and_long_lists(find, rng, k):
 
 def test_bisection__lists_may_be_as_long_as_a_leaf(find, rng):
     # Of 450 samples for lists of 300; leaves hold four times as many.
-    features = clustered(rng, 900)
+    features = clustered(rng, 700)
     found = find(features, k=300, leaf_size=32)
     check_exact(features, found)
 
 
 def test_bisection__recalls_rare_words(find, rng):
-    features = words(rng, 4000, 500, 0.01)
-    found = find(features, k=6, leaf_size=400, metric="angle", recall=0.9)
+    features = words(rng, 2000, 300, 0.02)
+    found = find(features, k=6, leaf_size=200, metric="angle", recall=0.9)
     assert true_recall(features, found, "angle") > 0.88

@@ -24,16 +24,16 @@ def test_number__counts_the_samples_that_are_no_copies(n, seed, share):
 def planted(request, surround, rng, small_blocks):
     """Features, a layout, and a second tree over the same samples."""
     sparse = request.param == "sparse"
-    features = words(rng, 5000) if sparse else clustered(rng, 5000)
-    which = np.arange(5000)
+    features = words(rng, 2000) if sparse else clustered(rng, 2000)
+    which = np.arange(2000)
     which[200:300] = 7
     context, source = surround(features[which])
-    leaves = Leaves(3, 0.2, 300)
+    leaves = Leaves(3, 0.2, 100)
     layout = lay_out(context, source, leaves, least=3, most_equal=1)
-    further = Leaves(3, 0.2, 300, turn=1)
+    further = Leaves(3, 0.2, 100, turn=1)
     rows = layout.ranked.rows
     tree, _ = grow_tree(context, source, further, layout.folder, rows)
-    whole = source.read(0, 5000)
+    whole = source.read(0, 2000)
     return whole.toarray() if sparse else whole, layout, tree
 
 
@@ -43,7 +43,7 @@ def test_tree__parts_hold_every_sample_but_copies(planted):
     for tree in (layout.tree, further):
         tree = pickle.loads(pickle.dumps(tree))
         assert tree.home == (tree.leaves.turn == 0)
-        assert tree.parts == load_tree(tree.folder).parts > 4
+        assert tree.parts == load_tree(tree.folder).parts == 4
         owned, held = [], 0
         for part in range(tree.parts):
             features, samples, home = tree.read_part(part)
@@ -52,9 +52,9 @@ def test_tree__parts_hold_every_sample_but_copies(planted):
             np.testing.assert_array_equal(features, whole[samples])
             owned.append(samples[home == part])
             held += len(samples)
-        others = np.setdiff1d(np.arange(5000), copies)
+        others = np.setdiff1d(np.arange(2000), copies)
         np.testing.assert_array_equal(np.sort(np.concatenate(owned)), others)
-        assert 1.5 < held / len(others) < 3
+        assert 1.3 < held / len(others) < 3
 
 
 def test_tree__mails_every_list_home(planted):
@@ -62,7 +62,7 @@ def test_tree__mails_every_list_home(planted):
     rank, starts = layout.rank(), layout.starts
     for tree in (layout.tree, further):
         assert tree.home_parts() == layout.tree.parts
-        arrived = np.zeros(5000, int)
+        arrived = np.zeros(2000, int)
         for home in range(layout.tree.parts):
             for samples, index, distance in tree.mail(home):
                 np.add.at(arrived, samples, 1)
@@ -71,7 +71,7 @@ def test_tree__mails_every_list_home(planted):
                 squared = ((whole[index] - whole[samples][:, None]) ** 2).sum(axis=2)
                 np.testing.assert_allclose(distance, squared, rtol=1e-5)
         # As many lists as the sample has parts.
-        expected = np.zeros(5000, int)
+        expected = np.zeros(2000, int)
         for part in range(tree.parts):
             expected[tree.read_part(part)[1]] += 1
         np.testing.assert_array_equal(arrived, expected)

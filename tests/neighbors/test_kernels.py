@@ -214,5 +214,7 @@ def test_squared_pairs__by_differences(rng, kind):
     rows = np.array([4, 49, 4])
     lists = rng.integers(-1, 50, (3, 6)).astype(np.int32)
     found = kernels.squared_pairs(KINDS[kind](points), rows, lists)
-    expected = np.where(lists >= 0, squared_distances(points[rows], points)[range(3), lists.T].T, np.inf)
+    expected = np.where(
+        lists >= 0, squared_distances(points[rows], points)[range(3), lists.T].T, np.inf
+    )
     np.testing.assert_array_equal(found, expected)

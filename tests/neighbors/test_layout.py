@@ -35,16 +35,16 @@ def test_locality_order__puts_copies_behind_who_represents_them(tmp_path_factory
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("unit", [False, True])
 def test_lay_out__sorts_the_features_by_rank(surround, rng, small_blocks, kind, unit):
-    which = np.arange(5000)
+    which = np.arange(2500)
     which[40:60] = 40
-    features = (words(rng, 5000) if kind == "sparse" else clustered(rng, 5000))[which]
+    features = (words(rng, 2500) if kind == "sparse" else clustered(rng, 2500))[which]
     context, source = surround(features, unit=unit)
     layout = lay_out(context, source, Leaves(0, 0.0, 300), least=4, most_equal=1)
-    whole, order, rank = source.read(0, 5000), layout.order(), layout.rank()
+    whole, order, rank = source.read(0, 2500), layout.order(), layout.rank()
     whole = whole.toarray() if sp.issparse(whole) else whole
     copies = choose_copies_slowly(whole, 4, 1)
-    assert layout.tree.parts == 8
-    assert layout.starts[-1] == layout.ranked.rows == len(order) == 5000 - len(copies)
+    assert layout.tree.parts == 4
+    assert layout.starts[-1] == layout.ranked.rows == len(order) == 2500 - len(copies)
     np.testing.assert_array_equal(rank[order], np.arange(len(order)))
     assert dict(zip(*(part.tolist() for part in layout.copies()), strict=True)) == copies
     for copy, represented in copies.items():
@@ -57,9 +57,9 @@ def test_lay_out__sorts_the_features_by_rank(surround, rng, small_blocks, kind, 
 
 @pytest.mark.parametrize("method", ["lanczos-bisection", "exact", "pynndescent"])
 def test_lay_out__order_keeps_neighbours_together(find, rng, method):
-    features = rng.uniform(0, 1, (4000, 2))
+    features = rng.uniform(0, 1, (2500, 2))
     found = find(features, method=method, k=6, leaf_size=64)
-    rank = np.empty(4000, int)
-    rank[found.order] = np.arange(4000)
-    # In random order the median would be near 4000 * 0.29.
+    rank = np.empty(2500, int)
+    rank[found.order] = np.arange(2500)
+    # In random order the median would be near 2500 * 0.29.
     assert np.median(np.abs(rank[found.index] - rank[:, None])) < 100

@@ -200,16 +200,16 @@ def test_search_part__of_one_leaf_is_brute_force(rng, kind, n):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("turn", [0, 2])
 def test_search_part__finds_most_neighbours_in_small_leaves(rng, kind, turn):
-    features = rng.standard_normal((3000, 4)).astype(np.float32)
-    leaves = Leaves(8, 0.3, 300, turn=turn)
-    index, distance, place = search_part(KINDS[kind](features), np.arange(3000), leaves)
+    features = rng.standard_normal((1500, 4)).astype(np.float32)
+    leaves = Leaves(8, 0.3, 200, turn=turn)
+    index, distance, place = search_part(KINDS[kind](features), np.arange(1500), leaves)
     _, squared = brute(features, 8)
     assert (distance <= squared[:, -1:] * (1 + 1e-5)).mean() > 0.97
-    assert (index != np.arange(3000)[:, None]).all()
+    assert (index != np.arange(1500)[:, None]).all()
     own = ((features[:, None] - features[index]) ** 2).sum(axis=2)
     np.testing.assert_allclose(distance, own, rtol=1e-5)
     assert (np.diff(distance, axis=1) >= 0).all()
-    np.testing.assert_array_equal(np.sort(place), np.arange(3000))
+    np.testing.assert_array_equal(np.sort(place), np.arange(1500))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -225,8 +225,8 @@ def test_search_part__orders_samples_by_where_they_are(rng, kind):
 
 @pytest.mark.parametrize("overlap", [0.1, 0.5])
 def test_search_part__splits_duplicates_evenly(overlap):
-    features = np.ones((4000, 3), np.float32)
-    index, distance, place = search_part(features, np.arange(4000), Leaves(5, overlap, 300))
+    features = np.ones((2000, 3), np.float32)
+    index, distance, place = search_part(features, np.arange(2000), Leaves(5, overlap, 300))
     np.testing.assert_array_equal(distance, 0)
     assert (index >= 0).all()
-    np.testing.assert_array_equal(np.sort(place), np.arange(4000))
+    np.testing.assert_array_equal(np.sort(place), np.arange(2000))

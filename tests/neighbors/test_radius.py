@@ -47,7 +47,7 @@ def check_radius(features, found, radius, metric="euclidean", copies=()):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("metric", ["euclidean", "angle"])
 def test_radius__equals_comparing_all_pairs(find, rng, small_blocks, kind, metric):
-    features = words(rng, 3000, 40) if kind == "sparse" else clustered(rng, 3000, 5)
+    features = words(rng, 1500, 40) if kind == "sparse" else clustered(rng, 1500, 5)
     radius = {
         ("dense", "euclidean"): 1.5,
         ("dense", "angle"): 0.1,
@@ -65,7 +65,9 @@ def test_radius__equals_comparing_all_pairs(find, rng, small_blocks, kind, metri
     n=st.integers(2, 60), width=st.integers(1, 3), squared=st.integers(1, 8),
     seed=st.integers(0, 999), sparse=st.booleans(),
 )  # fmt: skip
-def test_radius__holds_pairs_that_are_just_as_far(tmp_path_factory, n, width, squared, seed, sparse):
+def test_radius__holds_pairs_that_are_just_as_far(
+    tmp_path_factory, n, width, squared, seed, sparse
+):
     # Whole numbers: every squared distance is exact, and many are the radius itself.
     features = np.random.default_rng(seed).integers(-3, 4, (n, width)).astype(np.float32)
     features[-1] = features[0] + np.eye(1, width)[0]
@@ -105,7 +107,9 @@ def test_radius__of_a_half_turn_holds_all_pairs(find, rng, kind):
     table = sp.csr_array(features) if kind == "sparse" else features
     found = find(table, method="radius", metric="angle", radius=math.pi)
     assert (np.diff(found.indptr) == 401).all()
-    opposite = [distance[near == row + 200] for row, (near, distance) in enumerate(found.rows()[:200])]
+    opposite = [
+        distance[near == row + 200] for row, (near, distance) in enumerate(found.rows()[:200])
+    ]
     np.testing.assert_allclose(np.concatenate(opposite), math.pi, atol=1e-3)
 
 
@@ -123,15 +127,15 @@ def test_radius__just_short_of_a_right_angle_leaves_zeros_alone(find, rng):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_radius__copies_have_the_list_of_their_representative(find, rng, small_blocks, kind):
-    features = clustered(rng, 3000, 3)
-    features[rng.random(3000) < 0.3] = features[0]
-    features[[5, 2999, 700, 1234]] = features[3]
+    features = clustered(rng, 1500, 3)
+    features[rng.random(1500) < 0.3] = features[0]
+    features[[5, 1499, 700, 1234]] = features[3]
     features[[100, 101]] = features[102]  # few enough to be left alone
     features[[7, 8, 9, 10]] = 1e3 * np.arange(3)  # neighbours of nobody but themselves
     table = sp.csr_array(features) if kind == "sparse" else features
     found = find(table, method="radius", radius=0.5, k=12)
     copies = choose_copies_slowly(features, 0, 3)
-    assert found.summary["copies"] == len(copies) > 800
+    assert found.summary["copies"] == len(copies) > 400
     check_radius(features, found, 0.5, copies=list(copies))
     rows = found.rows()
     for copy, represented in copies.items():
@@ -157,7 +161,14 @@ def test_radius__says_where_there_are_too_many_pairs(find, rng, monkeypatch):
     with pytest.raises(InputError) as caught:
         find(features, method="radius", radius=0.25)
     message = str(caught.value)
-    for word in ("neighbors.radius = 0.25", "900 samples", "4500", "5 each", "smaller", "k nearest"):
+    for word in (
+        "neighbors.radius = 0.25",
+        "900 samples",
+        "4500",
+        "5 each",
+        "smaller",
+        "k nearest",
+    ):
         assert word in message, message
 
 

@@ -14,9 +14,9 @@ from hypothesis.extra.numpy import arrays
 from eigenscape.cluster import ClusterOptions, connect
 from harness import Frail
 from lists import (
-    assert_same,
     as_chords,
     as_points,
+    assert_same,
     check_exact,
     check_found,
     chords,
@@ -40,9 +40,7 @@ points = arrays(
     metric=st.sampled_from(["euclidean", "angle"]),
     method=st.sampled_from(["lanczos-bisection", "exact"]),
 )  # fmt: skip
-def test_neighbors_stage__equals_brute_force(
-    tmp_path_factory, features, k, sparse, metric, method
-):
+def test_neighbors_stage__equals_brute_force(tmp_path_factory, features, k, sparse, metric, method):
     k = min(k, len(features) - 1)
     table = sp.csr_array(features) if sparse else features
     path = tmp_path_factory.mktemp("lists") / "run"
@@ -79,9 +77,9 @@ def test_bisection__is_exact_within_one_leaf(find, rng, kind, metric):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_bisection__is_exact_with_much_overlap(find, rng, kind):
-    features = rng.uniform(0, 1, (3000, 2)).astype(np.float32)
+    features = rng.uniform(0, 1, (1500, 2)).astype(np.float32)
     table = sp.csr_array(features) if kind == "sparse" else features
-    check_exact(table, find(table, k=6, leaf_size=200, overlap=0.5))
+    check_exact(table, find(table, k=6, leaf_size=100, overlap=0.5))
 
 
 def test_exact__counts_are_symmetric(find, rng):
@@ -97,19 +95,27 @@ def test_exact__counts_are_symmetric(find, rng):
 
 
 OPTIONS = {
-    "lanczos-bisection": {"k": 5, "leaf_size": 200},
+    "lanczos-bisection": {"k": 5, "leaf_size": 100},
     "exact": {"k": 5},
-    "radius": {"k": 5, "radius": 0.2},
+    "radius": {"k": 5, "radius": 0.4},
 }
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "angle"])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("method", OPTIONS)
+@pytest.mark.parametrize(
+    ("method", "kind", "metric"),
+    [
+        ("lanczos-bisection", "dense", "euclidean"),
+        ("lanczos-bisection", "sparse", "angle"),
+        ("exact", "dense", "angle"),
+        ("exact", "sparse", "euclidean"),
+        ("radius", "dense", "euclidean"),
+        ("radius", "sparse", "angle"),
+    ],
+)
 def test_neighbors_stage__block_size_and_threads_change_nothing(
     find, rng, small_blocks, method, kind, metric
 ):
-    features = words(rng, 5000, 30) if kind == "sparse" else 0.5 * clustered(rng, 5000, 6)
+    features = words(rng, 2100, 30) if kind == "sparse" else 0.5 * clustered(rng, 2100, 6)
     logs, found = [], []
     for memory in ("200MiB", "8GiB"):
         frail = Frail()
@@ -120,7 +126,7 @@ def test_neighbors_stage__block_size_and_threads_change_nothing(
     found.append(find(features, name="threads", threads=5, **options))
     # Blocks did differ.
     assert logs[0] != logs[1]
-    assert found[0].summary["parts"] > 4
+    assert found[0].summary["parts"] == 4
     for other in found[1:]:
         assert_same(found[0], other)
         assert other.summary == found[0].summary
@@ -129,8 +135,8 @@ def test_neighbors_stage__block_size_and_threads_change_nothing(
 def test_neighbors_stage__recall_with_further_trees_is_the_same_for_any_memory(
     find, rng, small_blocks
 ):
-    features = rng.standard_normal((3000, 10)).astype(np.float32)
-    options = {"k": 5, "leaf_size": 64, "recall": 0.99}
+    features = rng.standard_normal((2000, 10)).astype(np.float32)
+    options = {"k": 5, "leaf_size": 48, "recall": 0.95}
     one = find(features, name="one", memory="200MiB", threads=1, **options)
     other = find(features, name="other", memory="8GiB", threads=3, **options)
     assert one.summary["steps"][-1]["step"] != "tree 1"
@@ -139,10 +145,10 @@ def test_neighbors_stage__recall_with_further_trees_is_the_same_for_any_memory(
 
 
 def test_neighbors_stage__worker_processes_change_nothing(find, rng, small_blocks):
-    hard = rng.standard_normal((3000, 12))
+    hard = rng.standard_normal((2000, 12))
     runs = {
-        "bisection": (hard, {"k": 5, "leaf_size": 64, "recall": 0.97, "memory": "200MiB"}),
-        "radius": (words(rng, 3000), {"method": "radius", "radius": 0.7, "metric": "angle"}),
+        "bisection": (hard, {"k": 5, "leaf_size": 48, "recall": 0.9, "memory": "200MiB"}),
+        "radius": (words(rng, 2000), {"method": "radius", "radius": 0.7, "metric": "angle"}),
     }
     with connect(ClusterOptions(kind="local", workers=2), None, 2**31) as workers:
         for name, (table, options) in runs.items():

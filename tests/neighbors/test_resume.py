@@ -1,0 +1,158 @@
+"""Stages that are killed in each of their steps, and go on."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import Frail, KilledError
+from lists import Found, assert_same, check_found, clustered, cut_small, find_lists, words
+
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
+OPTIONS = {
+    "bisection": {"k": 5, "leaf_size": 64, "refine": 2},
+    "trees": {"k": 5, "leaf_size": 48, "recall": 0.9},
+    "exact": {"k": 5, "method": "exact", "metric": "angle"},
+    "radius": {"method": "radius", "radius": 0.8},
+}
+STEPS = {
+    "bisection": [
+        "_hash_block", "route_block", "search", "gather", "_search", "merge", "_measure", "refine",
+        "_write_block",
+    ],
+    "exact": ["measure", "nearest", "_write_block"],
+    "radius": ["within", "_scatter"],
+}  # fmt: skip
+EVERY = [(method, step) for method, steps in STEPS.items() for step in steps]
+
+NOT_NOTED = {"_search", "measure"}
+"""Steps whose results are arrays in memory, and are computed again as long as they are not whole."""
+
+
+def features_of(method):
+    rng = np.random.default_rng(7)
+    if method == "trees":
+        return rng.standard_normal((1500, 12)).astype(np.float32)
+    which = np.arange(2000)
+    which[100:140] = 100
+    if method == "exact":
+        return words(rng, 2000)[which]
+    return clustered(rng, 2000, 6)[which]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Return features, lists and the tasks of a run that nobody kills."""
+    known: dict[str, tuple[object, Found, list[tuple[str, object]]]] = {}
+
+    def run(method):
+        if method not in known:
+            features, executor = features_of(method), Frail()
+            path = tmp_path_factory.mktemp("undisturbed") / "run"
+            with pytest.MonkeyPatch.context() as patch:
+                cut_small(patch)
+                found = find_lists(path, features, executor=executor, **OPTIONS[method])
+            check_found(features, found, OPTIONS[method].get("metric", "euclidean"))
+            known[method] = features, found, executor.log
+        return known[method]
+
+    return run
+
+
+def noted(log):
+    return [task for task in log if task[0] not in NOT_NOTED]
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "last_is_noted"),
+    [(*one, False) for one in EVERY] + [("bisection", step, True) for step in ("search", "refine")],
+)
+def test_neighbors_stage__goes_on_after_a_kill(undisturbed, tmp_path, method, step, last_is_noted):
+    features, expected, log = undisturbed(method)
+    steps = [name for name, _ in log]
+    # In the midst of the step, where it has more than one task.
+    tasks = steps.index(step) + (steps.count(step) + 1) // 2
+    first, rest = Frail(tasks, noted=last_is_noted), Frail()
+    path = tmp_path / "run"
+    with pytest.raises(KilledError):
+        find_lists(path, features, executor=first, **OPTIONS[method])
+    found = find_lists(path, features, executor=rest, **OPTIONS[method])
+    assert_same(found, expected)
+    assert found.summary == expected.summary
+    lost = not last_is_noted and log[tasks - 1][0] not in NOT_NOTED
+    assert noted(rest.log) == noted(log[tasks - lost :])
+    assert not (path / "work").exists()
+
+
+def test_neighbors_stage__goes_on_in_a_further_tree(undisturbed, tmp_path):
+    features, expected, log = undisturbed("trees")
+    names = [step["step"] for step in expected.summary["steps"]]
+    assert names.count("refining, round 1") > 1
+    for tasks in np.linspace(len(log) // 2, len(log) - 2, 4).astype(int).tolist():
+        path = tmp_path / str(tasks)
+        with pytest.raises(KilledError):
+            find_lists(path, features, executor=Frail(tasks), **OPTIONS["trees"])
+        found = find_lists(path, features, executor=(rest := Frail()), **OPTIONS["trees"])
+        assert_same(found, expected)
+        assert found.summary == expected.summary
+        assert noted(rest.log) == noted(log[tasks:])
+
+
+def test_neighbors_stage__goes_on_after_kill_upon_kill(undisturbed, tmp_path):
+    features, expected, log = undisturbed("radius")
+    path, kills = tmp_path / "run", 0
+    while True:
+        try:
+            found = find_lists(path, features, executor=Frail(7), **OPTIONS["radius"])
+            break
+        except KilledError:
+            kills += 1
+    assert kills >= len(log) // 7 - 1
+    assert_same(found, expected)
+
+
+SCRIPT = """
+import json, os, sys
+from pathlib import Path
+import pytest
+from lists import Fatal, cut_small, find_lists
+cut_small(pytest.MonkeyPatch())
+for path, step, options in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        find_lists(Path(path), None, executor=Fatal(step), **options)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_neighbors_stage__goes_on_after_sigkill_in_each_step(undisturbed, tmp_path):
+    several = [one for one in EVERY if one[1] not in ("_search", "_measure", "measure")]
+    plan = []
+    for method, step in several:
+        features, _, log = undisturbed(method)
+        path = tmp_path / f"{method}-{step}"
+        with pytest.raises(KilledError):
+            find_lists(path, features, executor=Frail(0), **OPTIONS[method])  # features are there
+        plan.append((str(path), step, OPTIONS[method]))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, json.dumps(plan)],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=True, timeout=240,
+    )  # fmt: skip
+    assert done.stdout.split() == ["-9"] * len(several), done.stderr
+    for (method, step), (path, *_) in zip(several, plan, strict=True):
+        features, expected, log = undisturbed(method)
+        rest = Frail()
+        found = find_lists(Path(path), features, executor=rest, **OPTIONS[method])
+        assert_same(found, expected)
+        assert found.summary == expected.summary
+        # The first task of the step is kept, the second was lost.
+        first = [name for name, _ in log].index(step)
+        assert noted(rest.log) == noted(log[first + 1 :])
