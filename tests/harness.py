@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from eigenscape.arrays import open_array
 from eigenscape.cluster import OnDone, Task, Threads
@@ -28,6 +28,10 @@ STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
     "graph": graph_stage,
     "spectrum": spectrum_stage,
 }
+
+
+POOLS = ThreadpoolController()
+"""The libraries that `eigenscape` has loaded: to look for them takes longer than a small task."""
 
 
 class KilledError(Exception):
@@ -57,7 +61,7 @@ class Frail:
             if self.left == 0:
                 raise KilledError
             # As `Threads` does: other numbers of BLAS threads round differently.
-            with threadpool_limits(1, user_api="blas"):
+            with POOLS.limit(limits=1, user_api="blas"):
                 result = function(item)
             # A function, a method, or a partial of either.
             self.log.append((getattr(function, "func", function).__name__, item))

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
 from eigenscape.arrays import attach_whole
 from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.neighbors.duplicates import most_equal
 from eigenscape.rows import create_sparse, unit_vectors
-from harness import Frail, Harness
+from harness import POOLS, Frail, Harness
 
 METHODS = ["lanczos-bisection", "exact", "pynndescent"]
 
@@ -39,17 +38,14 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Plain:
-    """Runs tasks one by one, at less than the third of a millisecond for each step."""
+    """Runs tasks one by one, without the scheduler that costs more than small tasks."""
 
     width = 1
     tasks_per_process = 1
 
-    def __init__(self) -> None:
-        self._pools = ThreadpoolController()
-
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         # As `Threads` does: other numbers of BLAS threads round differently.
-        with self._pools.limit(limits=1, user_api="blas"):
+        with POOLS.limit(limits=1, user_api="blas"):
             for number, item in enumerate(items):
                 on_done(number, function(item), 0)
 

@@ -38,13 +38,13 @@ def test_plan_leaves__leave_room_for_the_lists(options, k, overlap, size):
     assert (leaves.k, leaves.overlap, leaves.size, leaves.turn) == (k, overlap, size, 0)
 
 
-@pytest.mark.parametrize(("least", "parts"), [(2**13, 1), (800, 16)])
+@pytest.mark.parametrize(("least", "parts"), [(2**13, 1), (500, 16)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_bisection__recalls_clustered_data(find, rng, monkeypatch, least, parts, kind):
     monkeypatch.setattr(LEAST_PART, least)
-    features = clustered(rng, 4000)
+    features = clustered(rng, 2500)
     table = sp.csr_array(features) if kind == "sparse" else features
-    found = find(table, k=12, leaf_size=400, overlap=0.2)
+    found = find(table, k=12, leaf_size=300, overlap=0.2)
     assert found.summary["parts"] == parts
     assert true_recall(features, found) >= 0.98
 

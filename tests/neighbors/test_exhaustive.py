@@ -34,10 +34,11 @@ def share_of_tiles(seen, n):
     return len(seen) / (-(-n // TILE) * -(-n // (TILE // 4)))
 
 
-@pytest.mark.parametrize("n", [300, 2500])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("metric", ["euclidean", "angle"])
-def test_exact__equals_sklearn(find, rng, n, kind, metric):
+@pytest.mark.parametrize(
+    ("kind", "metric"), [("dense", "euclidean"), ("sparse", "euclidean"), ("sparse", "angle")]
+)
+def test_exact__equals_sklearn(find, rng, kind, metric):
+    n = 2500  # two tiles
     # One vector in a thousand is 0, and has no angle that scikit-learn knows.
     features = words(rng, n, 200, 0.2) if kind == "sparse" else clustered(rng, n)
     assert np.linalg.norm(as_points(features), axis=1).min() > 0
@@ -65,18 +66,19 @@ def test_exact__lists_of_equal_distances_go_by_number(find):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_exact__passes_over_most_tiles_of_a_plane(find, rng, looked_at, kind):
-    features = rng.uniform(0, 1, (2500, 2)).astype(np.float32)
+    n = 2000 if kind == "dense" else 1200
+    features = rng.uniform(0, 1, (n, 2)).astype(np.float32)
     features = sp.csr_array(features) if kind == "sparse" else features
     found = find(features, method="exact", k=8, leaf_size=64)
     check_exact(features, found)
-    assert share_of_tiles(looked_at, 2500) < 0.6
+    assert share_of_tiles(looked_at, n) < 0.6
 
 
 def test_exact__passes_over_tiles_on_a_plane_in_many_dimensions(find, rng, looked_at):
     features = rng.uniform(0, 1, (2500, 2)) @ rng.standard_normal((2, 100))
     found = find(features, method="exact", k=8, leaf_size=64)
     check_exact(features, found)
-    assert share_of_tiles(looked_at, 2500) < 0.6
+    assert share_of_tiles(looked_at, 2500) < 0.5
 
 
 def test_exact__passes_over_other_clusters(find, rng, looked_at):
@@ -84,7 +86,7 @@ def test_exact__passes_over_other_clusters(find, rng, looked_at):
     features = centres[rng.integers(0, 20, 2500)] + rng.standard_normal((2500, 12))
     found = find(features, method="exact", k=8, leaf_size=64)
     check_exact(features, found)
-    assert share_of_tiles(looked_at, 2500) < 0.6
+    assert share_of_tiles(looked_at, 2500) < 0.5
 
 
 def test_exact__passes_over_nothing_where_all_tiles_overlap(find, rng, looked_at):
@@ -106,12 +108,12 @@ def test_exact__passes_over_tiles_by_angle(find, rng, looked_at):
 
 def test_exact__bounds_hold_under_an_offset(find, rng, looked_at):
     # Neighbours at 1e-2 beside norms of 1e3: their products differ by less than rounding.
-    features = np.full((1500, 3), 1e3, np.float32)
-    features[:, 0] += rng.uniform(0, 5, 1500)
+    features = np.full((1000, 3), 1e3, np.float32)
+    features[:, 0] += rng.uniform(0, 4, 1000)
     for table in (features, sp.csr_array(features)):
         looked_at.clear()
         found = find(table, name=type(table).__name__, method="exact", k=6, leaf_size=64)
         check_exact(table, found)
         dense = isinstance(table, np.ndarray)
         # Bounds of sparse rows come from norms, and say little here; they must not say too much.
-        assert (share_of_tiles(looked_at, 1500) < 0.2) == dense
+        assert (share_of_tiles(looked_at, 1000) < 0.4) == dense

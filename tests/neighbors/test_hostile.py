@@ -76,14 +76,14 @@ def test_neighbors_stage__bears_an_outlier(find, rng, method, kind):
 @every_method
 def test_neighbors_stage__finds_a_line_in_many_dimensions(find, rng, method, kind):
     direction = rng.standard_normal(200)
-    features = np.sort(rng.uniform(0, 1, 1000))[:, None] * direction
+    features = np.sort(rng.uniform(0, 1, 600))[:, None] * direction
     table = KINDS[kind](features.astype(np.float32))
     found = find(table, method=method, k=6, leaf_size=100)
     assert true_recall(features, found) >= 0.98
 
 
 @every_method
-@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 2), (40, 39)])
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (40, 39)])
 def test_neighbors_stage__takes_as_many_neighbours_as_there_are(find, rng, method, kind, n, k):
     features = rng.standard_normal((n, 3)).astype(np.float32)
     found = find(KINDS[kind](features), method=method, k=k)
@@ -98,9 +98,8 @@ def test_neighbors_stage__takes_two_equal_samples(find, method, kind):
     np.testing.assert_array_equal(found.distance, [[0], [0]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize("columns", [1, 500])
+@pytest.mark.parametrize(("method", "kind"), [("lanczos-bisection", "sparse"), ("exact", "dense")])
 def test_neighbors_stage__takes_one_column_and_many(find, rng, method, kind, columns):
     features = rng.standard_normal((400, columns)).astype(np.float32)
     found = find(KINDS[kind](features), method=method, k=5, leaf_size=500)
@@ -124,8 +123,7 @@ def test_neighbors_stage__takes_a_table_without_entries(find, method):
 
 
 @pytest.mark.parametrize("scale", [1e-15, 1e15])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", EXACT)
+@pytest.mark.parametrize(("method", "kind"), [("lanczos-bisection", "dense"), ("exact", "sparse")])
 def test_neighbors_stage__takes_units_of_any_size(find, rng, method, kind, scale):
     features = (scale * clustered(rng, 800)).astype(np.float32)
     found = find(KINDS[kind](features), method=method, k=6, leaf_size=100, overlap=0.3)

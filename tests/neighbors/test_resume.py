@@ -37,12 +37,12 @@ NOT_NOTED = {"_search", "measure"}
 def features_of(method):
     rng = np.random.default_rng(7)
     if method == "trees":
-        return rng.standard_normal((1500, 12)).astype(np.float32)
-    which = np.arange(2000)
+        return rng.standard_normal((1000, 12)).astype(np.float32)
+    which = np.arange(1500)
     which[100:140] = 100
     if method == "exact":
-        return words(rng, 2000)[which]
-    return clustered(rng, 2000, 6)[which]
+        return words(rng, 1500)[which]
+    return clustered(rng, 1500, 6)[which]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_neighbors_stage__goes_on_in_a_further_tree(undisturbed, tmp_path):
     features, expected, log = undisturbed("trees")
     names = [step["step"] for step in expected.summary["steps"]]
     assert names.count("refining, round 1") > 1
-    for tasks in np.linspace(len(log) // 2, len(log) - 2, 4).astype(int).tolist():
+    for tasks in np.linspace(len(log) // 2, len(log) - 2, 3).astype(int).tolist():
         path = tmp_path / str(tasks)
         with pytest.raises(KilledError):
             find_lists(path, features, executor=Frail(tasks), **OPTIONS["trees"])
@@ -119,40 +119,78 @@ def test_neighbors_stage__goes_on_after_kill_upon_kill(undisturbed, tmp_path):
 SCRIPT = """
 import json, os, sys
 from pathlib import Path
+import numpy as np
 import pytest
-from lists import Fatal, cut_small, find_lists
+from eigenscape.neighbors import duplicates, kernels, routing
+from lists import Fatal, clustered, cut_small, find_lists, words
+
 cut_small(pytest.MonkeyPatch())
-for path, step, options in json.loads(sys.argv[1]):
+rng = np.random.default_rng(0)
+which = np.arange(1500)
+which[:30] = 0
+for kind, table in (("dense", clustered(rng, 1500)), ("sparse", words(rng, 1500))):
+    for name, options in {
+        "trees": {"leaf_size": 100, "overlap": 0, "recall": 0.9},
+        "exact": {"method": "exact", "metric": "angle"},
+        "radius": {"method": "radius", "radius": 1.0},
+    }.items():
+        find_lists(Path(sys.argv[1]) / f"{kind}-{name}", table[which], k=8, **options)
+loops = [*vars(kernels).values(), *vars(routing).values(), *vars(duplicates).values()]
+variants = {
+    loop.__name__: list(map(str, loop.signatures)) for loop in loops if hasattr(loop, "signatures")
+}
+ends = []
+for path, step, options in json.loads(sys.argv[2]):
+    # With all loops loaded; none of its threads is needed on the other side.
     child = os.fork()
     if not child:
         find_lists(Path(path), None, executor=Fatal(step), **options)
         os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps({"variants": variants, "ends": ends}))
 """
 
+FATAL = [one for one in EVERY if one[1] not in ("_search", "_measure", "measure")]
 
-def test_neighbors_stage__goes_on_after_sigkill_in_each_step(undisturbed, tmp_path):
-    several = [one for one in EVERY if one[1] not in ("_search", "_measure", "measure")]
+
+@pytest.fixture(scope="module")
+def other_process(undisturbed, tmp_path_factory):
+    """Work in a process of its own, whose children end in the midst of every step."""
+    path = tmp_path_factory.mktemp("process")
     plan = []
-    for method, step in several:
-        features, _, log = undisturbed(method)
-        path = tmp_path / f"{method}-{step}"
+    for method, step in FATAL:
+        hurt = path / f"{method}-{step}"
         with pytest.raises(KilledError):
-            find_lists(path, features, executor=Frail(0), **OPTIONS[method])  # features are there
-        plan.append((str(path), step, OPTIONS[method]))
+            # Leaves the features there, and nothing else.
+            find_lists(hurt, undisturbed(method)[0], executor=Frail(0), **OPTIONS[method])
+        plan.append((str(hurt), step, OPTIONS[method]))
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT, json.dumps(plan)],
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path), json.dumps(plan)],
         cwd=Path(__file__).parents[1],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=True, timeout=240,
+        capture_output=True, text=True, timeout=240,
     )  # fmt: skip
-    assert done.stdout.split() == ["-9"] * len(several), done.stderr
-    for (method, step), (path, *_) in zip(several, plan, strict=True):
+    assert done.returncode == 0, done.stderr
+    return {**json.loads(done.stdout), "paths": [Path(hurt) for hurt, *_ in plan]}
+
+
+def test_neighbors_stage__goes_on_after_sigkill_in_each_step(undisturbed, other_process):
+    assert other_process["ends"] == [-9] * len(FATAL)
+    for (method, step), path in zip(FATAL, other_process["paths"], strict=True):
         features, expected, log = undisturbed(method)
         rest = Frail()
-        found = find_lists(Path(path), features, executor=rest, **OPTIONS[method])
+        found = find_lists(path, features, executor=rest, **OPTIONS[method])
         assert_same(found, expected)
         assert found.summary == expected.summary
         # The first task of the step is kept, the second was lost.
         first = [name for name, _ in log].index(step)
         assert noted(rest.log) == noted(log[first + 1 :])
+
+
+def test_kernels__are_compiled_once_for_dense_and_once_for_sparse_rows(other_process):
+    variants = other_process["variants"]
+    for loop in ("push_products", "within_products", "refine_lists", "squared_pairs", "route_rows"):
+        assert len(variants[loop]) == 2, variants[loop]
+    for loop in ("merge_lists", "mark_fresh", "hash_ties", "_hash_dense", "_hash_sparse"):
+        assert len(variants[loop]) == 1, variants[loop]
+    assert max(len(types) for types in variants.values()) == 2, variants
