@@ -5,8 +5,7 @@ from eigenscape.neighbors import bisection, recall
 from lists import clustered, true_recall, words
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("metric", ["euclidean", "angle"])
+@pytest.mark.parametrize(("kind", "metric"), [("dense", "euclidean"), ("sparse", "angle")])
 def test_recall__equals_the_true_recall_where_all_samples_are_queried(
     find, rng, monkeypatch, kind, metric
 ):
