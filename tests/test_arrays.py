@@ -1,9 +1,12 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from eigenscape.arrays import (
     attach_memmap,
     attach_whole,
+    chunk_rows,
     create_memmap,
     open_array,
     open_memmap,
@@ -11,6 +14,7 @@ from eigenscape.arrays import (
     save_array,
     save_raw,
 )
+from eigenscape.memory import ROW_TILE
 from eigenscape.workspace import Workspace
 
 
@@ -30,9 +34,29 @@ def test_save_array__of_a_view(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), array)
 
 
-def test_save_array__never_passes_over_a_full_disk():
+def test_save_array__never_passes_over_a_full_disk(monkeypatch):
+    monkeypatch.setattr("eigenscape.arrays.written_whole", nullcontext)
     with pytest.raises(OSError, match="No space left"):
         save_array("/dev/full", np.arange(3))
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_save_array__is_whole_or_did_not_happen(tmp_path, monkeypatch, older):
+    path = tmp_path / "x.npy"
+    if older:
+        save_array(path, np.arange(5))
+    write_header = np.lib.format.write_array_header_1_0
+
+    def fail_after(stream, header):
+        write_header(stream, header)
+        raise OSError("in the midst")
+
+    monkeypatch.setattr("numpy.lib.format.write_array_header_1_0", fail_after)
+    with pytest.raises(OSError, match="in the midst"):
+        save_array(path, np.arange(1000))
+    assert list(tmp_path.iterdir()) == ([path] if older else [])
+    if older:
+        np.testing.assert_array_equal(np.load(path), np.arange(5))
 
 
 def test_create_memmap__reserves_its_space(tmp_path):
@@ -89,3 +113,30 @@ def test_attach_whole__writes_what_zarr_and_maps_read(tmp_path, shape):
     expected[2:5], expected[5:] = 8, 9
     np.testing.assert_array_equal(open_array(path)[...], expected)
     np.testing.assert_array_equal(open_memmap(path), expected)
+
+
+@pytest.mark.parametrize("rows", [1, 4096, 10**5, 10**6, 10**8, 10**10])
+@pytest.mark.parametrize("row_bytes", [1, 4, 440, 4000, 10**6])
+def test_chunk_rows__whole_tiles_and_few_chunks(rows, row_bytes):
+    chunk = chunk_rows(rows, row_bytes)
+    assert chunk % ROW_TILE == 0
+    assert rows / chunk <= 520 or chunk == ROW_TILE
+    # About 8 MiB, unless one tile is larger or there would be too many chunks.
+    assert chunk * row_bytes <= 12 * 2**20 or chunk == ROW_TILE or rows / chunk > 340
+
+
+def test_chunk_rows__eight_mebibytes():
+    assert chunk_rows(10**6, 440) * 440 == pytest.approx(8 * 2**20, rel=0.15)
+
+
+def test_open_memmap__whole_empty_and_fill(tmp_path):
+    workspace = Workspace(tmp_path / "work")
+    path = workspace.create_array("x", (7, 3), np.int32, whole=True)
+    np.testing.assert_array_equal(open_memmap(path), np.zeros((7, 3)))
+    values = np.arange(21, dtype=np.int32).reshape(7, 3)
+    open_array(path)[...] = values
+    mapped = open_memmap(path)
+    np.testing.assert_array_equal(mapped, values)
+    assert not mapped.flags.writeable
+    empty = workspace.create_array("e", (0,), np.int32, whole=True)
+    assert open_memmap(empty).shape == (0,)

@@ -1,5 +1,3 @@
-import json
-import os
 import subprocess
 import sys
 import threading
@@ -9,10 +7,8 @@ import numpy as np
 import pytest
 
 from eigenscape import store
-from eigenscape.arrays import chunk_rows, open_array, open_memmap
+from eigenscape.arrays import open_array
 from eigenscape.errors import OutputError, StoreError
-from eigenscape.files import explain_write_errors, write_json
-from eigenscape.memory import ROW_TILE
 from eigenscape.store import Record, Run, lock_holder, read_manifest
 
 N = 10
@@ -39,96 +35,6 @@ def commit(run, stage="learn", key="aa", **keys):
 
 def files_of(run):
     return sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file())
-
-
-# --- chunks
-
-
-@pytest.mark.parametrize("rows", [1, 4096, 10**5, 10**6, 10**8, 10**10])
-@pytest.mark.parametrize("row_bytes", [1, 4, 440, 4000, 10**6])
-def test_chunk_rows__whole_tiles_and_few_chunks(rows, row_bytes):
-    chunk = chunk_rows(rows, row_bytes)
-    assert chunk % ROW_TILE == 0
-    assert rows / chunk <= 520 or chunk == ROW_TILE
-    # About 8 MiB, unless one tile is larger or there would be too many chunks.
-    assert chunk * row_bytes <= 12 * 2**20 or chunk == ROW_TILE or rows / chunk > 340
-
-
-def test_chunk_rows__eight_mebibytes():
-    assert chunk_rows(10**6, 440) * 440 == pytest.approx(8 * 2**20, rel=0.15)
-
-
-# --- workspace
-
-
-def test_workspace__second_attempt_finds_the_array_and_its_content(tmp_path):
-    first = Run(tmp_path).workspace("learn", "aa")
-    path = first.create_array("a/b", (5, 2), np.float32, dims=("sample", "mode"))
-    open_array(path)[...] = 3
-    second = Run(tmp_path).workspace("learn", "aa")
-    assert second.create_array("a/b", (5, 2), np.float32) == path
-    np.testing.assert_array_equal(open_array(path)[...], 3)
-    assert open_array(path).metadata.dimension_names == ("sample", "mode")
-    assert second.arrays() == ("a/b",)
-
-
-def test_workspace__of_another_key_is_thrown_away(tmp_path):
-    run = Run(tmp_path)
-    old = run.workspace("learn", "aa")
-    old.finish_block("x", 1)
-    other = run.workspace("learnt", "aa")
-    new = run.workspace("learn", "bb")
-    assert new.finished_blocks() == {}
-    assert not old.path.exists()
-    assert new.path.exists()
-    assert other.path.exists()
-
-
-def test_create_array__chunks(tmp_path):
-    workspace = Run(tmp_path).workspace("learn", "aa")
-    rows = 3 * 2**20
-    long = open_array(workspace.create_array("long", (rows, 2), np.float32))
-    assert long.chunks == (chunk_rows(rows, 8), 2)
-    whole = open_array(workspace.create_array("whole", (rows,), np.float32, whole=True))
-    assert whole.chunks == (rows,)
-    empty = open_array(workspace.create_array("empty", (0, 3), np.float32))
-    assert empty[...].shape == (0, 3)
-
-
-def test_open_memmap__whole_empty_and_fill(tmp_path):
-    workspace = Run(tmp_path).workspace("learn", "aa")
-    path = workspace.create_array("x", (7, 3), np.int32, whole=True)
-    np.testing.assert_array_equal(open_memmap(path), np.zeros((7, 3)))
-    values = np.arange(21, dtype=np.int32).reshape(7, 3)
-    open_array(path)[...] = values
-    mapped = open_memmap(path)
-    np.testing.assert_array_equal(mapped, values)
-    assert not mapped.flags.writeable
-    empty = workspace.create_array("e", (0,), np.int32, whole=True)
-    assert open_memmap(empty).shape == (0,)
-
-
-def test_journal__keeps_results_and_outlives_a_torn_line(tmp_path):
-    workspace = Run(tmp_path).workspace("learn", "aa")
-    assert workspace.finished_blocks() == {}
-    workspace.finish_block("read/0-5", {"samples": 3})
-    workspace.finish_block("read/5-9", None)
-    with (workspace.path / "journal.jsonl").open("a") as stream:
-        stream.write('{"block": "read/9-1')
-    again = Run(tmp_path).workspace("learn", "aa")
-    assert again.finished_blocks() == {"read/0-5": {"samples": 3}, "read/5-9": None}
-    again.finish_block("read/9-12", 7)
-    found = Run(tmp_path).workspace("learn", "aa").finished_blocks()
-    assert found == {"read/0-5": {"samples": 3}, "read/5-9": None, "read/9-12": 7}
-
-
-@pytest.mark.parametrize("torn", ["{", '{"block": "b", "result": [1, 2', "\x00\x00", "\n\n"])
-def test_journal__ignores_lines_that_are_no_entry(tmp_path, torn):
-    workspace = Run(tmp_path).workspace("learn", "aa")
-    workspace.finish_block("a", 1)
-    with (workspace.path / "journal.jsonl").open("a") as stream:
-        stream.write(torn)
-    assert Run(tmp_path).workspace("learn", "aa").finished_blocks() == {"a": 1}
 
 
 # --- commit and recovery
@@ -387,37 +293,6 @@ def test_run__where_a_file_is(tmp_path):
 def test_run__leaves_nothing_in_a_new_directory(tmp_path):
     Run(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [("ENOSPC", "disk is full"), ("EDQUOT", "disk is full"), ("EROFS", "cannot be written")],
-)
-def test_explain_write_errors__says_where_and_what_to_do(tmp_path, number, words):
-    import errno
-
-    code = getattr(errno, number)
-    with (
-        pytest.raises(OutputError, match=words) as caught,
-        explain_write_errors(tmp_path),
-    ):
-        raise OSError(code, os.strerror(code))
-    assert str(tmp_path) in str(caught.value)
-    assert "output.directory" in str(caught.value)
-
-
-def test_explain_write_errors__leaves_others_alone(tmp_path):
-    with pytest.raises(FileNotFoundError), explain_write_errors(tmp_path):
-        (tmp_path / "absent").read_text()
-
-
-def test_write_json__old_or_new(tmp_path, monkeypatch):
-    path = tmp_path / "x.json"
-    write_json(path, {"old": 1})
-    monkeypatch.setattr(json, "dump", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        write_json(path, {"new": 1})
-    assert json.loads(path.read_text()) == {"old": 1}
 
 
 # --- lock

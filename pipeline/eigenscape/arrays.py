@@ -9,6 +9,7 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike, NDArray
 
+from eigenscape.files import written_whole
 from eigenscape.memory import ROW_TILE
 
 _CHUNK_BYTES = 8 * 2**20
@@ -108,12 +109,13 @@ def read_raw(
 
 
 def save_array(path: str | Path, array: NDArray[Any]) -> None:
-    """Write a .npy file; unlike `numpy.save` it never passes over a disk that is full.
+    """Write a .npy file that is whole if it is there, whenever the process is killed.
 
-    NumPy hands small arrays to a buffer of C whose last flush nobody checks.
+    Unlike `numpy.save` it never passes over a disk that is full: NumPy hands small arrays to a
+    buffer of C whose last flush nobody checks.
     """
     array = np.asarray(array, order="C")
-    with open(path, "wb") as stream:
+    with written_whole(Path(path)) as temporary, temporary.open("wb") as stream:
         header = np.lib.format.header_data_from_array_1_0(array)
         np.lib.format.write_array_header_1_0(stream, header)
         stream.write(array.reshape(-1).view(np.uint8).data)

@@ -279,7 +279,7 @@ def _print_plan(planned: Any, limit: int) -> None:
             "reused" if planned.reused.get(stage.name) else "",
         )
     console.print(
-        f"{planned.samples} pixels x {planned.bands} bands -> {planned.dimension} features",
+        f"{planned.samples} samples x {planned.bands} bands -> {planned.dimension} features",
         highlight=False,
     )
     console.print(table)

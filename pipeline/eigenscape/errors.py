@@ -17,6 +17,9 @@ A message says what was given, what the limit is and what to do about it. Progra
 our own are ``assert`` and ``TypeError``, never one of these.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class EigenscapeError(Exception):
     """Base of all errors that eigenscape raises on purpose."""
@@ -78,3 +81,23 @@ class ConvergenceError(EigenscapeError):
     """The eigensolver stopped above its tolerance; its results are kept."""
 
     exit_status = 3
+
+
+def did_you_mean(
+    name: str, choices: Iterable[str], *, shown: str = "{}", cutoff: float = 0.6
+) -> str:
+    """Return the question to put behind "no such ...", or nothing if no choice is like the name.
+
+    Parameters
+    ----------
+    name
+        What was given.
+    choices
+        What there is.
+    shown
+        How to write the choice, with ``{}`` in its place.
+    cutoff
+        Likeness from which one counts, up to 1 for equal.
+    """
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=cutoff)
+    return f" Did you mean {shown.format(close[0])}?" if close else ""

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,14 +16,28 @@ DISCARDED = ".discarded"
 """Ending of directories that are being deleted."""
 
 
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield a name beside `path` to write to, which takes its place unless the block fails.
+
+    A kill leaves the old file or none, not half of one. Power that fails may: see `sync_tree`.
+    """
+    temporary = path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file that is either the old one or the new one, whatever happens."""
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1)
         stream.flush()
         os.fsync(stream.fileno())
-    temporary.replace(path)
 
 
 @contextmanager

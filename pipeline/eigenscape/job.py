@@ -1,6 +1,5 @@
 """Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 import tomlkit
 from pydantic import Field, ValidationError
 
-from eigenscape.errors import JobError
+from eigenscape.errors import JobError, did_you_mean
 from eigenscape.options import (
     FeatureOptions,
     GraphOptions,
@@ -97,7 +96,7 @@ def parse_job(
         An unknown key, a wrong type or an impossible value; all of them are listed.
     """
     if reserved := {"name", "base"} & table.keys():
-        raise JobError(f"{source}: unknown key {sorted(reserved)[0]}. {_known_keys('')}")
+        raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{_known_keys('')}")
     try:
         job = Job.model_validate({**table, "name": name, "base": base or Path.cwd()})
     except ValidationError as error:
@@ -156,7 +155,7 @@ def _distinct(error: ValidationError) -> Iterator[Mapping[str, Any]]:
 def _explain(item: Mapping[str, Any]) -> str:
     key = ".".join(item["loc"])
     if item["type"] == "extra_forbidden":
-        return f"unknown key {key}. {_known_keys(key)}"
+        return f"unknown key {key}.{_known_keys(key)}"
     if item["type"] == "missing":
         return f"{key} is missing. It is the one required key: the scene to work on."
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
@@ -183,13 +182,13 @@ def _known_keys(key: str) -> str:
     if name and section in tables:
         choices, what = list(tables[section]), f"Keys of [{section}]"
         elsewhere = [f"{table}.{name}" for table, fields in tables.items() if name in fields]
-        close = difflib.get_close_matches(name, choices, n=1)
-        hint = elsewhere[:1] or [f"{section}.{match}" for match in close]
+        question = did_you_mean(name, choices, shown=f"{section}.{{}}")
+        if elsewhere:
+            question = f" Did you mean {elsewhere[0]}?"
     else:
         choices, what = list(tables), "Tables"
-        hint = [f"[{match}]" for match in difflib.get_close_matches(section, choices, n=1)]
-    question = f"Did you mean {hint[0]}? " if hint else ""
-    return f"{question}{what}: {', '.join(choices)}."
+        question = did_you_mean(section, choices, shown="[{}]")
+    return f"{question} {what}: {', '.join(choices)}."
 
 
 def _tables() -> dict[str, type[Options]]:
@@ -202,5 +201,4 @@ def _tables() -> dict[str, type[Options]]:
 
 def _closest_file(path: Path) -> str:
     siblings = [str(item) for item in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-    close = difflib.get_close_matches(str(path), siblings, n=1)
-    return f" Did you mean {close[0]}?" if close else ""
+    return did_you_mean(str(path), siblings)

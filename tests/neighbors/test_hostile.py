@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from eigenscape.errors import InputError
 from lists import METHODS, brute_chords, check_exact, clustered, true_recall
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
@@ -129,3 +130,27 @@ def test_neighbors_stage__takes_units_of_any_size(find, rng, method, kind, scale
     found = find(KINDS[kind](features), method=method, k=6, leaf_size=100, overlap=0.3)
     limit = brute_chords(features, 6)[:, -1:] * (1 + 1e-5)
     assert (found.distance <= limit).mean() >= 0.97
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [3e17, -1e20, 3e38, np.inf, np.nan])
+def test_neighbors_stage__refuses_features_whose_squares_overflow(find, rng, kind, value):
+    features = rng.standard_normal((300, 5)).astype(np.float32)
+    features[7, 3] = value
+    with pytest.raises(InputError) as caught:
+        find(KINDS[kind](features), k=4)
+    assert caught.value.exit_status == 2
+    # The value, the limit, the fix.
+    for word in (f"reach {abs(value):.3g}", "5 features up to 2e+17", "scene.nodata"):
+        assert word in str(caught.value)
+
+
+@every_method
+def test_neighbors_stage__takes_features_up_to_that(find, rng, method, kind):
+    features = clustered(rng, 1200)
+    # A power of 2, by which no distance changes but in its exponent.
+    large = features * np.float32(2.0 ** np.floor(np.log2(2e17 / np.abs(features).max())))
+    options = {"method": method, "k": 8, "leaf_size": 100, "overlap": 0.2}
+    found = find(KINDS[kind](large), **options)
+    assert found.summary["recall"] >= 0.97
+    assert true_recall(large, found) >= 0.97

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eigenscape.graph.components import flatten, join_pairs, nearest_outside
 from eigenscape.memory import rows_within
-from eigenscape.neighbors.tiles import mean_row, products, square_norms
+from eigenscape.neighbors.tiles import compare
 from eigenscape.rows import Rows, Vectors, as_parts
 from eigenscape.stage import Block, Context, blocks
 
@@ -118,17 +118,8 @@ def _search(
             here = slice(*tile)
             left = queries[here]
             nearest_outside(
-                as_parts(left), as_parts(right), *_compare(left, right),
+                as_parts(left), as_parts(right), *compare(left, right),
                 inside[here], component[first : first + right.shape[0]],
                 first, best[here], nearest[here],
             )  # fmt: skip
     return best, nearest
-
-
-def _compare(left: Vectors, right: Vectors) -> tuple[NDArray[np.float32], ...]:
-    """Return products and squared norms of two sets of rows."""
-    if isinstance(left, np.ndarray):
-        # About their mean products cancel least; sparse rows would not stay sparse.
-        centre = mean_row(right)
-        left, right = left - centre, right - centre
-    return products(left, right), square_norms(left), square_norms(right)

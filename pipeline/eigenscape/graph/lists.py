@@ -22,7 +22,7 @@ from eigenscape.graph import kernels
 from eigenscape.graph.components import flatten, unite
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
-_SCALE_FLOOR = 0.1
+SCALE_FLOOR = 0.1
 _TILE_ROWS = 2**16
 _TILE_ENTRIES = 2**20
 
@@ -98,7 +98,7 @@ class FlatLists:
         for start, stop in self.tiles():
             kernels.last_distances(*self.read((start, stop)), scale[start:stop])
         positive = scale[scale > 0]
-        floor = _SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
+        floor = SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
         return np.maximum(scale, np.float32(floor))
 
     def mean_square(self) -> float:
@@ -193,7 +193,7 @@ def rank_lists(context: Context, order: NDArray[np.int64], rank: NDArray[Any]) -
     rank : array, shape (rows,)
         Rank of each sample, of the integer type that the lists are to have.
     """
-    folder = context.workspace.scratch("lists/x").parent
+    folder = context.workspace.folder("lists")
     save_array(folder / "rank.npy", rank)
     stored = tuple(Path(context.path(f"neighbors/{name}")) for name in ("index", "distance"))
     indptr = Path(context.path("neighbors/indptr"))

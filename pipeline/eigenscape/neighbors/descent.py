@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.neighbors import kernels
-from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS, push_tile
+from eigenscape.neighbors.tiles import push_tiles
 from eigenscape.rows import Vectors, as_parts
 
 # Its loops are parallel themselves, and not every threading layer can be entered twice.
@@ -53,11 +53,7 @@ def descend(
     short = np.flatnonzero(index[:, -1] < 0)
     if len(short):
         mine, squared = index[short], distance[short]
-        for start in range(0, rows, TILE_ROWS):
-            right = features[start : start + TILE_ROWS]
-            for first in range(0, len(short), QUERY_ROWS):
-                here = slice(first, first + QUERY_ROWS)
-                left = features[short[here]]
-                push_tile(left, short[here], right, start, mine[here], squared[here])
+        read = lambda start, stop: features[start:stop]  # noqa: E731
+        push_tiles(features[short], short, read, (0, rows), mine, squared)
         index[short], distance[short] = mine, squared
     return index, distance

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from eigenscape.rows import Vectors
 
-_DIRECTION_ROWS = 1024
+DIRECTION_ROWS = 1024
+"""Most rows that tell a direction."""
+
 _LANCZOS_STEPS = 12
 
 
@@ -26,7 +28,7 @@ def principal_direction(vectors: Vectors, turn: int = 0) -> NDArray[np.float32]:
     array, shape (d,), float32
         Its largest entry is positive. Rows that are all equal give the first axis.
     """
-    step = -(-vectors.shape[0] // _DIRECTION_ROWS) if vectors.shape[0] else 1
+    step = -(-vectors.shape[0] // DIRECTION_ROWS) if vectors.shape[0] else 1
     some = vectors[::step]
     rows, width = some.shape
     # Starting from the longest row needs no random numbers and is never orthogonal to the data.

@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.neighbors.tiles import check_range
 from eigenscape.rows import Rows, Vectors, as_parts
 from eigenscape.stage import Block, Context, sample_blocks
 
@@ -30,6 +31,8 @@ def most_equal(k: int) -> int:
 
 def find_copies(context: Context, source: Rows, folder: Path, k: int, most: int) -> int:
     """Find the samples that others represent, and note both.
+
+    This is the first to read all features, so it also refuses those that are too large.
 
     Parameters
     ----------
@@ -104,7 +107,9 @@ def choose_copies(
 def _hash_block(source: Rows, folder: Path, block: Block) -> None:
     start, stop = block
     target = attach_memmap(folder / "hash", (source.shape[0],), np.uint64, "r+")
-    target[start:stop] = hash_rows(source.read(start, stop))
+    vectors = source.read(start, stop)
+    check_range(vectors)
+    target[start:stop] = hash_rows(vectors)
 
 
 def hash_rows(vectors: Vectors) -> NDArray[np.uint64]:

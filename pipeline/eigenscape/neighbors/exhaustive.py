@@ -21,6 +21,7 @@ from eigenscape.neighbors.metrics import Metric, chord_of, lengths
 from eigenscape.neighbors.scratch import Lists, Ranked
 from eigenscape.neighbors.tiles import (
     QUERY_ROWS,
+    SLACK,
     TILE_ROWS,
     ball,
     find_within,
@@ -34,8 +35,6 @@ TASK_RANKS = 4 * QUERY_ROWS
 
 MOST_NEIGHBORS = 1000
 """Neighbours within the radius, on average over the samples of a task: as many as k may be."""
-
-_SAFE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Tiles:
             mine, squared = index[first:last], distance[first:last]
             for bound, tile in self._by_bound(left):
                 # Bounds ascend: no tile after this one is any nearer.
-                if bound > np.sqrt(squared[:, -1].max()) * (1 + _SAFE):
+                if bound > np.sqrt(squared[:, -1].max()) * (1 + SLACK):
                     break
                 right = self.ranked.read(tile, min(tile + TILE_ROWS, self.ranked.rows))
                 push_tile(left, queries, right, tile, mine, squared)
@@ -87,7 +86,7 @@ class Tiles:
             left = self.ranked.read(start + first, start + last)
             queries = np.arange(start + first, start + last)
             for bound, tile in self._by_bound(left):
-                if bound > chord * (1 + _SAFE):
+                if bound > chord * (1 + SLACK):
                     break
                 right = self.ranked.read(tile, min(tile + TILE_ROWS, self.ranked.rows))
                 rows, numbers, squared = find_within(left, queries, right, tile, chord)
@@ -123,7 +122,7 @@ class Tiles:
         centre, radius = ball(left)
         centres = np.load(self.folder / "centres.npy", mmap_mode="r")
         away = np.sqrt(((centres - centre).astype(np.float64) ** 2).sum(axis=1))
-        bounds = away * (1 - _SAFE) - radius - np.load(self.folder / "radii.npy")
+        bounds = away * (1 - SLACK) - radius - np.load(self.folder / "radii.npy")
         # Tiles that overlap come by their centres: near ones make the lists short of room soonest.
         for number in np.lexsort((away, np.maximum(bounds, 0))):
             yield float(bounds[number]), int(number) * TILE_ROWS

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import read_raw, save_array, save_raw
+from eigenscape.files import written_whole
 from eigenscape.neighbors.partition import (
     TREE_ROWS,
     TREE_SAMPLE,
@@ -163,9 +164,8 @@ def plant_tree(folder: Path, shared: Path, source: Rows, rows: int, leaves: Leav
         chosen = np.sort(rng.choice(rows, size, replace=False))
         samples = _number(chosen, np.load(shared / "copies.npy", mmap_mode="r"))
         tree = build_tree(source.take(samples), samples, levels, leaves.overlap, leaves.turn)
-        temporary = path.with_suffix(".tmp.npz")
-        np.savez(temporary, directions=tree.directions, bounds=tree.bounds, ties=tree.ties)
-        temporary.replace(path)
+        with written_whole(path) as temporary:
+            np.savez(temporary, directions=tree.directions, bounds=tree.bounds, ties=tree.ties)
     return 1 << levels
 
 

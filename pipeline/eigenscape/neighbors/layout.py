@@ -118,9 +118,7 @@ def lay_out(
         starts = np.concatenate([[0], np.cumsum(residents)])
         save_array(folder / "order.npy", order)
         save_array(folder / "part-starts.npy", starts)
-        # Last: what is there is whole.
-        save_array(folder / "rank.tmp", rank)
-        (folder / "rank.tmp").replace(folder / "rank.npy")
+        save_array(folder / "rank.npy", rank)  # last: where it is, the others are
     ranked = Ranked(folder, ranks, columns, source.sparse)
     ranked.create(_row_lengths(source, order) if source.sparse else None)
     starts = np.load(folder / "part-starts.npy")

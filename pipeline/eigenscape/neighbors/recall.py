@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import save_array
 from eigenscape.neighbors.kernels import squared_pairs
 from eigenscape.neighbors.scratch import Ranked, index_type
-from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS, push_tile
+from eigenscape.neighbors.tiles import push_tiles
 from eigenscape.stage import Block, Context, blocks
 
 QUERIES = 1000
@@ -88,10 +88,5 @@ def _search(
 ) -> NDArray[np.float32]:
     index = np.full((len(queries), k), -1, index_type(ranked.rows))
     distance = np.full((len(queries), k), np.inf, np.float32)
-    left = ranked.take(queries)
-    for start in range(*block, TILE_ROWS):
-        right = ranked.read(start, min(start + TILE_ROWS, block[1]))
-        for first in range(0, len(queries), QUERY_ROWS):
-            here = slice(first, first + QUERY_ROWS)
-            push_tile(left[here], queries[here], right, start, index[here], distance[here])
+    push_tiles(ranked.take(queries), queries, ranked.read, block, index, distance)
     return distance

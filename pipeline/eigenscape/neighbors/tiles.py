@@ -1,16 +1,20 @@
 """Products of blocks of rows, dense or sparse: where the floating-point work of a search is."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import InputError
 from eigenscape.neighbors import kernels
+from eigenscape.neighbors.directions import DIRECTION_ROWS
 from eigenscape.rows import Vectors, as_parts
 
 QUERY_ROWS = 512
 TILE_ROWS = 2048
 """Queries and candidates of one product: 4 MB, which stay in the cache until they are looked at."""
 
-_SAFE = 1e-4
+SLACK = 1e-4
 """Relative slack of bounds on distances, far above the rounding of sums of some thousand terms."""
 
 
@@ -56,8 +60,41 @@ def ball(vectors: Vectors) -> tuple[NDArray[np.float32], float]:
         norms = square_norms(vectors).astype(np.float64)
         middle = float(centre.astype(np.float64) @ centre)
         squares = norms - 2 * (vectors @ centre.astype(np.float64)) + middle
-        squares = np.maximum(squares, 0) + _SAFE * (norms + middle)
-    return centre, float(np.sqrt(squares.max())) * (1 + _SAFE)
+        squares = np.maximum(squares, 0) + SLACK * (norms + middle)
+    return centre, float(np.sqrt(squares.max())) * (1 + SLACK)
+
+
+def check_range(vectors: Vectors) -> None:
+    """Refuse features whose squares, summed over rows or columns, do not fit single precision.
+
+    Raises
+    ------
+    InputError
+        With the largest of them.
+    """
+    # |x - y|^2 of d columns is 4 d x^2 at most, and the norms it is computed from are twice that.
+    terms = 8 * max(vectors.shape[1], DIRECTION_ROWS)
+    limit = float(np.sqrt(np.finfo(np.float32).max / terms))
+    values = vectors if isinstance(vectors, np.ndarray) else vectors.data
+    # By both ends and not by absolute values, which would be another block in memory.
+    largest = float(np.maximum(values.max(initial=0), -values.min(initial=0)))
+    if not largest <= limit:  # nor is a NaN
+        raise InputError(
+            f"the features reach {largest:.3g}: single precision holds the squared distances of "
+            f"{vectors.shape[1]} features up to {limit:.2g}. Mark fill values by scene.nodata or "
+            "scene.mask, or set a smaller scene.scale or features.standardize = true."
+        )
+
+
+def compare(
+    left: Vectors, right: Vectors
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return products and squared norms of two sets of rows, about the mean of the first."""
+    if isinstance(left, np.ndarray):
+        # Near the queries little cancels, and what is far from them is no neighbour.
+        centre = mean_row(left)
+        left, right = left - centre, right - centre
+    return products(left, right), square_norms(left), square_norms(right)
 
 
 def push_tile(
@@ -83,9 +120,35 @@ def push_tile(
     """
     numbers = np.arange(first, first + right.shape[0])
     kernels.push_products(
-        as_parts(left), as_parts(right), *_compare(left, right),
+        as_parts(left), as_parts(right), *compare(left, right),
         queries, numbers, np.arange(len(queries)), index, distance,
     )  # fmt: skip
+
+
+def push_tiles(
+    left: Vectors,
+    queries: NDArray[np.int64],
+    read: Callable[[int, int], Vectors],
+    block: tuple[int, int],
+    index: NDArray[np.signedinteger],
+    distance: NDArray[np.float32],
+) -> None:
+    """Offer a block of candidates to the lists of any number of queries, tile by tile.
+
+    Parameters
+    ----------
+    left, queries, index, distance
+        As in `push_tile`.
+    read
+        Returns the candidates of a range.
+    block
+        First candidate, and the one after the last.
+    """
+    for start in range(*block, TILE_ROWS):
+        right = read(start, min(start + TILE_ROWS, block[1]))
+        for first in range(0, len(queries), QUERY_ROWS):
+            here = slice(first, first + QUERY_ROWS)
+            push_tile(left[here], queries[here], right, start, index[here], distance[here])
 
 
 def find_within(
@@ -110,7 +173,7 @@ def find_within(
         Position of the query, number of the candidate, squared distance.
     """
     numbers = np.arange(first, first + right.shape[0])
-    compared = _compare(left, right)
+    compared = compare(left, right)
     limit = np.float32(radius) * np.float32(radius)
     room = 2**16
     while True:
@@ -121,14 +184,3 @@ def find_within(
         if pairs <= room:
             return found[0][:pairs], found[1][:pairs], found[2][:pairs]
         room = pairs
-
-
-def _compare(
-    left: Vectors, right: Vectors
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Return products and squared norms of two sets of rows, about the mean of the first."""
-    if isinstance(left, np.ndarray):
-        # Near the queries little cancels, and what is far from them is no neighbour.
-        centre = mean_row(left)
-        left, right = left - centre, right - centre
-    return products(left, right), square_norms(left), square_norms(right)

@@ -1,13 +1,12 @@
 """What tells one version of a file from another without reading it whole."""
 
-import difflib
 import glob
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from eigenscape.errors import SceneError
+from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.registry import is_registered, registered
 
 _SAMPLE = 2**16
@@ -47,10 +46,8 @@ def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.pa
 
             open_scene(SceneOptions(path=path), resolve)
         siblings = [item.name for item in file.parent.iterdir()] if file.parent.is_dir() else []
-        close = difflib.get_close_matches(file.name, siblings, n=1)
-        question = f" Did you mean {close[0]}?" if close else ""
         raise SceneError(
-            f"{key} = {path!r}: no such file ({place}).{question} "
+            f"{key} = {path!r}: no such file ({place}).{did_you_mean(file.name, siblings)} "
             "Relative paths are relative to the job file."
         )
     if file.is_dir():

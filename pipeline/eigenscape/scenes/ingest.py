@@ -44,7 +44,7 @@ def ingest_stage(context: Context) -> dict[str, Any]:
     scene = open_scene(job.scene, job.resolve)
     labels = open_labels(job.scene, scene, job.resolve)
     grid, bands = scene.grid, scene.bands
-    scratch = context.workspace.scratch("strips/x").parent
+    scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
     read = partial(_read_strip, scene, labels, scratch)
     found = context.map("read", read, strips, label="reading the scene")

@@ -1,11 +1,10 @@
 """From ``[scene]`` of a job to a `Scene`: which reader takes it."""
 
-import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from eigenscape.errors import SceneError
+from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.options import SceneOptions
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
@@ -98,8 +97,7 @@ def _check_known(given: str, path: str) -> None:
     siblings = [item.name for item in directory.iterdir()] if directory.is_dir() else []
     # A bare word is meant as a data set more often than a path is.
     names = registered_names() if Path(given).name == given else ()
-    close = difflib.get_close_matches(Path(given).name, [*names, *siblings], n=1, cutoff=0.5)
-    question = f" Did you mean {close[0]}?" if close else ""
+    question = did_you_mean(Path(given).name, [*names, *siblings], cutoff=0.5)
     raise SceneError(
         f"scene.path = {given!r}: no such file ({path}), and no registered data set.{question} "
         "Relative paths are relative to the job file; registered are: "

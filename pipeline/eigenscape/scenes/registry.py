@@ -1,12 +1,11 @@
 """Public scenes that can be named instead of a path."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from eigenscape.errors import MissingExtraError, SceneError
+from eigenscape.errors import MissingExtraError, SceneError, did_you_mean
 from eigenscape.scenes.types import Color, Legend
 
 
@@ -140,9 +139,8 @@ def registered(name: str) -> RegisteredScene:
         There is none of that name.
     """
     if name not in _SCENES:
-        close = difflib.get_close_matches(name, _SCENES, n=1)
-        question = f" Did you mean {close[0]}?" if close else ""
         raise SceneError(
-            f"{name}: no registered data set.{question} Registered are: {', '.join(_SCENES)}."
+            f"{name}: no registered data set.{did_you_mean(name, _SCENES)} "
+            f"Registered are: {', '.join(_SCENES)}."
         )
     return _SCENES[name]
