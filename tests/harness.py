@@ -98,11 +98,13 @@ class Harness:
             open_array(path)[...] = values
         self._commit(stage, workspace, summary)
 
-    def run(self, stage: str, executor: Any = None, *, threads: int = 2) -> dict[str, Any]:
+    def run(
+        self, stage: str, executor: Any = None, *, threads: int = 2, reporter: Any = None
+    ) -> dict[str, Any]:
         """Run a stage, or go on with it, and commit it; return its summary."""
         workspace = self.run_directory.workspace(stage, "key")
         executor = executor or Threads(threads)
-        context = Context(self.job, self.run_directory, workspace, executor, Silent())
+        context = Context(self.job, self.run_directory, workspace, executor, reporter or Silent())
         summary = STAGES[stage](context)
         self._commit(stage, workspace, summary)
         return summary

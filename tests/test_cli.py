@@ -88,10 +88,10 @@ def test_run__when_nothing_is_held_out(job, cli, write_tif):
 
 
 def test_run__not_converged_keeps_the_results(job, cli, monkeypatch):
-    from eigenscape.spectrum import chebyshev, stage
+    from eigenscape.spectrum import chebyshev, solvers
 
     monkeypatch.setattr(chebyshev, "MOST_PASSES", 1)
-    monkeypatch.setattr(stage, "DENSE_ROWS", 10)
+    monkeypatch.setattr(solvers, "DENSE_ROWS", 10)
     for _ in range(2):
         result = cli("run", job, "--set", "spectrum.tolerance=1e-12", "--json")
         assert result.exit_code == 3
@@ -142,7 +142,7 @@ def test_plan__says_what_a_run_needs_and_reuses(job, cli):
     text = cli("plan", job).stdout
     for word in (
         "projected peak",
-        "1200 pixels x 20 bands -> 10 features",
+        "1200 samples x 20 bands -> 10 features",
         "eigensolver",
         "reused",
     ):

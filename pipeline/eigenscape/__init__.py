@@ -9,17 +9,25 @@ except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
     __version__ = "0+unknown"
 
 if TYPE_CHECKING:
+    from eigenscape.inmemory import Eigenpairs, eigenpairs
     from eigenscape.job import Job, load_job, parse_job
     from eigenscape.results import open_run
+    from eigenscape.spectrum.extension import extend
     from eigenscape.workflow import Result, plan, run
 
-__all__ = ["Job", "Result", "__version__", "load_job", "open_run", "parse_job", "plan", "run"]
+__all__ = [
+    "Eigenpairs", "Job", "Result", "__version__", "eigenpairs", "extend",
+    "load_job", "open_run", "parse_job", "plan", "run",
+]  # fmt: skip
 
 _HOME = {
+    "Eigenpairs": "inmemory",
+    "eigenpairs": "inmemory",
     "Job": "job",
     "load_job": "job",
     "parse_job": "job",
     "open_run": "results",
+    "extend": "spectrum.extension",
     "Result": "workflow",
     "plan": "workflow",
     "run": "workflow",

@@ -109,8 +109,8 @@ class SpectrumOptions(Options):
 
     dimension: Annotated[int, Field(ge=1, le=20_000)] = 55
     """Eigenvectors to keep, the constant one(s) not counted."""
-    solver: Literal["chebyshev", "lanczos", "dense"] = "chebyshev"
-    """Chebyshev-filtered subspace iteration, ARPACK through scipy, or LAPACK on the full matrix."""
+    solver: Literal["chebyshev", "lanczos", "lobpcg", "dense"] = "chebyshev"
+    """Chebyshev-filtered subspace iteration; for comparison ARPACK, LOBPCG with multigrid, LAPACK."""
     tolerance: Annotated[float, Field(ge=1e-12, le=1e-2)] = 1e-5
     """Largest residual norm |L v - lambda v| with |v| = 1; below 1e-6 the solver works in double."""
 

@@ -25,9 +25,10 @@ from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
-from eigenscape.spectrum import kernels
-from eigenscape.spectrum.chebyshev import column_count, tile_rows
-from eigenscape.spectrum.stage import choose_solver, precision
+from eigenscape.spectrum.columns import column_count, tile_rows
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.solvers import INERTIA_ROWS, choose_solver, precision
+from eigenscape.spectrum.tasks import fits
 from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
 
 _MIB = 2**20
@@ -169,7 +170,7 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
             "how many neighbours lie within neighbors.radius only the search tells: the sizes are "
             f"those of {job.neighbors.k} per sample (neighbors.k)"
         )
-    solver, reason = choose_solver(job.spectrum, samples)
+    solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, samples)
     notes.append(f"eigensolver: {solver} ({reason})")
     return notes
 
@@ -263,7 +264,7 @@ class _Sizes:
 
     def spectrum(self) -> StagePlan:
         options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
-        solver, _ = choose_solver(options, n)
+        solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, 1.5 * k * n
         if solver == "dense":
@@ -273,17 +274,22 @@ class _Sizes:
         if solver == "lanczos":
             shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+        if solver == "lobpcg":
+            # The matrix and its hierarchy; blocks of vectors, directions and images.
+            shared = 12 * entries * 4 + 8 * n * 10 * modes
+            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
-        size = np.dtype(precision(options, solver)).itemsize
-        groups = columns // kernels.WIDTH
-        vectors = 3 * n * kernels.WIDTH * size
-        tile = 5 * 8 * min(tile_rows(columns), n) * columns
-        # The coarse start: one block's products, the coarse matrix, its vectors, one group.
-        block = min(block_rows(k), n) * 1.5 * k
-        coarse = 60 * block + n / 10 * (24 * columns + 40 * k) + n * (28 + 16 * kernels.WIDTH)
+        dtype = precision(solver, options.tolerance)
+        size, groups = np.dtype(dtype).itemsize, columns // WIDTH
+        vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
+        tile = 16 * min(tile_rows(columns), n) * columns
         each = max(vectors, tile)
-        shared = max(24 * n, coarse - min(groups, self.tasks) * each)
-        scratch = entries * size + 4 * n * columns * size
+        # Small eigenproblem: Gram matrices, factor, workspace of LAPACK. Coarsening: aggregates,
+        # weights, a slice of products, the coarse matrix.
+        small = 8 * 6 * columns**2 + 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        coarse = 30 * n + 60 * min(n, 2**17) * 1.5 * k + n / 10 * 60 * k
+        shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
+        scratch = entries * size + 4.5 * n * columns * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
 
     def learn(self) -> StagePlan:

@@ -87,6 +87,27 @@ def test_features_stage__standardizes_before_pca(extract, samples):
     assert summary["explained_variance"] == pytest.approx(expected, rel=1e-7)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dimension": 4, "standardize": True},
+        {"method": "pca", "dimension": 4},
+        {"method": "none", "standardize": True},
+    ],
+    ids=str,
+)
+def test_features_stage__stores_what_new_samples_need(extract, tmp_path, samples, options):
+    values, basis, _ = extract(samples, **options)
+    shift = Harness(tmp_path / "run")["features/shift"]
+    np.testing.assert_allclose(shift, samples.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose((samples.astype(np.float32) - shift) @ basis, values, atol=1e-3)
+
+
+def test_features_stage__stores_no_shift_of_nothing(extract, tmp_path, samples):
+    extract(samples, dimension=4)
+    assert not Harness(tmp_path / "run").run_directory.array_path("features/shift").exists()
+
+
 @pytest.mark.parametrize("constant", [0.1, 0.0, 1e5 / 3])
 def test_features_stage__a_constant_band_becomes_0(extract, samples, constant):
     samples[:, 3] = constant
@@ -198,6 +219,7 @@ def test_features_stage__sparse_equals_dense(extract, extract_sparse, counts, op
         np.testing.assert_allclose(found, basis, rtol=1e-4, atol=1e-6 * np.abs(basis).max())
     else:
         # A diagonal matrix of all columns would be larger than the table.
+        np.testing.assert_allclose(harness["features/scale"], np.diagonal(basis), rtol=1e-5)
         with pytest.raises(FileNotFoundError):
             harness["features/basis"]
 

@@ -7,7 +7,8 @@ from scipy.sparse.csgraph import connected_components
 
 from eigenscape.errors import InputError
 from eigenscape.graph.kernels import WEIGHT_FLOOR
-from eigenscape.spectrum.operator import RowBlock, laplacian
+from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.operator import RowBlock
 from graphs import (
     Lists,
     brute_lists,

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse
 
 from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap
-from eigenscape.spectrum.chebyshev import Problem, column_count
-from eigenscape.spectrum.operator import RowBlock, laplacian, store_operator
+from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.operator import RowBlock, store_operator
+from eigenscape.spectrum.tasks import Problem
 from eigenscape.workspace import Workspace
 
 
@@ -31,9 +32,11 @@ def row_blocks(W, count: int = 1) -> list[RowBlock]:
 def make_problem(tmp_path: Path) -> Callable[..., Problem]:
     """Store the Laplacian of a weight matrix as the spectrum stage does."""
 
-    def make(W, pairs, *, kind="unnormalized", dtype=np.float64, component=None, count=1, name="p"):
+    def make(
+        W, *, kind="unnormalized", dtype=np.float64, component=None, count=1, name="p", **added
+    ):
         workspace = Workspace(tmp_path / name)
-        directory = workspace.scratch("operator/x").parent
+        directory = workspace.folder("operator")
         paths, mapped, data = [], [], []
         for number, block in enumerate(row_blocks(W, count)):
             three = []
@@ -56,13 +59,13 @@ def make_problem(tmp_path: Path) -> Callable[..., Problem]:
         degree = np.asarray(
             scipy.sparse.csr_array(W).astype(np.float32).astype(np.float64).sum(axis=1)
         )
-        operator = laplacian(mapped, degree, kind, dtype, allocate)
+        operator = laplacian(mapped, degree, kind, dtype, allocate, **added)
         stored = None
         if component is not None:
             stored = workspace.create_array("component", component.shape, np.int32, whole=True)
             open_array(stored)[...] = component
-        return Problem(
-            store_operator(operator, directory, paths, data), stored, directory, column_count(pairs)
-        )
+        # Added edges change the structure, so nothing of it is stored yet.
+        known = () if added.get("edges") is not None else (paths, data)
+        return Problem(store_operator(operator, directory, *known), stored, directory)
 
     return make

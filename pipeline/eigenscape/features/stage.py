@@ -61,9 +61,10 @@ def stays_sparse(options: FeatureOptions, columns: int) -> bool:
 def features_stage(context: Context) -> dict[str, Any]:
     """Write ``features/values`` (sample, feature) and ``features/basis`` (band, feature).
 
-    Where a sparse table stays sparse, ``features/values`` are the three arrays of
-    `eigenscape.rows.Rows`. Where it keeps all of its columns there is no basis: it would be a
-    diagonal matrix, and larger than the table.
+    Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
+    sparse, ``features/values`` are the three arrays of `eigenscape.rows.Rows`. Where it keeps all of
+    its columns there is no basis, which would be a diagonal matrix and larger than the table, but
+    ``features/scale`` (band), its diagonal.
     """
     options = context.job.features
     source = Rows(context.path("samples/values"))
@@ -84,6 +85,10 @@ def features_stage(context: Context) -> dict[str, Any]:
         )
         whole = np.ones(bands, np.float32) if basis is None else basis
         open_array(stored)[...] = np.diag(whole) if whole.ndim == 1 else whole
+    elif basis is not None:
+        _write_bands(context, "features/scale", basis)
+    if shift is not None:
+        _write_bands(context, "features/shift", shift)
     work = partial(_project_block, source, path, shift, basis)
     read = 0 if source.sparse else 2 * bands
     parts = sample_blocks(
@@ -91,6 +96,12 @@ def features_stage(context: Context) -> dict[str, Any]:
     )
     context.map("project", work, parts, label="projecting")
     return {**told, **summary}
+
+
+def _write_bands(context: Context, name: str, values: NDArray[np.float32]) -> None:
+    """Write one number for each band."""
+    path = context.workspace.create_array(name, values.shape, np.float32, dims=("band",))
+    open_array(path)[...] = values
 
 
 def _fit(

@@ -2,165 +2,213 @@
 
 ::
 
-    start     coarse levels -> pass 0
+    start     coarse levels, each solved roughly by the passes below, or random vectors
     filter    groups of columns, independent of each other: no communication
-    gram      row tiles: Y^T Y, Y^T A Y in double, summed in a fixed order
-    rotate    row tiles: X <- Y C and the residual A X - X theta
+    gram      blocks of columns: Y^T Y, Y^T A Y in double, summed in a fixed order
+    rotate    row tiles: X <- [V Y] C
+    residual  groups of columns: |A x - theta x|
 
-The vectors lie in one raw file per group of columns, so a task holds one group (filter) or one
-tile of rows (gram, rotate). Nothing is overwritten before its pass is noted, so that a killed run
-goes on where it was.
+Groups that have converged are locked: they are filtered no more, the others are kept orthogonal to
+them. Nothing is overwritten before its pass is noted, so that a killed run goes on where it was.
 """
 
-import json
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
+from eigenscape.arrays import save_array
 from eigenscape.files import write_json
-from eigenscape.memory import ROW_TILE
-from eigenscape.spectrum import kernels
-from eigenscape.spectrum.coarse import coarse_start, cut_above
-from eigenscape.spectrum.filter import (
-    Array,
-    NullSpace,
-    Rotation,
-    chebyshev_filter,
-    degree_for,
-    rayleigh_ritz,
-    safe_degree,
-)
-from eigenscape.spectrum.operator import StoredOperator, upper_bound
-from eigenscape.stage import Block, blocks
+from eigenscape.spectrum import columns, tasks
+from eigenscape.spectrum.coarse import coarse_component
+from eigenscape.spectrum.filter import FilterPlan
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.operator import StoredOperator
+from eigenscape.spectrum.ritz import rayleigh_ritz
+from eigenscape.spectrum.state import Map, Solution, State
+from eigenscape.spectrum.tasks import Problem
+from eigenscape.stage import blocks
 
 MOST_PASSES = 40
-_TILE_BYTES = 2**26
-_START_DEGREE = 12
-_LEAST_DEGREE = 8
-_MOST_DEGREE = 200
-_SAME_VALUE = 1e-6
+DENSE_ROWS = 1200
+"""Order up to which a coarse problem is solved by LAPACK."""
 
+_COARSE_DEGREES = (12, 36)
+"""Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
 
-class Map(Protocol):
-    """`eigenscape.stage.Context.map`, or a loop in its place."""
+_LEAST_GAIN = 3.0
+"""Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
 
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]: ...
+_LOCKED_SHARE = 0.25
+"""Of the tolerance, at which vectors are locked: what is wrong in them is missing in the others."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What the tasks of one solve share.
+class _Solver:
+    """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
 
     Attributes
     ----------
-    operator
-        The Laplacian on disk.
-    component
-        Path of the component of each row, None for a connected graph.
-    directory
-        Where the vectors lie.
-    columns
-        Vectors in the block, guards included: a multiple of the group width.
+    problem
+        The operator on disk.
+    run
+        Runs the tasks.
+    bound
+        Upper bound of the spectrum.
+    short_bound
+        The same for the operator of a filter if the diagonal is stiff, None if it is not.
     """
 
-    operator: StoredOperator
-    component: str | None
-    directory: Path
-    columns: int
+    problem: Problem
+    run: Map
+    bound: float
+    short_bound: float | None
+
+    @classmethod
+    def on(cls, problem: Problem, run: Map) -> "_Solver":
+        work = partial(tasks.measure, problem)
+        bound, balanced = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
+        return cls(problem, run, bound, balanced)
 
     @property
-    def groups(self) -> int:
-        return self.columns // kernels.WIDTH
+    def file(self) -> Path:
+        return self.problem.directory / "state.json"
 
-    def null_space(self) -> NullSpace:
-        null = attach_memmap(self.operator.null, (self.operator.rows,), np.float64)
-        return NullSpace(null, None if self.component is None else open_memmap(self.component))
+    def load(self) -> State | None:
+        return State.read(self.file) if self.file.exists() else None
 
-    def create(self, name: str) -> None:
-        for group in range(self.groups):
-            create_memmap(
-                self.directory / f"{name}-{group}",
-                (self.operator.rows, kernels.WIDTH),
-                self.operator.dtype,
+    def note(self, state: State, before: State | None = None) -> State:
+        """Make a state the one to go on from, and only then delete what it does not need."""
+        write_json(self.file, asdict(state))
+        scratch = ["filtered", "image"]
+        if before is not None:
+            for path in {*before.files} - {*state.files}:
+                Path(path).unlink(missing_ok=True)
+        for name in scratch:
+            self.problem.named(name, range(len(state.files)), create=False).remove()
+        return state
+
+    def begin(self, most: int, pairs: int | None = None) -> State:
+        """Return the vectors to start from: those of a coarse problem, or random ones.
+
+        Parameters
+        ----------
+        most
+            Columns to start with, if nothing speaks for fewer.
+        pairs
+            Wanted pairs; None on a coarse level, where all columns are.
+        """
+        problem, level = self.problem, self.problem.level
+        work: Any = partial(tasks.coarsen, problem, most)
+        stored = self.run(f"coarsen-{level}", work, ["all"], label="coarsening")[0]
+        if stored is None:
+            start = problem.named("pass-0", range(most // WIDTH))
+            cut = self.run(
+                f"cut-{level}", partial(tasks.find_cut, problem, self.bound), [most], label="cut"
             )
+            values, rough, most_cut = np.full(most, cut[0][0]), None, cut[0][1]
+        else:
+            directory = problem.directory / "coarse"
+            below = Problem(
+                StoredOperator.from_json(stored),
+                coarse_component(problem.component, directory),
+                directory,
+                level + 1,
+                problem.in_memory,
+            )
+            state = _Solver.on(below, self.run).solve_roughly(most)
+            values, rough = np.array(state.values), below.vectors(state.files)
+            most_cut = self.bound
+            if pairs is not None:
+                density = problem.operator.rows / problem.operator.entries
+                values = values[: columns.choose_columns(values, pairs, self.bound, density)]
+            start = problem.named("pass-0", range(len(values) // WIDTH))
+        work = partial(tasks.start, problem, start, rough)
+        self.run(f"start-{level}", work, list(range(start.groups)), label="start")
+        return self.note(State(start.files, tuple(values), (np.inf,) * len(values), most_cut))
 
-    def attach(self, name: str, group: int, mode: str = "r") -> Array:
-        return attach_memmap(
-            self.directory / f"{name}-{group}",
-            (self.operator.rows, kernels.WIDTH),
-            self.operator.dtype,
-            mode,
+    def solve_roughly(self, most: int) -> State:
+        """Return rough eigenpairs of a coarse problem, by LAPACK or a few short filters."""
+        problem = self.problem
+        if problem.operator.rows <= max(DENSE_ROWS, 2 * most):
+            vectors = problem.named("dense", range(most // WIDTH))
+            work = partial(tasks.solve_densely, problem, vectors)
+            step = f"dense-{problem.level}"
+            values = self.run(step, work, ["all"], label="coarsest level")[0]
+            return State(vectors.files, tuple(values), (0.0,) * most, self.bound)
+        state = self.load() or self.begin(most)
+        for degree in _COARSE_DEGREES[state.passes :]:
+            plan = columns.plan_short(
+                np.array(state.values), degree, self.low(state), self.bound,
+                np.dtype(problem.operator.dtype),
+            )  # fmt: skip
+            state = self.advance(state, plan)
+        return state
+
+    def balances(self, state: State) -> bool:
+        """Whether the next filter sets stiff rows by the others."""
+        return self.short_bound is not None and state.balanced
+
+    def low(self, state: State) -> float:
+        """Return where the spectrum begins: 0, or the lowest Ritz value if it is known to be more."""
+        known = np.isfinite(state.residuals[0]) and not self.problem.operator.singular
+        return max(0.0, min(state.values)) if known else 0.0
+
+    def advance(self, state: State, plan: FilterPlan, pairs: int | None = None) -> State:
+        """Filter, Rayleigh-Ritz, residuals: from the vectors of one pass to those of the next.
+
+        Parameters
+        ----------
+        pairs
+            Wanted pairs; None on a coarse level, where residuals are not worth their products.
+        """
+        balanced = pairs is not None and self.balances(state)
+        problem, number, locked = self.problem, state.passes, state.locked
+        step = f"{problem.level}-{number}"
+        vectors = problem.vectors(state.files)
+        active = range(locked, vectors.groups)
+        filtered, image = (problem.named(name, active) for name in ("filtered", "image"))
+        values = np.array(state.values)
+        fixed = locked * WIDTH
+        groups = list(range(len(active)))
+        work: Any = tasks.Filter(
+            problem, vectors[locked:], filtered, image, plan, values[fixed:], balanced
         )
-
-    def read(self, name: str, rows: slice) -> NDArray[np.float64]:
-        """Return some rows of all columns, in double."""
-        return np.concatenate(
-            [self.attach(name, group)[rows].astype(np.float64) for group in range(self.groups)],
-            axis=1,
+        self.run(f"filter-{step}", work, groups, label=f"filter, degree {plan.degree}")
+        gram = tasks.Gram(vectors[:locked], filtered, image)
+        items = gram.items(columns.gram_rows(problem.operator.rows, vectors.columns))
+        sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
+        G, H, overlap = gram.assemble(items, sums)
+        rotation = rayleigh_ritz(G, H, overlap, values[:fixed])
+        save_array(problem.directory / "rotation.npy", rotation.C)
+        following = problem.named(f"pass-{number + 1}", active)
+        tile = columns.tile_rows(vectors.columns)
+        work = tasks.Rotate(
+            vectors[:locked] + filtered, following, str(problem.directory / "rotation.npy"),
+            rotation.rank, number, tile,
+        )  # fmt: skip
+        ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
+        self.run(f"rotate-{step}", work, ranges, label="rotating")
+        norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
+        if pairs is not None:
+            work = tasks.Residuals(problem, following, rotation.values, balanced)
+            norms = self.run(f"residual-{step}", work, groups, label="residuals")
+        residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
+        gained = max(residuals[:pairs]) * _LEAST_GAIN < max(state.residuals[:pairs])
+        after = State(
+            files=state.files[:locked] + following.files,
+            values=state.values[:fixed] + tuple(map(float, rotation.values)),
+            residuals=residuals,
+            most_cut=state.most_cut,
+            locked=locked,
+            balanced=state.balanced and (gained or not balanced),
+            passes=number + 1,
+            products=state.products + len(groups) * (plan.degree + 1 + (pairs is not None)),
         )
-
-    def write(self, name: str, rows: slice, values: NDArray[np.float64]) -> None:
-        for group in range(self.groups):
-            columns = slice(group * kernels.WIDTH, (group + 1) * kernels.WIDTH)
-            self.attach(name, group, "r+")[rows] = values[:, columns]
-
-    def remove(self, name: str) -> None:
-        for group in range(self.groups):
-            (self.directory / f"{name}-{group}").unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where a solve ended.
-
-    Attributes
-    ----------
-    name
-        Name of the vectors' files in the problem's directory.
-    values, residuals : array, shape (columns,)
-        Ritz values, ascending, and residual norms; the null vectors are not among them.
-    converged
-        Whether the wanted pairs reached the tolerance.
-    passes, products
-        Filter passes, and products with a group of columns.
-    """
-
-    name: str
-    values: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    converged: bool
-    passes: int
-    products: int
-
-
-def column_count(pairs: int) -> int:
-    """Return how many columns to iterate on for `pairs` wanted ones.
-
-    The guards let the filter tell the last wanted pair from what follows. More of them need a
-    lower degree: for 55 pairs of 640,976 samples 64 columns took 43 s, 80 44 s, 96 35 s, 128 37 s.
-    """
-    guards = math.ceil(5 * math.sqrt(pairs))
-    return -(-(pairs + guards) // kernels.WIDTH) * kernels.WIDTH
-
-
-def tile_rows(columns: int) -> int:
-    """Return the rows of a Rayleigh-Ritz tile: fixed by the number of columns alone."""
-    return max(1, _TILE_BYTES // (3 * 8 * columns) // ROW_TILE) * ROW_TILE
+        return self.note(after, state)
 
 
 def solve(
@@ -175,7 +223,7 @@ def solve(
     Parameters
     ----------
     problem
-        Operator and block size.
+        The operator on disk.
     pairs
         Wanted pairs, null vectors not counted.
     tolerance
@@ -185,133 +233,33 @@ def solve(
     note
         Hears the residual after each pass.
     """
-    bound = upper_bound(problem.operator.open())
-    state_file = problem.directory / "state.json"
-    if state_file.exists():
-        state = json.loads(state_file.read_text())
-        values, residuals = (np.array(state[key], np.float64) for key in ("values", "residuals"))
-    else:
-        problem.create("pass-0")
-        start = map_blocks("start", partial(_start, problem, bound), ["all"], label="coarse start")
-        state = {"passes": 0, "products": 0}
-        values, residuals = np.array(start[0], np.float64), np.full(problem.columns, np.inf)
+    solver = _Solver.on(problem, map_blocks)
+    state = solver.load() or solver.begin(columns.column_count(pairs), pairs)
     while True:
-        number = state["passes"]
+        values, residuals = np.array(state.values), np.array(state.residuals)
         worst = float(residuals[:pairs].max())
-        if worst <= tolerance or number == MOST_PASSES:
-            name = f"pass-{number}"
-            return Solution(name, values, residuals, worst <= tolerance, number, state["products"])
-        cut = cut_above(values, bound)
-        if number and cut - values[pairs - 1] <= _SAME_VALUE * cut:
-            # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
-            # nothing tells it from what lies above.
-            cut += 0.1 * (bound - cut)
-        degree = _choose_degree(
-            values, residuals, pairs, tolerance, cut, bound, problem.operator.dtype
-        )
-        rotation, residuals = _pass(problem, number, degree, cut, bound, map_blocks)
-        values = rotation.values
-        state = {
-            "passes": number + 1,
-            "products": state["products"] + problem.groups * (degree + 1),
-            "values": values.tolist(),
-            "residuals": residuals.tolist(),
-        }
-        write_json(state_file, state)
-        for name in (f"pass-{number}", "filtered", "image"):
-            problem.remove(name)
+        if worst <= tolerance or state.passes == MOST_PASSES:
+            return Solution(
+                problem.vectors(state.files), values, residuals, worst <= tolerance,
+                state.passes, state.products,
+            )  # fmt: skip
+        bound = solver.short_bound if solver.balances(state) else None
+        plan = columns.plan_filter(
+            values, residuals, pairs, tolerance, solver.low(state), bound or solver.bound,
+            state.most_cut, np.dtype(problem.operator.dtype),
+        )  # fmt: skip
+        state = solver.advance(_lock(state, pairs, tolerance), plan, pairs)
+        residuals = np.array(state.residuals[:pairs])
         note(
-            f"pass {number + 1}: degree {degree}, largest residual "
-            f"{residuals[:pairs].max():.1e} (tolerance {tolerance:.0e}), "
-            f"{int((residuals[:pairs] <= tolerance).sum())} of {pairs} pairs converged"
+            f"pass {state.passes}: degree {plan.degree}, "
+            f"{len(state.values) - state.locked * WIDTH} columns, largest residual "
+            f"{residuals.max():.1e} (tolerance {tolerance:.0e}), "
+            f"{int((residuals <= tolerance).sum())} of {pairs} pairs converged"
         )
 
 
-def _choose_degree(
-    values: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    pairs: int,
-    tolerance: float,
-    cut: float,
-    bound: float,
-    dtype: str,
-) -> int:
-    """Return the degree that should end the iteration in this pass, as far as rounding allows."""
-    safe = safe_degree(cut, bound, np.dtype(dtype))
-    if not np.isfinite(residuals[:pairs]).all():
-        return min(_START_DEGREE, safe)
-    todo = np.flatnonzero(residuals[:pairs] > tolerance)
-    wanted = max(
-        degree_for(4 * residuals[i] / tolerance, float(values[i]), cut, bound) for i in todo
-    )
-    return min(max(wanted, _LEAST_DEGREE), safe, _MOST_DEGREE)
-
-
-def _pass(
-    problem: Problem, number: int, degree: int, cut: float, bound: float, map_blocks: Map
-) -> tuple[Rotation, NDArray[np.float64]]:
-    """Filter, Rayleigh-Ritz, residuals: from ``pass-<number>`` to ``pass-<number + 1>``."""
-    for name in ("filtered", "image", f"pass-{number + 1}"):
-        problem.create(name)
-    label = f"filter {number + 1}, degree {degree}"
-    work = partial(_filter, problem, number, degree, cut, bound)
-    map_blocks(f"filter-{number}", work, list(range(problem.groups)), label=label)
-    ranges = blocks(problem.operator.rows, tile_rows(problem.columns))
-    parts = map_blocks(
-        f"gram-{number}", partial(_gram, problem), ranges, label="Rayleigh-Ritz", keep=False
-    )
-    rotation = rayleigh_ritz(*(np.sum([part[i] for part in parts], axis=0) for i in range(2)))
-    squares = map_blocks(
-        f"rotate-{number}", partial(_rotate, problem, number, rotation), ranges, label="rotating"
-    )
-    return rotation, np.sqrt(np.sum(np.array(squares), axis=0))
-
-
-def _start(problem: Problem, bound: float, _: str) -> list[float]:
-    operator = problem.operator.open()
-    start = coarse_start(operator, problem.columns)
-    for group in range(problem.groups):
-        if start is None:
-            rng = np.random.default_rng([5, group])
-            problem.attach("pass-0", group, "r+")[:] = rng.standard_normal(
-                (operator.rows, kernels.WIDTH)
-            )
-        else:
-            columns = slice(group * kernels.WIDTH, (group + 1) * kernels.WIDTH)
-            problem.attach("pass-0", group, "r+")[:] = start.columns(columns)
-    return [0.25 * bound] if start is None else [float(value) for value in start.values]
-
-
-def _filter(
-    problem: Problem, number: int, degree: int, cut: float, bound: float, group: int
-) -> None:
-    operator = problem.operator.open()
-    null = problem.null_space()
-    X = np.array(problem.attach(f"pass-{number}", group))
-    null.remove_from(X)
-    Y = chebyshev_filter(operator, X, degree, cut, bound)
-    null.remove_from(Y)
-    problem.attach("filtered", group, "r+")[:] = Y
-    problem.attach("image", group, "r+")[:] = operator.times(Y)
-
-
-def _gram(problem: Problem, block: Block) -> tuple[NDArray[np.float64], ...]:
-    rows = slice(*block)
-    Y, AY = problem.read("filtered", rows), problem.read("image", rows)
-    return Y.T @ Y, Y.T @ AY
-
-
-def _rotate(problem: Problem, number: int, rotation: Rotation, block: Block) -> list[float]:
-    rows = slice(*block)
-    X = problem.read("filtered", rows) @ rotation.C
-    AX = problem.read("image", rows) @ rotation.C
-    rank = rotation.rank
-    values = np.where(np.isfinite(rotation.values), rotation.values, 0)
-    squares = ((AX - X * values) ** 2).sum(axis=0)
-    if rank < problem.columns:
-        # Lost directions are replaced by random ones, drawn by row tile.
-        rng = np.random.default_rng([6, number, block[0]])
-        X[:, rank:] = rng.standard_normal((len(X), problem.columns - rank))
-        squares[rank:] = np.inf
-    problem.write(f"pass-{number + 1}", rows, X)
-    return [float(square) for square in squares]
+def _lock(state: State, pairs: int, tolerance: float) -> State:
+    """Lock the first groups, as far as all of their columns have converged with some to spare."""
+    good = np.array(state.residuals[:pairs]) <= _LOCKED_SHARE * tolerance
+    first = len(good) if good.all() else int(np.argmin(good))
+    return replace(state, locked=max(state.locked, first // WIDTH))

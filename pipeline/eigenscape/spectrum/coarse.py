@@ -1,27 +1,25 @@
-"""A start from a smaller graph: aggregate, solve there, carry back (several levels)."""
+"""A smaller graph to start from: aggregate the rows, carry vectors back."""
 
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from eigenscape.arrays import save_array
 from eigenscape.spectrum import kernels
-from eigenscape.spectrum.filter import (
+from eigenscape.spectrum.operator import (
     Array,
-    NullSpace,
-    chebyshev_filter,
-    rayleigh_ritz,
-    safe_degree,
+    Operator,
+    StoredOperator,
+    as_operator,
+    store_operator,
 )
-from eigenscape.spectrum.operator import Operator, as_operator, upper_bound
+from eigenscape.stage import blocks
 
-DENSE_ROWS = 1200
-"""Order up to which a coarse problem is solved by LAPACK."""
-
-_SMOOTH_DEGREE = 12
-_SMOOTH_PASSES = 2
+_COMPONENT = "component.npy"
+_SLICE_ROWS = 2**17
 
 
 def aggregate_rows(operator: Operator) -> NDArray[np.int32]:
@@ -57,102 +55,67 @@ def coarsen(operator: Operator, label: NDArray[np.int32]) -> tuple[Operator, NDA
     diagonal = np.bincount(label, np.asarray(operator.diagonal, np.float64) * weight**2, count)
     A: Any = scipy.sparse.csr_array(scipy.sparse.diags_array(diagonal))
     for block in operator.blocks:
-        rows = len(block.indptr) - 1
-        here = slice(block.first, block.first + rows)
-        own = np.repeat(np.arange(rows, dtype=np.int32), np.diff(block.indptr))
-        entries = weight[here][own] * block.data * weight[block.indices]
-        # Summed block by block: only the coarse matrix and one block's entries are in memory.
-        A = (
-            A
-            - scipy.sparse.coo_array(
-                (entries, (label[here][own], label[block.indices])), shape=(count, count)
-            ).tocsr()
-        )
-    return as_operator(A, length, operator.diagonal.dtype), weight
+        for begin, end in blocks(len(block.indptr) - 1, _SLICE_ROWS):
+            # Summed slice by slice: only the coarse matrix and one slice's entries are in memory.
+            entries = slice(block.indptr[begin], block.indptr[end])
+            here = slice(block.first + begin, block.first + end)
+            lengths = np.diff(block.indptr[begin : end + 1])
+            across = block.indices[entries]
+            values = np.repeat(weight[here], lengths) * block.data[entries] * weight[across]
+            place = (np.repeat(label[here], lengths), label[across])
+            A = A - scipy.sparse.coo_array((values, place), shape=(count, count)).tocsr()
+    kind = operator.diagonal.dtype
+    return as_operator(A, length, kind, singular=operator.singular), weight
 
 
-@dataclass(frozen=True)
-class CoarseStart:
-    """Approximate lowest eigenvectors of an operator, as those of a smaller one.
-
-    Attributes
-    ----------
-    values : array, shape (columns,)
-        Eigenvalues of the coarse problem: at or above those of the operator.
-    vectors : array, shape (aggregates, columns)
-    label, weight : array, shape (n,)
-        Row i of the operator takes ``weight[i] * vectors[label[i]]``.
-    """
-
-    values: NDArray[np.float64]
-    vectors: Array
-    label: NDArray[np.int32]
-    weight: NDArray[np.float64]
-
-    def columns(self, which: slice) -> Array:
-        """Return some columns, carried back to the operator's rows."""
-        return self.weight[:, None] * self.vectors[self.label, which]
-
-
-def coarse_start(operator: Operator, columns: int) -> CoarseStart | None:
-    """Return approximate lowest eigenvectors of an operator, null vectors not counted.
+def store_coarse(
+    operator: Operator,
+    label: NDArray[np.int32],
+    component: NDArray[np.int32] | None,
+    directory: Path,
+) -> StoredOperator:
+    """Coarsen an operator and write the result, with what carries vectors back.
 
     Parameters
     ----------
     operator
         In memory or mapped.
-    columns
-        How many, a multiple of the group width.
-
-    Returns
-    -------
-    CoarseStart or None
-        None when the graph cannot be made smaller: nearly every sample is an aggregate of its own,
-        or too few aggregates are left.
+    label : array of int, shape (n,)
+        Aggregate of each row.
+    component : array of int, shape (n,), optional
+        Component of each row; an aggregate never has two.
+    directory
+        Where the files go.
     """
-    label = aggregate_rows(operator)
-    count = int(label.max()) + 1
-    if count > 0.9 * operator.rows or count < 2 * columns:
-        return None
+    directory.mkdir(exist_ok=True)
     coarse, weight = coarsen(operator, label)
-    if coarse.rows <= max(DENSE_ROWS, 4 * columns):
-        values, vectors = np.linalg.eigh(coarse.matrix().toarray())
-        values, vectors = values[1 : columns + 1], vectors[:, 1 : columns + 1]
-    else:
-        values, vectors = _solve(coarse, columns, coarse_start(coarse, columns))
-    return CoarseStart(values, vectors, label, weight)
+    if component is not None:
+        inside = np.zeros(coarse.rows, np.int32)
+        inside[label] = component
+        save_array(directory / _COMPONENT, inside)
+    save_array(directory / "label.npy", label)
+    save_array(directory / "weight.npy", weight)
+    return store_operator(coarse, directory)
 
 
-def _solve(
-    operator: Operator, columns: int, start: CoarseStart | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rough eigenpairs of a coarse operator, by a few short filters."""
-    width, kind = kernels.WIDTH, operator.diagonal.dtype
-    bound = upper_bound(operator)
-    if start is None:
-        rng = np.random.default_rng(4)
-        X = rng.standard_normal((operator.rows, columns))
-        values = np.full(columns, 0.25 * bound)
-    else:
-        X, values = start.columns(slice(None)), start.values
-    null = NullSpace(operator.null)
-    AX = np.empty_like(X)
-    for number in range(_SMOOTH_PASSES):
-        cut = cut_above(values, bound)
-        degree = min(_SMOOTH_DEGREE * (1 + 2 * number), safe_degree(cut, bound, kind))
-        for at in range(0, columns, width):
-            here = slice(at, at + width)
-            group = np.ascontiguousarray(X[:, here], kind)
-            group = chebyshev_filter(operator, group, degree, cut, bound)
-            null.remove_from(group)
-            X[:, here], AX[:, here] = group, operator.times(group)
-        rotation = rayleigh_ritz(X.T @ X, X.T @ AX)
-        X = X @ rotation.C
-        values = rotation.values
-    return values, X
+def coarse_component(component: str | None, directory: Path) -> str | None:
+    """Return the path of the components of a stored coarse operator."""
+    return None if component is None else str(directory / _COMPONENT)
 
 
-def cut_above(values: NDArray[np.float64], bound: float) -> float:
-    """Return where a filter's damping begins: the last finite Ritz value, kept off both ends."""
-    last = float(values[np.isfinite(values)][-1])
-    return min(max(last, 1e-6 * bound), 0.9 * bound)
+def prolong(vectors: Array, directory: Path, rows: slice) -> Array:
+    """Return some rows of the vectors of a coarse operator, carried back to the finer one.
+
+    Parameters
+    ----------
+    vectors : array, shape (coarse rows, columns)
+    directory
+        Of `store_coarse`.
+    rows
+        Of the finer operator.
+    """
+    label = np.load(directory / "label.npy", mmap_mode="r")[rows]
+    weight = np.load(directory / "weight.npy", mmap_mode="r")[rows]
+    carried: Array = vectors[label]
+    carried *= weight.astype(vectors.dtype)[:, None]
+    return carried

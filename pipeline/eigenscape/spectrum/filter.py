@@ -1,4 +1,4 @@
-"""The Chebyshev filter and the Rayleigh-Ritz step, on arrays in memory.
+"""The Chebyshev filter on arrays in memory, and the null vectors that are kept out of it.
 
 The filter of degree q is a Chebyshev polynomial stretched so that [cut, bound] is where it stays
 small: eigenvalues below the cut are amplified, the more the lower they are.
@@ -6,19 +6,43 @@ small: eigenvalues below the cut are amplified, the more the lower they are.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.spectrum.operator import Operator
+from eigenscape.spectrum import kernels
+from eigenscape.spectrum.operator import Array
 
-Array = NDArray[Any]
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """A Chebyshev filter.
+
+    Attributes
+    ----------
+    degree
+        At least 1; the cost is as many products.
+    cut, bound
+        The interval that it damps, low < cut < bound.
+    low
+        Where it is 1: the lowest eigenvalue.
+    """
+
+    degree: int
+    cut: float
+    bound: float
+    low: float
 
 
-def chebyshev_filter(
-    operator: Operator, X: Array, degree: int, cut: float, bound: float, low: float = 0.0
-) -> Array:
+class Steps(Protocol):
+    """What a filter needs of an operator."""
+
+    def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
+        """Z <- a A X + b X - c Z."""
+
+
+def chebyshev_filter(operator: Steps, X: Array, Y: Array, plan: FilterPlan) -> Array:
     """Return p(A) X for one group of columns.
 
     Scaled so that p(low) = 1, which keeps single precision from overflowing (Zhou, Saad, Tiago,
@@ -28,21 +52,16 @@ def chebyshev_filter(
     ----------
     operator
         A.
-    X : array, shape (n, WIDTH)
-        Overwritten.
-    degree
-        q >= 1; the cost is q products.
-    cut, bound
-        Interval to damp, low < cut < bound.
-    low
-        Where the filter is 1: the lowest eigenvalue.
+    X, Y : array, shape (n, WIDTH)
+        Overwritten; Y is zero. The result is one of them.
+    plan
+        p.
     """
-    half, centre = (bound - cut) / 2, (bound + cut) / 2
-    sigma = half / (low - centre)
+    half, centre = (plan.bound - plan.cut) / 2, (plan.bound + plan.cut) / 2
+    sigma = half / (plan.low - centre)
     tau = 2 / sigma
-    Y = np.zeros_like(X)
     operator.step(X, Y, sigma / half, -centre * sigma / half, 0.0)
-    for _ in range(2, degree + 1):
+    for _ in range(2, plan.degree + 1):
         following = 1 / (tau - sigma)
         operator.step(Y, X, 2 * following / half, -2 * following * centre / half, sigma * following)
         X, Y = Y, X
@@ -64,55 +83,17 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
     return math.ceil(math.acosh(max(reduction, 1.0)) / math.acosh(x))
 
 
-def safe_degree(cut: float, bound: float, dtype: np.dtype[Any]) -> int:
+def safe_degree(plan: FilterPlan, tolerance: float, dtype: np.dtype[Any]) -> int:
     """Return the largest degree that rounding allows, at least 1.
 
-    Rounding errors in the direction of the null vector are amplified most, though no column holds
-    it: past a certain ratio to the columns next to the cut they would drown these.
+    Rounding leaves a share eps of every direction in every column, and the lowest is amplified
+    most. The Rayleigh-Ritz step takes it out again, but what was rounded against it stays: with an
+    amplification a over the cut about a eps^2, which may be a quarter of the tolerance. Beyond
+    a eps = 100 the columns would be too nearly parallel for their Gram matrix.
     """
-    most = 1e7 if dtype == np.float32 else 1e13
-    return max(1, degree_for(most, 0.0, cut, bound) - 1)
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """What a Rayleigh-Ritz step does to a block of vectors: X <- Y C.
-
-    Attributes
-    ----------
-    values : array, shape (m,)
-        Ritz values, ascending; inf where a column carries no new direction.
-    C : array, shape (m, m)
-        0 in such columns.
-    """
-
-    values: NDArray[np.float64]
-    C: NDArray[np.float64]
-
-    @property
-    def rank(self) -> int:
-        """Number of columns that carry a direction."""
-        return int(np.isfinite(self.values).sum())
-
-
-def rayleigh_ritz(G: NDArray[np.float64], H: NDArray[np.float64]) -> Rotation:
-    """Return the Ritz values of A in the span of Y.
-
-    Parameters
-    ----------
-    G, H : array, shape (m, m)
-        Y^T Y and Y^T A Y.
-    """
-    length = np.sqrt(np.diag(G))
-    scale = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
-    share, U = np.linalg.eigh(scale[:, None] * G * scale)
-    keep = share > 1e-11 * share[-1]
-    T = scale[:, None] * U[:, keep] / np.sqrt(share[keep])
-    values, Q = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
-    m = len(G)
-    C = np.zeros((m, m))
-    C[:, : len(values)] = T @ Q
-    return Rotation(np.concatenate([values, np.full(m - len(values), np.inf)]), C)
+    eps = float(np.finfo(dtype).eps)
+    most = min(max(1 / eps, tolerance / (4 * eps**2)), 100 / eps, 1e13)
+    return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
 
 
 class NullSpace:
@@ -124,15 +105,27 @@ class NullSpace:
         The positive vector that is the null vector on every component.
     component : array of int, shape (n,), optional
         Component of each row; one component by default.
+    singular
+        False for an operator without null vectors: there are none then, and nothing is removed.
     """
 
     def __init__(
-        self, null: NDArray[np.float64], component: NDArray[np.int32] | None = None
+        self,
+        null: NDArray[np.float64],
+        component: NDArray[np.int32] | None = None,
+        *,
+        singular: bool = True,
     ) -> None:
+        self.null = null
         self.component = np.zeros(len(null), np.int32) if component is None else component
-        self.count = int(self.component.max()) + 1
-        lengths = np.sqrt(np.bincount(self.component, null * null, self.count))
-        self.entries = null / lengths[self.component]
+        pieces = int(self.component.max()) + 1
+        self.count = pieces if singular else 0
+        self._squares = np.bincount(self.component, null * null, pieces)
+
+    @property
+    def entries(self) -> NDArray[np.float64]:
+        """The null vectors, of shape (n,): they do not overlap."""
+        return self.null / np.sqrt(self._squares)[self.component]
 
     def remove_from(self, X: Array) -> None:
         """Make the columns of X orthogonal to every null vector, in place.
@@ -140,6 +133,5 @@ class NullSpace:
         A filter amplifies the null vectors most of all: what rounding leaves of them in a column
         near the cut would otherwise outgrow it.
         """
-        for column in range(X.shape[1]):
-            shares = np.bincount(self.component, self.entries * X[:, column], self.count)
-            X[:, column] -= (self.entries * shares[self.component]).astype(X.dtype)
+        if self.count:
+            kernels.remove_null(self.null, self.component, self._squares, X)

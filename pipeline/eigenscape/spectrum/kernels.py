@@ -1,10 +1,9 @@
 """Compiled products of a Laplacian with a group of columns, and aggregation of its graph."""
 
+import numpy as np
 from numba import njit
 
-WIDTH = 16
-"""Columns of a group: in single precision a row of a group is one cache line, so that a random
-access to it costs one. Fixed, so that every column meets the same arithmetic everywhere."""
+from eigenscape.spectrum.gather import WIDTH, add_rows
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -24,31 +23,84 @@ def filter_step(indptr, indices, data, diagonal, first, X, Z, a, b, c):  # type:
     a, b, c : float
         Of the type of X.
     """
-    for row in range(indptr.shape[0] - 1):
+    sums = np.empty(WIDTH, X.dtype)
+    last = len(indices) - 1
+    for row in range(len(indptr) - 1):
         here = first + row
+        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
         own = a * diagonal[here] + b
         for column in range(WIDTH):
-            Z[here, column] = own * X[here, column] - c * Z[here, column]
-        entry, end = indptr[row], indptr[row + 1]
-        # Four entries at a time: a row of Z is loaded and stored a quarter as often (1.2 x).
-        while entry + 4 <= end:
-            w0, w1 = a * data[entry], a * data[entry + 1]
-            w2, w3 = a * data[entry + 2], a * data[entry + 3]
-            o0, o1 = indices[entry], indices[entry + 1]
-            o2, o3 = indices[entry + 2], indices[entry + 3]
-            for column in range(WIDTH):
-                Z[here, column] -= (
-                    w0 * X[o0, column]
-                    + w1 * X[o1, column]
-                    + w2 * X[o2, column]
-                    + w3 * X[o3, column]
-                )
-            entry += 4
-        while entry < end:
-            weight, other = a * data[entry], indices[entry]
-            for column in range(WIDTH):
-                Z[here, column] -= weight * X[other, column]
-            entry += 1
+            Z[here, column] = own * X[here, column] - c * Z[here, column] - a * sums[column]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def balance_rows(indptr, indices, data, diagonal, first, rows, shift, X):  # type: ignore[no-untyped-def]
+    """Set rows of X so that (A - shift) X is 0 there, given the others, one after the other.
+
+    Parameters
+    ----------
+    indptr, indices, data, diagonal, first
+        A block of A, see `filter_step`.
+    rows : array of int, shape (m,)
+        Rows of this block, numbered in the whole.
+    shift : array, shape (WIDTH,)
+        Below the diagonal of those rows.
+    X : array, shape (n, WIDTH)
+    """
+    sums = np.empty(WIDTH, X.dtype)
+    last = len(indices) - 1
+    for here in rows:
+        row = here - first
+        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        for column in range(WIDTH):
+            X[here, column] = sums[column] / (diagonal[here] - shift[column])
+
+
+@njit(cache=True, nogil=True)
+def multiply(indptr, indices, data, diagonal, first, x, image):  # type: ignore[no-untyped-def]
+    """Image <- diagonal x - data x for one vector in double; see `filter_step`."""
+    for row in range(len(indptr) - 1):
+        here = first + row
+        total = diagonal[here] * x[here]
+        for entry in range(indptr[row], indptr[row + 1]):
+            total -= data[entry] * x[indices[entry]]
+        image[here] = total
+
+
+@njit(cache=True, nogil=True)
+def remove_null(null, component, squares, X):  # type: ignore[no-untyped-def]
+    """Make the columns of X orthogonal to the null vector of every component, in place.
+
+    Parameters
+    ----------
+    null : array, shape (n,)
+        On every component its null vector.
+    component : array of int, shape (n,)
+    squares : array of float64, shape (components,)
+        Squared lengths of the null vectors.
+    X : array, shape (n, WIDTH)
+    """
+    shares = np.zeros((len(squares), WIDTH))
+    for row in range(len(X)):
+        for column in range(WIDTH):
+            shares[component[row], column] += null[row] * X[row, column]
+    for which in range(len(squares)):
+        for column in range(WIDTH):
+            shares[which, column] /= squares[which]
+    for row in range(len(X)):
+        for column in range(WIDTH):
+            X[row, column] -= null[row] * shares[component[row], column]
+
+
+@njit(cache=True, nogil=True)
+def residual_squares(X, image, values):  # type: ignore[no-untyped-def]
+    """Return |image - values X|^2 of every column, summed in double."""
+    squares = np.zeros(WIDTH)
+    for row in range(len(X)):
+        for column in range(WIDTH):
+            difference = np.float64(image[row, column]) - values[column] * X[row, column]
+            squares[column] += difference * difference
+    return squares
 
 
 @njit(cache=True, nogil=True)

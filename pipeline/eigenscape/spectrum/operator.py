@@ -1,6 +1,6 @@
 """The Laplacian as an operator on groups of columns: CSR row blocks, mapped or in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, open_memmap
+from eigenscape.arrays import attach_memmap, open_memmap, save_array, save_raw
 from eigenscape.spectrum import kernels
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Operator:
-    """A symmetric positive semi-definite operator ``diag(diagonal) - S`` whose null vector is known.
+    """A symmetric positive semi-definite operator ``A = diag(diagonal) - S`` on groups of columns.
 
     Attributes
     ----------
@@ -37,7 +37,10 @@ class Operator:
         Of the floating type in which products are computed.
     null : array, shape (n,), float64
         Positive; on every connected component it is, apart from its length, the null vector:
-        sqrt(degree) for the normalised Laplacian, ones for the unnormalised one.
+        sqrt(degree) for the normalised Laplacian, ones for the unnormalised one. With a potential
+        it is only close to the lowest vectors.
+    singular
+        Whether the null vectors are those: not with a potential.
     bound
         Upper bound of the spectrum that theory gives.
     """
@@ -45,6 +48,7 @@ class Operator:
     blocks: Sequence[RowBlock]
     diagonal: Array
     null: NDArray[np.float64]
+    singular: bool
     bound: float
 
     @property
@@ -57,15 +61,19 @@ class Operator:
         kind = X.dtype.type
         for block in self.blocks:
             kernels.filter_step(
-                block.indptr, block.indices, block.data, self.diagonal, block.first, X, Z,
-                kind(a), kind(b), kind(c),
+                block.indptr, block.indices, block.data, self.diagonal, block.first,
+                X, Z, kind(a), kind(b), kind(c),
             )  # fmt: skip
 
-    def times(self, X: Array) -> Array:
-        """Return A X for one group of columns."""
-        Z = np.zeros_like(X)
-        self.step(X, Z, 1.0, 0.0, 0.0)
-        return Z
+    def times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return A x for one vector, in double."""
+        image = np.empty_like(x)
+        for block in self.blocks:
+            kernels.multiply(
+                block.indptr, block.indices, block.data, self.diagonal, block.first,
+                x, image,
+            )  # fmt: skip
+        return image
 
     def matrix(self) -> scipy.sparse.csr_array:
         """Return the operator as one SciPy matrix in double: for the oracles."""
@@ -84,82 +92,64 @@ class Operator:
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """Where an operator lies on disk: small, so that every task opens it for itself."""
+    """Where an operator lies on disk: small, so that every task opens it for itself.
+
+    Attributes
+    ----------
+    graph
+        Paths of indptr and indices of each block.
+    data
+        Paths of the values of each block, raw.
+    starts
+        First row of each block.
+    rows, entries, dtype, singular, bound
+        Of the operator.
+    diagonal, null
+        Paths, raw.
+    """
 
     graph: tuple[tuple[str, str], ...]
-    """Paths of indptr and indices of each block."""
     data: tuple[str, ...]
     starts: tuple[int, ...]
     rows: int
+    entries: int
     dtype: str
     diagonal: str
     null: str
+    singular: bool
     bound: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "StoredOperator":
+        """Return what `dataclasses.asdict` and JSON made of one."""
+        graph = tuple((indptr, indices) for indptr, indices in values["graph"])
+        lists = {name: tuple(values[name]) for name in ("data", "starts")}
+        return cls(**{**values, "graph": graph, **lists})
 
     def open(self) -> Operator:
         """Map the operator; its pages are shared by all threads and processes."""
         blocks = []
         for (indptr, indices), data, first in zip(self.graph, self.data, self.starts, strict=True):
-            columns = open_memmap(indices)
-            blocks.append(
-                RowBlock(
-                    first,
-                    open_memmap(indptr),
-                    columns,
-                    attach_memmap(data, columns.shape, self.dtype),
-                )
-            )
+            columns = _open(indices)
+            values = attach_memmap(data, columns.shape, self.dtype)
+            blocks.append(RowBlock(first, _open(indptr), columns, values))
         return Operator(
             blocks,
             attach_memmap(self.diagonal, (self.rows,), self.dtype),
             attach_memmap(self.null, (self.rows,), np.float64),
+            self.singular,
             self.bound,
         )
 
 
-def laplacian(
-    blocks: Sequence[RowBlock],
-    degree: NDArray[np.float64],
-    kind: str,
-    dtype: type[np.floating[Any]],
-    allocate: Callable[[int, int], Array] | None = None,
+def _open(path: str) -> Array:
+    """Map an array of the graph, or one that `store_operator` wrote."""
+    return np.load(path, mmap_mode="r") if path.endswith(".npy") else open_memmap(path)
+
+
+def as_operator(
+    A: scipy.sparse.csr_array, null: NDArray[np.float64], dtype: Any, *, singular: bool = True
 ) -> Operator:
-    """Return the Laplacian of a weighted graph.
-
-    The random-walk Laplacian is similar to the normalised one, D^-1 L = D^-1/2 (D^-1/2 L D^-1/2)
-    D^1/2, so both are solved as the symmetric one; the stage turns the vectors.
-
-    Parameters
-    ----------
-    blocks
-        Row blocks of the weight matrix W.
-    degree : array, shape (n,)
-        Row sums of W.
-    kind
-        "normalized", "random-walk" or "unnormalized".
-    dtype
-        Floating type of the products.
-    allocate
-        Called with block number and entries, returns where the scaled entries go; memory by
-        default.
-    """
-    normalized = kind != "unnormalized"
-    scale = 1 / np.sqrt(degree) if normalized else np.ones_like(degree)
-    scaled = []
-    for number, block in enumerate(blocks):
-        size = len(block.data)
-        data = allocate(number, size) if allocate else np.empty(size, dtype)
-        kernels.scale_entries(block.first, block.indptr, block.indices, block.data, scale, data)
-        scaled.append(RowBlock(block.first, block.indptr, block.indices, data))
-    return Operator(
-        scaled,
-        (np.ones_like(degree) if normalized else degree).astype(dtype),
-        np.sqrt(degree) if normalized else np.ones_like(degree),
-        2.0 if normalized else 2.0 * float(degree.max()),
-    )
-
-
-def as_operator(A: scipy.sparse.csr_array, null: NDArray[np.float64], dtype: Any) -> Operator:
     """Return a symmetric SciPy matrix as an operator in memory: for coarse levels and tests."""
     A = scipy.sparse.csr_array(A)
     diagonal = A.diagonal()
@@ -168,43 +158,75 @@ def as_operator(A: scipy.sparse.csr_array, null: NDArray[np.float64], dtype: Any
     block = RowBlock(0, S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype))
     # Gershgorin's circles.
     bound = float((abs(A) @ np.ones(A.shape[0])).max())
-    return Operator([block], diagonal.astype(dtype), null, bound)
+    return Operator([block], diagonal.astype(dtype), null, singular, bound)
 
 
-def store_operator(operator: Operator, directory: Path, graph: Sequence[tuple[str, str]],
-                   data: Sequence[str]) -> StoredOperator:  # fmt: skip
-    """Write the diagonal and the null vector beside entries that are stored already."""
+def store_operator(
+    operator: Operator,
+    directory: Path,
+    graph: Sequence[tuple[str, str]] | None = None,
+    data: Sequence[str] | None = None,
+) -> StoredOperator:
+    """Write an operator, or what of it is not stored yet.
+
+    Parameters
+    ----------
+    operator
+        In memory.
+    directory
+        Where the files go.
+    graph, data
+        Paths of what is stored already: structure and values of the blocks.
+    """
     for name, values in (("diagonal", operator.diagonal), ("null", operator.null)):
-        (directory / name).write_bytes(np.ascontiguousarray(values).data)
+        save_raw(directory / name, values)
+    if graph is None or data is None:
+        graph, data = [], []
+        for number, block in enumerate(operator.blocks):
+            paths = [str(directory / f"{name}-{number}.npy") for name in ("indptr", "indices")]
+            for path, values in zip(paths, (block.indptr, block.indices), strict=True):
+                save_array(path, values)
+            graph.append((paths[0], paths[1]))
+            data.append(str(directory / f"data-{number}"))
+            save_raw(data[-1], block.data)
     return StoredOperator(
         graph=tuple(graph),
         data=tuple(data),
         starts=tuple(block.first for block in operator.blocks),
         rows=operator.rows,
+        entries=sum(len(block.data) for block in operator.blocks),
         dtype=operator.diagonal.dtype.name,
         diagonal=str(directory / "diagonal"),
         null=str(directory / "null"),
+        singular=operator.singular,
         bound=operator.bound,
     )
 
 
-def upper_bound(operator: Operator, steps: int = 12) -> float:
+def upper_bound(
+    operator: Operator, free: NDArray[np.bool_] | None = None, steps: int = 12
+) -> float:
     """Return a safe upper bound of the spectrum, by a few Lanczos steps.
 
     The largest Ritz value plus the norm of the last residual (Zhou, Li 2011); never more than what
     theory gives. A tighter bound makes every filter shorter: it falls with its square root.
+
+    Parameters
+    ----------
+    operator
+        A.
+    free : array of bool, shape (n,), optional
+        Rows and columns to which A is cut down; all by default.
     """
     n = operator.rows
-    steps = min(steps, n)
     vector = np.random.default_rng(3).standard_normal(n)
+    vector *= 1 if free is None else free
     vector /= np.linalg.norm(vector)
     previous, beta = np.zeros(n), 0.0
     alphas, betas = [], []
-    for _ in range(steps):
-        # One column in a group of WIDTH: a rare step, not worth a kernel of its own.
-        group = np.zeros((n, kernels.WIDTH), operator.diagonal.dtype)
-        group[:, 0] = vector
-        image = operator.times(group)[:, 0].astype(np.float64) - beta * previous
+    for _ in range(min(steps, n)):
+        image = operator.times(vector) - beta * previous
+        image *= 1 if free is None else free
         alpha = float(image @ vector)
         image -= alpha * vector
         alphas.append(alpha)

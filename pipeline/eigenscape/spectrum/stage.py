@@ -4,6 +4,7 @@ The null vectors (one for each connected component) are known, so they are never
 enter the result as they are and every other vector is kept orthogonal to them.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,32 +21,14 @@ from eigenscape.arrays import (
 )
 from eigenscape.errors import InputError
 from eigenscape.options import SpectrumOptions
-from eigenscape.spectrum import kernels, oracles
-from eigenscape.spectrum.chebyshev import Problem, Solution, column_count, solve
-from eigenscape.spectrum.operator import Operator, RowBlock, laplacian, store_operator
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.operator import Operator, RowBlock, store_operator
+from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.state import Solution
+from eigenscape.spectrum.tasks import Problem, fits
+from eigenscape.spectrum.vectors import Vectors
 from eigenscape.stage import Block, Context, sample_blocks
-
-DENSE_ROWS = 1500
-"""Order up to which LAPACK is faster than any iteration."""
-
-_SINGLE_TOLERANCE = 1e-6
-
-
-def choose_solver(options: SpectrumOptions, rows: int) -> tuple[str, str]:
-    """Return the solver that will run on a graph of `rows` rows, and why."""
-    if options.solver != "chebyshev":
-        return options.solver, "as asked for"
-    if rows <= DENSE_ROWS:
-        return "dense", f"{rows} samples are few"
-    if 3 * column_count(options.dimension) > rows:
-        return "dense", f"{options.dimension} eigenvectors are many for {rows} samples"
-    return "chebyshev", "as asked for"
-
-
-def precision(options: SpectrumOptions, solver: str) -> type[np.floating[Any]]:
-    """Return the floating type that `solver` works in at the tolerance asked for."""
-    single = solver == "chebyshev" and options.tolerance >= _SINGLE_TOLERANCE
-    return np.float32 if single else np.float64
 
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
@@ -54,30 +37,23 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     graph = context.run.record("graph")
     assert graph is not None, "the spectrum follows the graph"
     rows, connected = graph.summary["rows"], graph.summary["connected"]
-    solver, reason = choose_solver(options, rows)
-    dtype = precision(options, solver)
+    solver, reason = choose_solver(options.solver, options.dimension, rows)
+    dtype = precision(solver, options.tolerance)
     problem = _set_up(context, rows, connected, dtype)
     _check_dimension(options, rows, problem.null_space().count)
-    if solver == "chebyshev":
-        solution = solve(
-            problem, options.dimension, options.tolerance, context.map, context.reporter.note
-        )
-    else:
-        work = partial(_oracle, problem, solver, options)
-        values, residuals = context.map("solve", work, [solver], label=f"{solver} solver")[0]
-        worst = max(residuals)
-        solution = Solution(
-            "pass-0", np.array(values), np.array(residuals), worst <= options.tolerance, 0, 0
-        )
+    solution = find_pairs(
+        problem, solver, options.dimension, options.tolerance, context.map, context.reporter.note
+    )
     values, residuals = _write(context, problem, solution)
     return {
         "solver": solver,
         "reason": reason,
-        "precision": "single" if dtype is np.float32 else "double",
+        "precision": "single" if dtype == "float32" else "double",
         "values": [float(value) for value in values],
         "max_residual": float(residuals.max()),
         "converged": bool(solution.converged),
         "passes": solution.passes,
+        "products": solution.products,
         "null_vectors": problem.null_space().count,
     }
 
@@ -93,9 +69,9 @@ def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> No
         )
 
 
-def _set_up(context: Context, rows: int, connected: bool, dtype: type[np.floating[Any]]) -> Problem:
+def _set_up(context: Context, rows: int, connected: bool, dtype: str) -> Problem:
     """Scale the weights into a Laplacian in scratch."""
-    directory = context.workspace.scratch("operator/x").parent
+    directory = context.workspace.folder("operator")
     graph: list[tuple[str, str]] = []
     blocks = []
     first = 0
@@ -125,29 +101,9 @@ def _set_up(context: Context, rows: int, connected: bool, dtype: type[np.floatin
             "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
         )
         open_array(component)[...] = labels
-    return Problem(
-        store_operator(operator, directory, graph, data_paths),
-        component,
-        directory,
-        column_count(context.job.spectrum.dimension),
-    )
-
-
-def _oracle(
-    problem: Problem, solver: str, options: SpectrumOptions, _: str
-) -> tuple[list[float], list[float]]:
-    operator, null = problem.operator.open(), problem.null_space()
-    count = options.dimension
-    if solver == "dense":
-        values, vectors = oracles.dense_pairs(operator, null, count)
-    else:
-        values, vectors = oracles.lanczos_pairs(operator, null, count, options.tolerance)
-    problem.create("pass-0")
-    padded = np.zeros((operator.rows, problem.columns))
-    padded[:, :count] = vectors
-    problem.write("pass-0", slice(None), padded)
-    residuals = oracles.residual_norms(operator, (values, vectors))
-    return values.tolist(), residuals.tolist()
+    stored = store_operator(operator, directory, graph, data_paths)
+    problem = Problem(stored, component, directory)
+    return replace(problem, in_memory=fits(rows, dtype, context.task_bytes))
 
 
 def _write(
@@ -175,8 +131,8 @@ def _write(
     scale = None
     if context.job.graph.laplacian == "random-walk":
         scale = context.path("graph/degree")
-    signs = _signs(problem, solution, dimension)
-    work = partial(_write_block, problem, null.count, solution.name, signs, scale, target)
+    signs = _signs(solution, dimension)
+    work = partial(_write_block, problem, null.count, solution.vectors, signs, scale, target)
     chunk = chunk_rows(samples, 4 * modes)
     ranges = sample_blocks(samples, chunk, context.task_bytes, 16 * modes)
     context.map("write", work, ranges, label="writing eigenvectors")
@@ -186,27 +142,25 @@ def _write(
 def _null_residuals(operator: Operator, problem: Problem) -> NDArray[np.float64]:
     """Return |A v| of every null vector: they do not overlap, so one product serves all."""
     null = problem.null_space()
-    group = np.zeros((operator.rows, kernels.WIDTH), operator.diagonal.dtype)
-    group[:, 0] = null.entries
-    image = operator.times(group)[:, 0].astype(np.float64)
-    return np.sqrt(np.bincount(null.component, image**2, null.count))
+    image = operator.times(null.entries)
+    return np.sqrt(np.bincount(null.component, image**2, null.count))[: null.count]
 
 
-def _signs(problem: Problem, solution: Solution, dimension: int) -> NDArray[np.float64]:
+def _signs(solution: Solution, dimension: int) -> NDArray[np.float64]:
     """Return the signs that make the entry of largest magnitude of every vector positive."""
-    signs = np.ones(problem.columns)
-    for group in range(problem.groups):
-        vectors = problem.attach(solution.name, group)
-        for column in range(kernels.WIDTH):
+    signs = np.ones(solution.vectors.columns)
+    for group in range(-(-dimension // WIDTH)):
+        vectors = solution.vectors.attach(group)
+        for column in range(WIDTH):
             values = np.array(vectors[:, column])
-            signs[group * kernels.WIDTH + column] = np.sign(values[np.abs(values).argmax()]) or 1
+            signs[group * WIDTH + column] = np.sign(values[np.abs(values).argmax()]) or 1
     return signs[:dimension]
 
 
 def _write_block(
     problem: Problem,
     nulls: int,
-    name: str,
+    pairs: Vectors,
     signs: NDArray[np.float64],
     degree: str | None,
     target: str,
@@ -220,13 +174,12 @@ def _write_block(
     # Samples outside of the largest component have no coordinates.
     vectors = np.full((len(inside), nulls + len(signs)), np.nan, np.float32)
     known = np.zeros((len(rows), vectors.shape[1]))
-    known[np.arange(len(rows)), component] = entries[rows]
-    for group in range(problem.groups):
-        first = group * kernels.WIDTH
-        last = min(first + kernels.WIDTH, len(signs))
-        if first < last:
-            part = problem.attach(name, group)[rows][:, : last - first]
-            known[:, nulls + first : nulls + last] = part * signs[first:last]
+    if nulls:
+        known[np.arange(len(rows)), component] = entries[rows]
+    for group in range(-(-len(signs) // WIDTH)):
+        first, last = group * WIDTH, min((group + 1) * WIDTH, len(signs))
+        part = pairs.attach(group)[rows][:, : last - first]
+        known[:, nulls + first : nulls + last] = part * signs[first:last]
     if degree is not None:
         # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
         known /= np.sqrt(open_memmap(degree)[rows])[:, None]

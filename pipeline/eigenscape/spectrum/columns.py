@@ -1,0 +1,159 @@
+"""How many columns, which filter, which pieces: what the iteration decides, by arithmetic alone."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.spectrum.filter import FilterPlan, degree_for, safe_degree
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.stage import blocks
+
+PROBES = 8
+"""Columns that start at random beside a coarse start, so that what it misses is found."""
+
+BLOCK = 256
+"""Columns of a block of the Gram matrices."""
+
+_LEAST_GUARDS = 8
+_TILE_BYTES = 2**23
+_TILE_ROWS = 512
+_LEAST_DEGREE = 8
+_MOST_DEGREE = 1000
+_START_DEGREE = 12
+_START_REDUCTION = 1e4
+_SPARE = 4
+_SAME_VALUE = 1e-6
+_REDUCTION = 1e5
+_RITZ_PRODUCTS = 0.8
+
+
+def column_count(pairs: int) -> int:
+    """Return how many columns to start with for `pairs` wanted ones: at most that many are used.
+
+    What is beyond the wanted ones lets the filter tell the last wanted pair from what follows.
+    """
+    guards = max(24, math.ceil(9 * math.sqrt(pairs)))
+    return _whole_groups(pairs + guards)
+
+
+def choose_columns(
+    values: NDArray[np.float64], pairs: int, bound: float, rows_per_entry: float
+) -> int:
+    """Return the number of columns at which the iteration should cost least.
+
+    More columns put the cut higher, so that a lower degree does; but each costs its products and
+    its part of the Rayleigh-Ritz steps.
+
+    Parameters
+    ----------
+    values : array, shape (columns,)
+        Approximate eigenvalues.
+    pairs
+        Wanted pairs.
+    bound
+        Upper bound of the spectrum.
+    rows_per_entry
+        Rows of the operator for each of its entries.
+    """
+    last = float(values[pairs - 1])
+
+    def cost(count: int) -> float:
+        cut = max(float(values[count - PROBES - 1]), last * (1 + 1e-9))
+        # Dense algebra, in products: 5 n m^2 operations at the speed of BLAS.
+        ritz = _RITZ_PRODUCTS * rows_per_entry * count
+        return count * (degree_for(_REDUCTION, last, cut, bound) + 2 * ritz)
+
+    # In pairs of groups, so that two threads have the same to do.
+    least = min(_whole_groups(pairs + PROBES + _LEAST_GUARDS), len(values))
+    counts: set[int] = {least, *range(max(least, 2 * WIDTH), len(values) + 1, 2 * WIDTH)}
+    return min(sorted(counts), key=cost)
+
+
+def _whole_groups(columns: int) -> int:
+    """Return the columns of a whole number of pairs of groups, of one for very few."""
+    step = WIDTH if columns <= WIDTH else 2 * WIDTH
+    return -(-columns // step) * step
+
+
+def plan_filter(
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    pairs: int,
+    tolerance: float,
+    low: float,
+    bound: float,
+    most_cut: float,
+    dtype: np.dtype[Any],
+) -> FilterPlan:
+    """Return the filter that should end the iteration in this pass, as far as rounding allows.
+
+    Parameters
+    ----------
+    values, residuals : array, shape (columns,)
+        After the last pass; residuals are infinite where there was none.
+    pairs, tolerance
+        What is wanted.
+    low, bound
+        Where the spectrum begins and ends.
+    most_cut
+        Where the damping may begin at most.
+    dtype
+        Floating type of the products.
+    """
+    known = np.isfinite(residuals[:pairs]).all()
+    guards = values[: max(pairs + 1, len(values) - PROBES)]
+    cut = min(cut_above(guards, low, bound), most_cut)
+    if known and cut - values[pairs - 1] <= _SAME_VALUE * (cut - low):
+        # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
+        # nothing tells it from what lies above.
+        cut += 0.1 * (bound - cut)
+    plan = FilterPlan(1, cut, bound, low)
+    safe = safe_degree(plan, tolerance, dtype)
+    if not known:
+        # All equal: a guess for random vectors, which the first filter must not squeeze into the
+        # lowest directions alone.
+        guess = values[0] == values[-1]
+        wanted = degree_for(_START_REDUCTION, low, cut, bound) if guess else _START_DEGREE
+    else:
+        todo = np.flatnonzero(residuals[:pairs] > tolerance)
+        wanted = max(
+            degree_for(_SPARE * residuals[i] / tolerance, float(values[i]), cut, bound)
+            for i in todo
+        )
+    return replace(plan, degree=min(max(wanted, _LEAST_DEGREE), safe, _MOST_DEGREE))
+
+
+def plan_short(
+    values: NDArray[np.float64], degree: int, low: float, bound: float, dtype: np.dtype[Any]
+) -> FilterPlan:
+    """Return a filter of a given degree, as far as rounding allows: for coarse levels."""
+    plan = FilterPlan(degree, cut_above(values, low, bound), bound, low)
+    return replace(plan, degree=min(degree, safe_degree(plan, 0.0, dtype)))
+
+
+def cut_above(values: NDArray[np.float64], low: float, bound: float) -> float:
+    """Return where a filter's damping begins: the last finite Ritz value, kept off both ends."""
+    last = float(values[np.isfinite(values)][-1])
+    span = bound - low
+    return min(max(last, low + 1e-6 * span), low + 0.9 * span)
+
+
+def tile_rows(columns: int) -> int:
+    """Return the rows of a tile of a rotation: fixed by the number of columns alone."""
+    return max(1, _TILE_BYTES // (16 * columns) // _TILE_ROWS) * _TILE_ROWS
+
+
+def rotation_rows(rows: int, tile: int) -> int:
+    """Return the rows that one task rotates: whole tiles, in at most 512 tasks."""
+    return tile * max(1, -(-rows // (512 * tile)))
+
+
+def gram_rows(rows: int, columns: int) -> list[tuple[int, int]]:
+    """Return the row ranges in which Gram matrices are summed: about 16 tasks, one if they are large."""
+    across = -(-columns // BLOCK)
+    count = max(1, 16 // (across * (across + 1) // 2))
+    step = -(-rows // count // _TILE_ROWS) * _TILE_ROWS if count > 1 else rows
+    return blocks(rows, max(step, _TILE_ROWS))

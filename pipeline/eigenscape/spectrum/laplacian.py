@@ -1,0 +1,98 @@
+"""The Laplacians of a weighted graph, and Schroedinger operators on it."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike, NDArray
+
+from eigenscape.spectrum import kernels
+from eigenscape.spectrum.operator import Array, Operator, RowBlock
+
+
+def laplacian(
+    blocks: Sequence[RowBlock],
+    degree: NDArray[np.float64],
+    kind: str,
+    dtype: DTypeLike,
+    allocate: Callable[[int, int], Array] | None = None,
+    *,
+    potential: NDArray[np.float64] | None = None,
+    edges: scipy.sparse.csr_array | None = None,
+) -> Operator:
+    """Return the Laplacian of a weighted graph, or the Schroedinger operator L + V + L_E.
+
+    The random-walk Laplacian is similar to the normalised one, D^-1 L = D^-1/2 (D^-1/2 L D^-1/2)
+    D^1/2, so both are solved as the symmetric one; the stage turns the vectors.
+
+    Parameters
+    ----------
+    blocks
+        Row blocks of the weight matrix W.
+    degree : array, shape (n,)
+        Row sums of W.
+    kind
+        "normalized", "random-walk" or "unnormalized".
+    dtype
+        Floating type of the products.
+    allocate
+        Called with block number and entries, returns where the scaled entries go; memory by
+        default.
+    potential : array, shape (n,), optional
+        V >= 0, alpha included: it keeps eigenvectors away from where it is large (Halevy 2011,
+        chapter 3). Added to the normalised or unnormalised Laplacian; to the random-walk one as
+        D^-1 V.
+    edges : csr_array, shape (n, n), optional
+        Non-negative symmetric weights E, alpha included, whose own Laplacian is added in the same
+        way: it pulls their ends together.
+    """
+    normalized = kind != "unnormalized"
+    scale = 1 / np.sqrt(degree) if normalized else np.ones_like(degree)
+    scaled = []
+    for number, block in enumerate(blocks):
+        size = len(block.data)
+        data = allocate(number, size) if allocate else np.empty(size, dtype)
+        kernels.scale_entries(block.first, block.indptr, block.indices, block.data, scale, data)
+        scaled.append(RowBlock(block.first, block.indptr, block.indices, data))
+    diagonal = np.ones_like(degree) if normalized else degree.copy()
+    null = np.sqrt(degree) if normalized else np.ones_like(degree)
+    added = np.zeros_like(degree)
+    if edges is not None:
+        added += np.asarray(edges.sum(axis=1))
+    if potential is not None:
+        added += potential
+    if kind == "random-walk":
+        added /= degree
+    if edges is not None:
+        turn = scipy.sparse.diags_array(scale if kind == "random-walk" else np.ones_like(degree))
+        scaled = [_add_rows(block, (turn @ edges @ turn).tocsr()) for block in scaled]
+    bound = 2.0 if normalized else 2.0 * float(degree.max())
+    # Constants are null vectors of L_E, so they stay those of the whole only where they are L's.
+    harmless = potential is None or not potential.any()
+    singular = harmless and (edges is None or edges.nnz == 0 or kind != "normalized")
+    if not singular:
+        # Low vectors fall off where the potential is large.
+        null = null / (1 + added / diagonal)
+    return Operator(
+        scaled,
+        (diagonal + added).astype(dtype),
+        null,
+        singular,
+        # Weyl: no more than the sum of both; L_E by Gershgorin.
+        bound + 2 * float(added.max(initial=0)),
+    )
+
+
+def _add_rows(block: RowBlock, edges: scipy.sparse.csr_array) -> RowBlock:
+    """Add the rows of `edges` that belong to a block."""
+    rows = len(block.indptr) - 1
+    own = scipy.sparse.csr_array(
+        (block.data, block.indices, block.indptr), shape=(rows, edges.shape[1])
+    )
+    both = (own + edges[block.first : block.first + rows]).tocsr()
+    return RowBlock(
+        block.first,
+        both.indptr.astype(np.int64),
+        both.indices.astype(np.int32),
+        both.data.astype(block.data.dtype),
+    )

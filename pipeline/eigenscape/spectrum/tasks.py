@@ -1,0 +1,304 @@
+"""What the tasks of the iteration do: each opens what it needs by its path and leaves files."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.arrays import attach_memmap, create_memmap, open_memmap, save_array
+from eigenscape.spectrum import coarse, density, kernels, oracles
+from eigenscape.spectrum.columns import BLOCK, PROBES
+from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.operator import Array, StoredOperator, upper_bound
+from eigenscape.spectrum.stiff import Balanced, stiff_rows
+from eigenscape.spectrum.vectors import Vectors
+from eigenscape.stage import Block, blocks
+
+_STIFF = "stiff.npy"
+_RESOLVED = 0.05
+_ROW_BYTES = 32
+_SUM_ROWS = 4096
+_COPY_ROWS = 2**16
+_LEAST_SHRINK = 0.9
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the tasks of one solve share.
+
+    Attributes
+    ----------
+    operator
+        The Laplacian on disk.
+    component
+        Path of the component of each row, None for a connected graph.
+    directory
+        Where the vectors lie.
+    level
+        0 for the problem itself, 1 for the first coarse one.
+    in_memory
+        Whether a task may hold two groups in memory; they are mapped from scratch files otherwise.
+    """
+
+    operator: StoredOperator
+    component: str | None
+    directory: Path
+    level: int = 0
+    in_memory: bool = True
+
+    def null_space(self) -> NullSpace:
+        """Return the null vectors."""
+        operator = self.operator
+        component = None
+        if self.component is not None:
+            component = np.asarray(
+                np.load(self.component, mmap_mode="r")
+                if self.component.endswith(".npy")
+                else open_memmap(self.component)
+            )
+        null = attach_memmap(operator.null, (operator.rows,), np.float64)
+        return NullSpace(null, component, singular=operator.singular)
+
+    def vectors(self, files: tuple[str, ...]) -> Vectors:
+        """Return the vectors in some files."""
+        return Vectors(tuple(files), self.operator.rows, self.operator.dtype)
+
+    def named(self, name: str, groups: range, *, create: bool = True) -> Vectors:
+        """Return groups of vectors under one name, their space reserved."""
+        files = tuple(str(self.directory / f"{name}-{group}") for group in groups)
+        vectors = self.vectors(files)
+        return vectors.create() if create else vectors
+
+    def balanced(self, values: NDArray[np.float64]) -> Balanced:
+        """Return the operator whose stiff rows follow the others, for columns of given values."""
+        operator = self.operator.open()
+        shift = np.where(np.isfinite(values), values, 0).astype(operator.diagonal.dtype)
+        return Balanced(operator, np.load(self.directory / _STIFF), shift)
+
+    def work(self, name: str) -> Array:
+        """Return a group of zeros to work on, which `drop` gives back."""
+        shape = (self.operator.rows, WIDTH)
+        if self.in_memory:
+            return np.zeros(shape, self.operator.dtype)
+        create_memmap(self.directory / name, shape, self.operator.dtype)
+        group = attach_memmap(self.directory / name, shape, self.operator.dtype, "r+")
+        group[:] = 0
+        return group
+
+    def drop(self, *names: str) -> None:
+        """Delete the scratch files of `work`."""
+        for name in names:
+            (self.directory / name).unlink(missing_ok=True)
+
+
+def fits(rows: int, dtype: str, budget: int) -> bool:
+    """Whether two groups of vectors, and what a filter needs beside them, fit into a budget."""
+    return rows * (2 * WIDTH * np.dtype(dtype).itemsize + _ROW_BYTES) <= budget
+
+
+def coarsen(problem: Problem, columns: int, _: str) -> dict[str, Any] | None:
+    """Write the coarse problem; None when nearly every row is an aggregate, or too few are left."""
+    operator = problem.operator.open()
+    label = coarse.aggregate_rows(operator)
+    count = int(label.max()) + 1
+    if count > _LEAST_SHRINK * operator.rows or count < 2 * columns:
+        return None
+    component = None if problem.component is None else problem.null_space().component
+    stored = coarse.store_coarse(operator, label, component, problem.directory / "coarse")
+    return asdict(stored)
+
+
+def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int) -> None:
+    """Write one group of the vectors to start from: random, or carried back from a coarse level."""
+    target = vectors.attach(group, "r+")
+    coarser = None if rough is None else rough.attach(group)
+    probing = problem.level == 0 and group == vectors.groups - 1
+    rng = np.random.default_rng([5, problem.level, group])
+    for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
+        if coarser is None:
+            target[rows] = rng.standard_normal(target[rows].shape)
+            continue
+        target[rows] = coarse.prolong(coarser, problem.directory / "coarse", rows)
+        if probing:
+            # About as long as the others: a coarse vector has length 1.
+            probes = rng.standard_normal((len(target[rows]), PROBES))
+            target[rows, -PROBES:] = probes / np.sqrt(len(target))
+
+
+def measure(problem: Problem, _: str) -> tuple[float, float | None]:
+    """Return the upper bound of the spectrum, and that without the stiff rows if there are any."""
+    operator = problem.operator.open()
+    bound = upper_bound(operator)
+    rows = stiff_rows(operator)
+    if not len(rows):
+        return bound, None
+    save_array(problem.directory / _STIFF, rows)
+    free = np.ones(operator.rows, bool)
+    free[rows] = False
+    return bound, upper_bound(operator, free)
+
+
+def find_cut(problem: Problem, bound: float, columns: int) -> tuple[float, float]:
+    """Return a guess below which about `columns` eigenvalues lie, and what a cut may be at most."""
+    operator = problem.operator.open()
+    cut = density.quantile(operator, columns / operator.rows, bound)
+    # Where the eigenvalues crowd at the low end the density does not resolve them: any guess then.
+    return (cut, cut) if cut > _RESOLVED * bound else (0.25 * bound, bound)
+
+
+def solve_densely(problem: Problem, vectors: Vectors, _: str) -> list[float]:
+    """Write the lowest eigenvectors by LAPACK; return their eigenvalues."""
+    pairs = oracles.dense_pairs(problem.operator.open(), problem.null_space(), vectors.columns)
+    vectors.write(slice(None), pairs[1])
+    return [float(value) for value in pairs[0]]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """p(A) X for one group, and A p(A) X beside it."""
+
+    problem: Problem
+    vectors: Vectors
+    filtered: Vectors
+    image: Vectors
+    plan: FilterPlan
+    values: NDArray[np.float64]
+    balanced: bool = False
+
+    def __call__(self, group: int) -> None:
+        """Filter one group."""
+        problem = self.problem
+        operator, null = problem.operator.open(), problem.null_space()
+        names = f"work-x-{group}", f"work-y-{group}"
+        X = problem.work(names[0])
+        X[:] = self.vectors.attach(group)
+        null.remove_from(X)
+        steps: Steps = operator
+        if self.balanced:
+            steps = problem.balanced(self.values[group * WIDTH : (group + 1) * WIDTH])
+            steps.balance(X)
+        Y = chebyshev_filter(steps, X, problem.work(names[1]), self.plan)
+        null.remove_from(Y)
+        self.filtered.attach(group, "r+")[:] = Y
+        _apply(problem, Y, self.image.attach(group, "r+"))
+        problem.drop(*names)
+
+
+def _apply(problem: Problem, X: Array, image: Array) -> None:
+    """Image <- A X for one group."""
+    image[:] = 0
+    problem.operator.open().step(X, image, 1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Sums over some rows for a pair of column blocks: Y^T Y and Y^T A Y, or V^T Y."""
+
+    locked: Vectors
+    filtered: Vectors
+    image: Vectors
+
+    def __call__(self, item: tuple[str, int, int, int, int]) -> list[NDArray[np.float64]]:
+        """Return the sums of one task."""
+        kind, first, last, i, j = item
+        across = self.filtered[_block(j)]
+        if kind == "locked":
+            return _sums(self.locked[_block(i)], [across], first, last)
+        return _sums(self.filtered[_block(i)], [across, self.image[_block(j)]], first, last)
+
+    def items(self, ranges: list[Block]) -> list[tuple[str, int, int, int, int]]:
+        """Return all tasks: the upper half of the symmetric matrices, the whole of V^T Y."""
+        along, across = _block_count(self.locked), _block_count(self.filtered)
+        pairs = [("active", i, j) for j in range(across) for i in range(j + 1)]
+        pairs += [("locked", i, j) for j in range(across) for i in range(along)]
+        return [(kind, *block, i, j) for block in ranges for kind, i, j in pairs]
+
+    def assemble(
+        self,
+        items: list[tuple[str, int, int, int, int]],
+        parts: list[list[NDArray[np.float64]]],
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Return Y^T Y, Y^T A Y and V^T Y from the results of the tasks, in their order."""
+        m, fixed = self.filtered.columns, self.locked.columns
+        G, H, overlap = np.zeros((m, m)), np.zeros((m, m)), np.zeros((fixed, m))
+        for (kind, _, _, i, j), part in zip(items, parts, strict=True):
+            here = np.s_[i * BLOCK : (i + 1) * BLOCK, j * BLOCK : (j + 1) * BLOCK]
+            for matrix, values in zip([overlap] if kind == "locked" else [G, H], part, strict=True):
+                matrix[here] += values
+        for matrix in (G, H):
+            for j in range(0, m, BLOCK):
+                matrix[j + BLOCK :, j : j + BLOCK] = matrix[j : j + BLOCK, j + BLOCK :].T
+        return G, H, overlap
+
+
+def _block(number: int) -> slice:
+    """Return the groups of a block of columns."""
+    width = BLOCK // WIDTH
+    return slice(number * width, (number + 1) * width)
+
+
+def _block_count(vectors: Vectors) -> int:
+    return -(-vectors.columns // BLOCK)
+
+
+def _sums(left: Vectors, rights: list[Vectors], first: int, last: int) -> list[NDArray[np.float64]]:
+    sums = [np.zeros((left.columns, right.columns)) for right in rights]
+    for begin, end in blocks(last - first, _SUM_ROWS):
+        rows = slice(first + begin, first + end)
+        own = left.read(rows)
+        for total, right in zip(sums, rights, strict=True):
+            total += own.T @ (own if right == left else right.read(rows))
+    return sums
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """X <- [V Y] C for a range of rows, tile by tile."""
+
+    vectors: Vectors
+    following: Vectors
+    rotation: str
+    rank: int
+    number: int
+    tile: int
+
+    def __call__(self, block: Block) -> None:
+        """Rotate the rows of one task."""
+        C = np.load(self.rotation, mmap_mode="r")
+        for begin, end in blocks(block[1] - block[0], self.tile):
+            rows = slice(block[0] + begin, block[0] + end)
+            X = self.vectors.read(rows) @ C
+            if self.rank < X.shape[1]:
+                # Lost directions are replaced by random ones, drawn by tile.
+                rng = np.random.default_rng([6, self.number, rows.start])
+                X[:, self.rank :] = rng.standard_normal((len(X), X.shape[1] - self.rank))
+            self.following.write(rows, X)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """|A x - theta x| of every column of a group; infinite where theta is."""
+
+    problem: Problem
+    vectors: Vectors
+    values: NDArray[np.float64]
+    balanced: bool = False
+
+    def __call__(self, group: int) -> list[float]:
+        """Return the norms of one group."""
+        X = self.vectors.attach(group, "r+")
+        values = self.values[group * WIDTH : (group + 1) * WIDTH]
+        if self.balanced:
+            # Exact for a Ritz vector, where the filtered columns were mixtures.
+            self.problem.balanced(values).balance(X)
+        # Not where the filter left its image: a killed pass needs that once more.
+        name = f"work-r-{group}"
+        image = self.problem.work(name)
+        _apply(self.problem, X, image)
+        known = np.isfinite(values)
+        squares = kernels.residual_squares(X, image, np.where(known, values, 0))
+        self.problem.drop(name)
+        return [float(norm) for norm in np.where(known, np.sqrt(squares), np.inf)]

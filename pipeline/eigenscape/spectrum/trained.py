@@ -1,0 +1,262 @@
+"""A finished run as new samples see it: features, neighbours, weights and eigenvectors."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from eigenscape.arrays import open_memmap
+from eigenscape.errors import InputError
+from eigenscape.features.kernels import project, project_sparse
+from eigenscape.graph import kernels, lists
+from eigenscape.neighbors.duplicates import choose_copies, hash_rows, most_equal
+from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
+from eigenscape.neighbors.metrics import chord_of, lengths
+from eigenscape.neighbors.tiles import (
+    QUERY_ROWS,
+    TILE_ROWS,
+    check_range,
+    find_within,
+    push_tiles,
+    square_norms,
+)
+from eigenscape.options import FeatureOptions, GraphOptions, NeighborOptions
+from eigenscape.rows import Rows, Vectors, unit_vectors
+from eigenscape.stage import blocks
+from eigenscape.store import Run, read_manifest
+
+Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""Where the list of each new sample begins; numbers of the neighbours, nearest first; distances."""
+
+TWIN = 1e-6
+"""Share of its length by which a projected or scaled vector may differ from its twin's: products
+of blocks of other sizes round differently."""
+
+_RANGE_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run as new samples see it.
+
+    Attributes
+    ----------
+    run
+        The run directory.
+    features, neighbors, graph
+        Tables of its job.
+    good
+        Which bands of the scene its samples have.
+    rows
+        Its features.
+    """
+
+    run: Run
+    features: FeatureOptions
+    neighbors: NeighborOptions
+    graph: GraphOptions
+    good: NDArray[np.bool_]
+    rows: Rows
+
+    @classmethod
+    def open(cls, path: Path) -> "Trained":
+        """Open a run directory whose spectrum is finished."""
+        stages = read_manifest(path)["stages"] if path.is_dir() else {}
+        if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
+            raise InputError(
+                f"{path}: no run directory, or a run that has no eigenvectors yet. Give a directory "
+                "in which `eigenscape run` has finished the spectrum."
+            )
+        run = Run(path, create=False)
+        job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
+        neighbors = NeighborOptions(**job.get("neighbors", {}))
+        return cls(
+            run,
+            FeatureOptions(**job.get("features", {})),
+            neighbors,
+            GraphOptions(**job.get("graph", {})),
+            np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
+            Rows(str(run.array_path("features/values")), unit=neighbors.metric == "angle"),
+        )
+
+    def project(self, samples: Vectors) -> Vectors:
+        """Return the features of samples as the features stage would."""
+        if self.rows.sparse:
+            vectors: Vectors = csr_array(samples)
+        else:
+            shift, basis = self._projection
+            if isinstance(samples, np.ndarray):
+                vectors = project(samples, shift, basis)
+            else:
+                vectors = project_sparse(samples, shift, basis)
+        vectors = unit_vectors(vectors) if self.rows.unit else vectors
+        check_range(vectors)
+        return vectors
+
+    def search(self, features: Vectors) -> Found:
+        """Find the neighbours of new samples among those that have coordinates.
+
+        All but one of many identical samples are passed over, as in the neighbors stage.
+        """
+        options = self.neighbors
+        # New samples have no number among the old ones: they are offered all of them.
+        queries = np.full(features.shape[0], -1, np.int64)
+        if options.radius is not None:
+            chord = chord_of(options.radius, options.metric)
+            starts, index, squared = self._within(features, queries, chord)
+        else:
+            nearest = np.full((len(queries), options.k), -1, np.int64)
+            distance = np.full(nearest.shape, np.inf, np.float32)
+            for first, block in self._blocks():
+                read, stop = _reader(block, first), first + block.shape[0]
+                push_tiles(features, queries, read, (first, stop), nearest, distance)
+            starts = np.arange(len(queries) + 1, dtype=np.int64) * options.k
+            index, squared = nearest.ravel(), distance.ravel()
+        index = self._candidates[index]
+        keep = self.degree[index] > 0
+        starts = np.concatenate([[0], np.cumsum(keep)])[starts]
+        return starts, index[keep], lengths(squared[keep], options.metric)
+
+    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> Found:
+        found, left = [], MOST_NEIGHBORS * len(queries)
+        for first, block in self._blocks():
+            for tile in range(0, block.shape[0], TILE_ROWS):
+                right = block[tile : tile + TILE_ROWS]
+                for query in range(0, len(queries), QUERY_ROWS):
+                    here = slice(query, query + QUERY_ROWS)
+                    owner, index, squared = find_within(
+                        features[here], queries[here], right, first + tile, chord
+                    )
+                    found.append((owner + query, index, squared))
+                    left -= len(owner)
+            if left < 0:
+                raise InputError(
+                    f"neighbors.radius = {self.neighbors.radius}: {len(queries)} new samples have "
+                    f"more than {MOST_NEIGHBORS} neighbours each within it on average. Run the job "
+                    "with a smaller neighbors.radius, or with the k nearest."
+                )
+        owner, index, squared = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.lexsort((index, squared, owner))
+        counts = np.bincount(owner, minlength=len(queries))
+        return np.concatenate([[0], np.cumsum(counts)]), index[order], squared[order]
+
+    def twins(self, features: Vectors, near: Found) -> NDArray[np.int64]:
+        """Return the old sample that each new one coincides with, -1 where there is none."""
+        starts, index, distance = near
+        listed = np.flatnonzero(np.diff(starts))
+        first = starts[listed]
+        exact = self.rows.sparse or not self._projected
+        slack = 0.0 if exact and not self.rows.unit else TWIN
+        same = distance[first] <= slack * np.sqrt(square_norms(features)[listed])
+        twins = np.full(len(starts) - 1, -1, np.int64)
+        twins[listed[same]] = index[first[same]]
+        return twins
+
+    def vectors(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yield first sample and eigenvectors of each chunk of samples."""
+        stored = self.run.open("spectrum/vector")
+        for start, stop in blocks(stored.shape[0], stored.chunks[0]):
+            yield start, stored[start:stop]
+
+    @cached_property
+    def degree(self) -> NDArray[np.float64]:
+        """Degree of each sample in the graph; 0 for those that the graph leaves out."""
+        degree = np.zeros(self.rows.shape[0])
+        degree[open_memmap(self.run.array_path("graph/sample"))] = open_memmap(
+            self.run.array_path("graph/degree")
+        )
+        return degree
+
+    @cached_property
+    def scale(self) -> tuple[NDArray[np.float32], float]:
+        """Scale of each sample, as `eigenscape.graph.lists` defines it, and the least that counts."""
+        scale = np.empty(self.rows.shape[0], np.float32)
+        for start, part in self._lists():
+            kernels.last_distances(*part, scale[start : start + len(part[0]) - 1])
+        positive = scale[(scale > 0) & (self.degree > 0)]
+        least = lists.SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
+        return np.maximum(scale, np.float32(least)), least
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """The run's t of the heat kernel: given, or the mean squared length of its lists."""
+        if self.graph.bandwidth != "auto":
+            return float(self.graph.bandwidth)
+        total, count = 0.0, 0
+        for start, (starts, index, distance) in self._lists():
+            inside = np.repeat(self.degree[start : start + len(starts) - 1] > 0, np.diff(starts))
+            squares = distance[inside & (index >= 0)].astype(np.float64) ** 2
+            total, count = total + float(squares.sum()), count + len(squares)
+        return total / max(count, 1) or 1.0
+
+    @cached_property
+    def _projected(self) -> bool:
+        return bool(self.run.manifest["stages"]["features"]["summary"]["projected"])
+
+    @cached_property
+    def _projection(self) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
+        """Shift, None for 0, and basis, of a diagonal one the diagonal."""
+        shift = self._small("features/shift")
+        moved = self.features.standardize or (self._projected and self.features.method == "pca")
+        if moved and shift is None:
+            raise InputError(
+                f"{self.run.path}: an earlier version made it and did not store the mean of the "
+                "bands. Run its job again."
+            )
+        basis, factors = self._small("features/basis"), self._small("features/scale")
+        if basis is None:
+            basis = np.ones(int(self.good.sum()), np.float32) if factors is None else factors
+        elif not self._projected:
+            basis = np.ascontiguousarray(np.diagonal(basis))
+        return shift, basis
+
+    @cached_property
+    def _candidates(self) -> NDArray[np.int64]:
+        """Numbers of the samples that are searched."""
+        hashes = np.empty(self.rows.shape[0], np.uint64)
+        for start, stop in blocks(len(hashes), self.rows.step):
+            hashes[start:stop] = hash_rows(self.rows.read(start, stop))
+        least = self.neighbors.k if self.neighbors.radius is None else 0
+        copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
+        searched = np.ones(len(hashes), bool)
+        searched[copies] = False
+        return np.flatnonzero(searched)
+
+    def _blocks(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield place of the first candidate and features of each chunk of candidates."""
+        for start, stop in blocks(self.rows.shape[0], self.rows.step):
+            first, last = np.searchsorted(self._candidates, [start, stop])
+            block = self.rows.read(start, stop)
+            if last - first < stop - start:
+                block = block[self._candidates[first:last] - start]
+            yield int(first), block
+
+    def _lists(self) -> Iterator[tuple[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]]:
+        """Yield first sample and flat lists of blocks of samples: starts, index, distance."""
+        index, distance = self.run.open("neighbors/index"), self.run.open("neighbors/distance")
+        pointers = self.run.array_path("neighbors/indptr")
+        whole = open_memmap(pointers) if pointers.exists() else None
+        step = index.chunks[0] if whole is None else _RANGE_ROWS
+        for start, stop in blocks(self.rows.shape[0], step):
+            if whole is None:
+                starts = np.arange(stop - start + 1, dtype=np.int64) * index.shape[1]
+                yield start, (starts, index[start:stop].ravel(), distance[start:stop].ravel())
+            else:
+                starts = np.array(whole[start : stop + 1])
+                piece = slice(int(starts[0]), int(starts[-1]))
+                yield start, (starts - starts[0], index[piece], distance[piece])
+
+    def _small(self, name: str) -> NDArray[np.float32] | None:
+        stored = (self.run.array_path(name) / "zarr.json").exists()
+        return np.asarray(self.run.open(name)[...]) if stored else None
+
+
+def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:
+    """Return what reads candidates by their places from a block in memory."""
+    return lambda start, stop: block[start - first : stop - first]

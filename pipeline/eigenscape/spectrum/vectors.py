@@ -1,0 +1,80 @@
+"""Columns on disk: one raw file for each group of them, so that a task holds one group or one tile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.arrays import attach_memmap, create_memmap
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.operator import Array
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Columns in groups of `WIDTH`.
+
+    Attributes
+    ----------
+    files
+        Path of each group: rows of WIDTH numbers.
+    rows, dtype
+        Of every group.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    dtype: str
+
+    @classmethod
+    def named(
+        cls, directory: Path, name: str, groups: Sequence[int], rows: int, dtype: str
+    ) -> "Vectors":
+        """Return what `create` will lay out for some groups, under one name."""
+        return cls(tuple(str(directory / f"{name}-{group}") for group in groups), rows, dtype)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.files)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return WIDTH * len(self.files)
+
+    def __getitem__(self, groups: slice) -> "Vectors":
+        return Vectors(self.files[groups], self.rows, self.dtype)
+
+    def __add__(self, other: "Vectors") -> "Vectors":
+        return Vectors(self.files + other.files, self.rows, self.dtype)
+
+    def create(self) -> "Vectors":
+        """Reserve the space; what is there already is kept."""
+        for file in self.files:
+            create_memmap(file, (self.rows, WIDTH), self.dtype)
+        return self
+
+    def attach(self, group: int, mode: str = "r") -> Array:
+        """Map one group."""
+        return attach_memmap(self.files[group], (self.rows, WIDTH), self.dtype, mode)
+
+    def read(self, rows: slice) -> NDArray[np.float64]:
+        """Return some rows of all columns, in double."""
+        first, last, _ = rows.indices(self.rows)
+        values = np.empty((last - first, self.columns))
+        for group in range(self.groups):
+            values[:, group * WIDTH : (group + 1) * WIDTH] = self.attach(group)[rows]
+        return values
+
+    def write(self, rows: slice, values: NDArray[np.float64]) -> None:
+        """Write some rows of all columns."""
+        for group in range(self.groups):
+            self.attach(group, "r+")[rows] = values[:, group * WIDTH : (group + 1) * WIDTH]
+
+    def remove(self) -> None:
+        """Delete the files."""
+        for file in self.files:
+            Path(file).unlink(missing_ok=True)
