@@ -283,11 +283,11 @@ class _Sizes:
         size, groups = np.dtype(dtype).itemsize, columns // WIDTH
         vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
         tile = 16 * min(tile_rows(columns), n) * columns
-        each = max(vectors, tile)
+        each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK. Coarsening: aggregates,
         # weights, a slice of products, the coarse matrix.
         small = 8 * 6 * columns**2 + 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
-        coarse = 30 * n + 60 * min(n, 2**17) * 1.5 * k + n / 10 * 60 * k
+        coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         scratch = entries * size + 4.5 * n * columns * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)

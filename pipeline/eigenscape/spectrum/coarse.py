@@ -19,7 +19,7 @@ from eigenscape.spectrum.operator import (
 from eigenscape.stage import blocks
 
 _COMPONENT = "component.npy"
-_SLICE_ROWS = 2**17
+_SLICE_ROWS = 2**15
 
 
 def aggregate_rows(operator: Operator) -> NDArray[np.int32]:
