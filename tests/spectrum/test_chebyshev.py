@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
 
 from eigenscape.cluster import Threads
@@ -471,3 +472,19 @@ def test_solve__equals_lapack_on_any_graph(make_problem, n, kind, count, spread,
     np.testing.assert_allclose(X.T @ X, np.eye(pairs), atol=1e-8)
     null = problem.null_space().entries
     np.testing.assert_allclose(null @ X, 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_solve__converges_in_few_passes_from_a_random_start_in_single(make_problem, seed):
+    # More pairs than any coarse graph has. Columns that a filter has made nearly parallel would be
+    # told apart by the rounding of their images, with Ritz values far outside of the spectrum.
+    points = np.random.default_rng(seed).random((2000, 3))
+    W = kneighbors_graph(points, 10)
+    problem = make_problem(
+        scipy.sparse.csr_array(W.maximum(W.T)), kind="normalized", dtype=np.float32
+    )
+    said = []
+    solution = solve(problem, 250, 1e-5, loop, said.append)
+    assert solution.converged
+    assert solution.passes <= 4
+    assert all(float(text.split("residual ")[1].split()[0]) < 2 for text in said)

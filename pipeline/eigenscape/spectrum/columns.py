@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ _TILE_ROWS = 2048
 _LEAST_DEGREE = 8
 _MOST_DEGREE = 1000
 _START_DEGREE = 12
-_START_REDUCTION = 1e4
+_START_REDUCTION = 1e2
 _SPARE = 4
 _SAME_VALUE = 1e-6
 _REDUCTION = 1e5
@@ -111,7 +112,7 @@ def plan_filter(
         # nothing tells it from what lies above.
         cut += 0.1 * (bound - cut)
     plan = FilterPlan(1, cut, bound, low)
-    safe = safe_degree(plan, tolerance, dtype)
+    safe = safe_degree(plan, dtype)
     if not known:
         # All equal: a guess for random vectors, which the first filter must not squeeze into the
         # lowest directions alone.
@@ -119,11 +120,10 @@ def plan_filter(
         wanted = degree_for(_START_REDUCTION, low, cut, bound) if guess else _START_DEGREE
     else:
         todo = np.flatnonzero(residuals[:pairs] > tolerance)
-        wanted = max(
-            degree_for(_SPARE * residuals[i] / tolerance, float(values[i]), cut, bound)
-            for i in todo
-        )
-    return replace(plan, degree=min(max(wanted, _LEAST_DEGREE), safe, _MOST_DEGREE))
+        reductions = _SPARE * residuals[todo] / tolerance
+        degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, values[todo])
+        wanted = max(_LEAST_DEGREE, *degrees)
+    return replace(plan, degree=min(wanted, safe, _MOST_DEGREE))
 
 
 def plan_short(
@@ -131,7 +131,7 @@ def plan_short(
 ) -> FilterPlan:
     """Return a filter of a given degree, as far as rounding allows: for coarse levels."""
     plan = FilterPlan(degree, cut_above(values, low, bound), bound, low)
-    return replace(plan, degree=min(degree, safe_degree(plan, 0.0, dtype)))
+    return replace(plan, degree=min(degree, safe_degree(plan, dtype)))
 
 
 def cut_above(values: NDArray[np.float64], low: float, bound: float) -> float:

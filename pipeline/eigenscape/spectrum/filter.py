@@ -83,16 +83,14 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
     return math.ceil(math.acosh(max(reduction, 1.0)) / math.acosh(x))
 
 
-def safe_degree(plan: FilterPlan, tolerance: float, dtype: np.dtype[Any]) -> int:
+def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
     """Return the largest degree that rounding allows, at least 1.
 
     Rounding leaves a share eps of every direction in every column, and the lowest is amplified
-    most. The Rayleigh-Ritz step takes it out again, but what was rounded against it stays: with an
-    amplification a over the cut about a eps^2, which may be a quarter of the tolerance. Beyond
-    a eps = 100 the columns would be too nearly parallel for their Gram matrix.
+    most. Once it outgrows the column's own direction the columns become nearly parallel, and the
+    Rayleigh-Ritz step, whose images are rounded too, cannot tell them apart any more.
     """
-    eps = float(np.finfo(dtype).eps)
-    most = min(max(1 / eps, tolerance / (4 * eps**2)), 100 / eps, 1e13)
+    most = min(1 / float(np.finfo(dtype).eps), 1e13)
     return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
 
 
