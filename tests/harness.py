@@ -57,14 +57,16 @@ class Frail:
         self.log: list[tuple[str, Any]] = []
 
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        # A function, a method, an object that is called, or a partial of either.
+        inner = getattr(function, "func", function)
+        name = getattr(inner, "__name__", type(inner).__name__)
         for number, item in enumerate(items):
             if self.left == 0:
                 raise KilledError
             # As `Threads` does: other numbers of BLAS threads round differently.
             with POOLS.limit(limits=1, user_api="blas"):
                 result = function(item)
-            # A function, a method, or a partial of either.
-            self.log.append((getattr(function, "func", function).__name__, item))
+            self.log.append((name, item))
             if self.left is not None:
                 self.left -= 1
             if self.left == 0 and not self.noted:

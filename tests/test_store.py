@@ -22,7 +22,7 @@ def build(run, stage="learn", key="aa", *, value=1, arrays=("labels/class",), fi
         open_array(path)[...] = np.full(N, value, np.float32)
     for name in files:
         workspace.file(name).write_text(str(value))
-    (workspace.scratch("deep/file")).write_text("scratch")
+    (workspace.folder("deep") / "file").write_text("scratch")
     record = Record(key, 1.0, 5, workspace.arrays(), workspace.files(), {"value": value})
     return workspace, record
 

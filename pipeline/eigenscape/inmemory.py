@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from eigenscape.arrays import save_array
 from eigenscape.cluster import Threads
 from eigenscape.errors import InputError
 from eigenscape.memory import parse_bytes
-from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.laplacian import is_singular, laplacian
 from eigenscape.spectrum.operator import RowBlock, store_operator
 from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.tasks import Problem, fits
@@ -114,8 +114,7 @@ def eigenpairs(
     extra = None if edges is None else _check_weights("edges", edges, n)
     V = None if potential is None else _check_potential(potential, n)
     count, component = connected_components(W if extra is None else W + extra)
-    singular = V is None or not V.any()
-    nulls = count if singular and (extra is None or extra.nnz == 0 or kind != "normalized") else 0
+    nulls = count if is_singular(kind, V, extra) else 0
     if not 1 <= dimension <= n - nulls:
         raise InputError(
             f"dimension = {dimension}: a graph of {n} samples with {nulls} null vector(s) has at most "
@@ -145,8 +144,8 @@ def eigenpairs(
             pieces = str(Path(scratch) / "component.npy")
             save_array(pieces, component.astype(np.int32))
         budget = task_bytes(parse_bytes(memory), executor.tasks_per_process)
-        problem = Problem(stored, pieces, Path(scratch))
-        problem = replace(problem, in_memory=fits(n, stored.dtype, budget))
+        in_memory = fits(n, stored.dtype, budget)
+        problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
         run = _Loop(executor)
         solution = find_pairs(problem, chosen, dimension, tolerance, run, note or (lambda _: None))
         null = problem.null_space()

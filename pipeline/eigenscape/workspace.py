@@ -69,12 +69,6 @@ class Workspace:
             )
         return str(path)
 
-    def scratch(self, name: str) -> Path:
-        """Return the path of a scratch file, its directory made."""
-        path = self.path / "scratch" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
     def folder(self, name: str) -> Path:
         """Return a scratch folder, made if need be."""
         path = self.path / "scratch" / name

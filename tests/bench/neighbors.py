@@ -156,9 +156,9 @@ def workers(folder: Path, memory: str) -> dict[str, Any]:
     return {"speed_up": round(best[1] / best[2], 2), "runs": runs}
 
 
-def in_child(**task: Any) -> dict[str, Any]:
-    """Call a function of this file in a fresh process."""
-    arguments = [sys.executable, __file__, "smith", "--task", json.dumps(task)]
+def in_child(script: str = __file__, /, **task: Any) -> dict[str, Any]:
+    """Call a function of a benchmark, of this one by default, in a fresh process."""
+    arguments = [sys.executable, script, "smith", "--task", json.dumps(task)]
     output = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(json.loads(output.splitlines()[-1]))
 

@@ -15,11 +15,11 @@ was loaded. ``--pairs`` and ``--only`` choose. Needs the extra ``bench``; prints
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ CASES = {"smith": (12, 56, 1e-5), "mnist": (8, 1000, 1e-4)}
 """Neighbours, pairs with the constant one, residual to reach."""
 
 PEERS = ("eigsh", "lobpcg", "scikit-learn")
+
+in_child = partial(neighbors.in_child, __file__)
 
 
 def main() -> None:
@@ -60,13 +62,6 @@ def main() -> None:
         else:
             result = compare(options, folder)
     print(json.dumps({"case": options.case, **graph, **result}, indent=1))
-
-
-def in_child(**task: Any) -> dict[str, Any]:
-    """Call a function of this file in a fresh process."""
-    arguments = [sys.executable, __file__, "smith", "--task", json.dumps(task)]
-    output = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return dict(json.loads(output.splitlines()[-1]))
 
 
 def make_graph(folder: Path, case: str, data: Path | None) -> dict[str, Any]:

@@ -9,19 +9,6 @@ from eigenscape.errors import InputError
 from harness import Frail, Harness, KilledError
 
 
-class Killed(Frail):
-    """Logs the tasks that are objects by their class."""
-
-    def run(self, function, items, on_done):
-        inner = getattr(function, "func", function)
-
-        def task(item):
-            return function(item)
-
-        task.__name__ = getattr(inner, "__name__", type(inner).__name__)
-        super().run(task, items, on_done)
-
-
 def neighbour_graph(rng, n, *, clusters=1, k=8):
     """Self-tuned weights among the k nearest of random points, as many components as clusters."""
     points = rng.uniform(0, 1, (n, 2))
@@ -233,15 +220,15 @@ def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, not
     monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 5000)
     options = {"dimension": 20, "tolerance": 1e-7, "rows_per_block": 2000}
-    whole = Killed()
+    whole = Frail()
     expected = solve(W, name="whole", executor=whole, **options)
     steps = [name for name, _ in whole.log]
     assert steps.count("Filter") > 2
     places = np.flatnonzero(np.array(steps) == step)
     tasks = int(places[(len(places) - 1) // 2]) + 1
     with pytest.raises(KilledError):
-        solve(W, executor=Killed(tasks, noted=noted), **options)
-    rest = Killed()
+        solve(W, executor=Frail(tasks, noted=noted), **options)
+    rest = Frail()
     found = solve(W, executor=rest, **options)
     for one, other in zip(found[:3], expected[:3], strict=True):
         np.testing.assert_array_equal(one, other)

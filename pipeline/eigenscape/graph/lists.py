@@ -22,7 +22,7 @@ from eigenscape.graph import kernels
 from eigenscape.graph.components import flatten, unite
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
-SCALE_FLOOR = 0.1
+_SCALE_FLOOR = 0.1
 _TILE_ROWS = 2**16
 _TILE_ENTRIES = 2**20
 
@@ -97,9 +97,7 @@ class FlatLists:
         scale = np.empty(self.rows, np.float32)
         for start, stop in self.tiles():
             kernels.last_distances(*self.read((start, stop)), scale[start:stop])
-        positive = scale[scale > 0]
-        floor = SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
-        return np.maximum(scale, np.float32(floor))
+        return np.maximum(scale, np.float32(least_scale(scale)))
 
     def mean_square(self) -> float:
         """Return the mean squared length of all entries."""
@@ -225,3 +223,9 @@ def _reorder(lists: FlatLists, stored: tuple[Path, ...], indptr: Path, block: Bl
         np.asarray(starts) - starts[0], near, lengths, rank, places,
         lists.index("r+"), lists.distance("r+"),
     )  # fmt: skip
+
+
+def least_scale(scale: NDArray[np.float32]) -> float:
+    """Return the least scale that counts: a share of the median of those that are not 0."""
+    positive = scale[scale > 0]
+    return _SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0

@@ -70,8 +70,8 @@ class _Solver:
     @classmethod
     def on(cls, problem: Problem, run: Map) -> "_Solver":
         work = partial(tasks.measure, problem)
-        bound, balanced = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
-        return cls(problem, run, bound, balanced)
+        bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
+        return cls(problem, run, bound, short_bound)
 
     @property
     def file(self) -> Path:
@@ -83,11 +83,10 @@ class _Solver:
     def note(self, state: State, before: State | None = None) -> State:
         """Make a state the one to go on from, and only then delete what it does not need."""
         write_json(self.file, asdict(state))
-        scratch = ["filtered", "image"]
         if before is not None:
             for path in {*before.files} - {*state.files}:
                 Path(path).unlink(missing_ok=True)
-        for name in scratch:
+        for name in ("filtered", "image"):
             self.problem.named(name, range(len(state.files)), create=False).remove()
         return state
 

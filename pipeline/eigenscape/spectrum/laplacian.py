@@ -67,9 +67,7 @@ def laplacian(
         turn = scipy.sparse.diags_array(scale if kind == "random-walk" else np.ones_like(degree))
         scaled = [_add_rows(block, (turn @ edges @ turn).tocsr()) for block in scaled]
     bound = 2.0 if normalized else 2.0 * float(degree.max())
-    # Constants are null vectors of L_E, so they stay those of the whole only where they are L's.
-    harmless = potential is None or not potential.any()
-    singular = harmless and (edges is None or edges.nnz == 0 or kind != "normalized")
+    singular = is_singular(kind, potential, edges)
     if not singular:
         # Low vectors fall off where the potential is large.
         null = null / (1 + added / diagonal)
@@ -81,6 +79,17 @@ def laplacian(
         # Weyl: no more than the sum of both; L_E by Gershgorin.
         bound + 2 * float(added.max(initial=0)),
     )
+
+
+def is_singular(
+    kind: str,
+    potential: NDArray[np.float64] | None = None,
+    edges: scipy.sparse.csr_array | None = None,
+) -> bool:
+    """Whether the operator of `laplacian` has the null vectors of the Laplacian alone."""
+    # Constants are null vectors of L_E, so they stay those of the whole only where they are L's.
+    harmless = potential is None or not potential.any()
+    return harmless and (edges is None or edges.nnz == 0 or kind != "normalized")
 
 
 def _add_rows(block: RowBlock, edges: scipy.sparse.csr_array) -> RowBlock:

@@ -130,9 +130,9 @@ class StoredOperator:
         """Map the operator; its pages are shared by all threads and processes."""
         blocks = []
         for (indptr, indices), data, first in zip(self.graph, self.data, self.starts, strict=True):
-            columns = _open(indices)
+            columns = open_stored(indices)
             values = attach_memmap(data, columns.shape, self.dtype)
-            blocks.append(RowBlock(first, _open(indptr), columns, values))
+            blocks.append(RowBlock(first, open_stored(indptr), columns, values))
         return Operator(
             blocks,
             attach_memmap(self.diagonal, (self.rows,), self.dtype),
@@ -142,8 +142,8 @@ class StoredOperator:
         )
 
 
-def _open(path: str) -> Array:
-    """Map an array of the graph, or one that `store_operator` wrote."""
+def open_stored(path: str) -> Array:
+    """Map an array of a stage, or one that was written beside an operator."""
     return np.load(path, mmap_mode="r") if path.endswith(".npy") else open_memmap(path)
 
 

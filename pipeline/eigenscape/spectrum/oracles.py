@@ -57,15 +57,15 @@ def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: fl
     """
     A = operator.matrix()
     bound = operator.bound
-    entries = null.entries if null.count else np.zeros(operator.rows)
-    pieces = max(null.count, 1)
-    component = null.component if null.count else np.zeros(operator.rows, np.int32)
+    entries = null.entries
 
     def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         x = np.ravel(vector)
         image: NDArray[Any] = bound * x - A @ x
-        shares = np.bincount(component, entries * x, pieces)
-        return image - bound * entries * shares[component]
+        if null.count:
+            shares = np.bincount(null.component, entries * x, null.count)
+            image -= bound * entries * shares[null.component]
+        return image
 
     shape = (operator.rows, operator.rows)
     flipped = scipy.sparse.linalg.LinearOperator(shape, matvec=apply, dtype=np.float64)

@@ -12,6 +12,7 @@ from eigenscape.spectrum.columns import column_count
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.state import Map, Solution
 from eigenscape.spectrum.tasks import Problem
+from eigenscape.spectrum.vectors import Vectors
 
 DENSE_ROWS = 1500
 """Order up to which LAPACK is faster than any iteration."""
@@ -74,15 +75,15 @@ def find_pairs(
 def _solve_whole(
     problem: Problem, solver: str, pairs: int, tolerance: float, map_blocks: Map
 ) -> Solution:
-    work = partial(_solve_task, problem, pairs, tolerance)
-    values, residuals = map_blocks("solve", work, [solver], label=f"{solver} solver")[0]
     vectors = problem.named("pairs", range(math.ceil(pairs / WIDTH)))
+    work = partial(_solve_task, problem, vectors, pairs, tolerance)
+    values, residuals = map_blocks("solve", work, [solver], label=f"{solver} solver")[0]
     done = max(residuals) <= tolerance
     return Solution(vectors, np.array(values), np.array(residuals), done, 0, 0)
 
 
 def _solve_task(
-    problem: Problem, pairs: int, tolerance: float, solver: str
+    problem: Problem, vectors: Vectors, pairs: int, tolerance: float, solver: str
 ) -> tuple[list[float], list[float]]:
     operator, null = problem.operator.open(), problem.null_space()
     if solver == "dense":
@@ -91,7 +92,6 @@ def _solve_task(
         found = oracles.lanczos_pairs(operator, null, pairs, tolerance)
     else:
         found = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
-    vectors = problem.named("pairs", range(math.ceil(pairs / WIDTH)))
     padded = np.zeros((operator.rows, vectors.columns))
     padded[:, :pairs] = found[1]
     vectors.write(slice(None), padded)

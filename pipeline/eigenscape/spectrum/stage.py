@@ -4,7 +4,6 @@ The null vectors (one for each connected component) are known, so they are never
 enter the result as they are and every other vector is kept orthogonal to them.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from eigenscape.arrays import (
 )
 from eigenscape.errors import InputError
 from eigenscape.options import SpectrumOptions
+from eigenscape.spectrum.filter import NullSpace
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.laplacian import laplacian
 from eigenscape.spectrum.operator import Operator, RowBlock, store_operator
@@ -40,11 +40,12 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     solver, reason = choose_solver(options.solver, options.dimension, rows)
     dtype = precision(solver, options.tolerance)
     problem = _set_up(context, rows, connected, dtype)
-    _check_dimension(options, rows, problem.null_space().count)
+    null = problem.null_space()
+    _check_dimension(options, rows, null.count)
     solution = find_pairs(
         problem, solver, options.dimension, options.tolerance, context.map, context.reporter.note
     )
-    values, residuals = _write(context, problem, solution)
+    values, residuals = _write(context, problem, null, solution)
     return {
         "solver": solver,
         "reason": reason,
@@ -54,7 +55,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "converged": bool(solution.converged),
         "passes": solution.passes,
         "products": solution.products,
-        "null_vectors": problem.null_space().count,
+        "null_vectors": null.count,
     }
 
 
@@ -102,21 +103,20 @@ def _set_up(context: Context, rows: int, connected: bool, dtype: str) -> Problem
         )
         open_array(component)[...] = labels
     stored = store_operator(operator, directory, graph, data_paths)
-    problem = Problem(stored, component, directory)
-    return replace(problem, in_memory=fits(rows, dtype, context.task_bytes))
+    in_memory = fits(rows, dtype, context.task_bytes)
+    return Problem(stored, component, directory, in_memory=in_memory)
 
 
 def _write(
-    context: Context, problem: Problem, solution: Solution
+    context: Context, problem: Problem, null: NullSpace, solution: Solution
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     samples = context.open("samples/pixel").shape[0]
-    null = problem.null_space()
     dimension = context.job.spectrum.dimension
     modes = null.count + dimension
     operator = problem.operator.open()
     zeros = np.zeros(null.count)
     values = np.concatenate([zeros, solution.values[:dimension]])
-    residuals = np.concatenate([_null_residuals(operator, problem), solution.residuals[:dimension]])
+    residuals = np.concatenate([_null_residuals(operator, null), solution.residuals[:dimension]])
     for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
         path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
         open_array(path)[...] = array
@@ -139,9 +139,8 @@ def _write(
     return values, residuals
 
 
-def _null_residuals(operator: Operator, problem: Problem) -> NDArray[np.float64]:
+def _null_residuals(operator: Operator, null: NullSpace) -> NDArray[np.float64]:
     """Return |A v| of every null vector: they do not overlap, so one product serves all."""
-    null = problem.null_space()
     image = operator.times(null.entries)
     return np.sqrt(np.bincount(null.component, image**2, null.count))[: null.count]
 

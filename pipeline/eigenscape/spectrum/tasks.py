@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, save_array
 from eigenscape.spectrum import coarse, density, kernels, oracles
 from eigenscape.spectrum.columns import BLOCK, PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.gather import WIDTH
-from eigenscape.spectrum.operator import Array, StoredOperator, upper_bound
+from eigenscape.spectrum.operator import Array, Operator, StoredOperator, open_stored, upper_bound
 from eigenscape.spectrum.stiff import Balanced, stiff_rows
 from eigenscape.spectrum.vectors import Vectors
 from eigenscape.stage import Block, blocks
@@ -54,11 +54,7 @@ class Problem:
         operator = self.operator
         component = None
         if self.component is not None:
-            component = np.asarray(
-                np.load(self.component, mmap_mode="r")
-                if self.component.endswith(".npy")
-                else open_memmap(self.component)
-            )
+            component = np.asarray(open_stored(self.component))
         null = attach_memmap(operator.null, (operator.rows,), np.float64)
         return NullSpace(null, component, singular=operator.singular)
 
@@ -72,9 +68,8 @@ class Problem:
         vectors = self.vectors(files)
         return vectors.create() if create else vectors
 
-    def balanced(self, values: NDArray[np.float64]) -> Balanced:
+    def balanced(self, operator: Operator, values: NDArray[np.float64]) -> Balanced:
         """Return the operator whose stiff rows follow the others, for columns of given values."""
-        operator = self.operator.open()
         shift = np.where(np.isfinite(values), values, 0).astype(operator.diagonal.dtype)
         return Balanced(operator, np.load(self.directory / _STIFF), shift)
 
@@ -178,19 +173,19 @@ class Filter:
         null.remove_from(X)
         steps: Steps = operator
         if self.balanced:
-            steps = problem.balanced(self.values[group * WIDTH : (group + 1) * WIDTH])
+            steps = problem.balanced(operator, self.values[group * WIDTH : (group + 1) * WIDTH])
             steps.balance(X)
         Y = chebyshev_filter(steps, X, problem.work(names[1]), self.plan)
         null.remove_from(Y)
         self.filtered.attach(group, "r+")[:] = Y
-        _apply(problem, Y, self.image.attach(group, "r+"))
+        _apply(operator, Y, self.image.attach(group, "r+"))
         problem.drop(*names)
 
 
-def _apply(problem: Problem, X: Array, image: Array) -> None:
+def _apply(operator: Operator, X: Array, image: Array) -> None:
     """Image <- A X for one group."""
     image[:] = 0
-    problem.operator.open().step(X, image, 1.0, 0.0, 0.0)
+    operator.step(X, image, 1.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -289,15 +284,15 @@ class Residuals:
 
     def __call__(self, group: int) -> list[float]:
         """Return the norms of one group."""
-        X = self.vectors.attach(group, "r+")
+        operator, X = self.problem.operator.open(), self.vectors.attach(group, "r+")
         values = self.values[group * WIDTH : (group + 1) * WIDTH]
         if self.balanced:
             # Exact for a Ritz vector, where the filtered columns were mixtures.
-            self.problem.balanced(values).balance(X)
+            self.problem.balanced(operator, values).balance(X)
         # Not where the filter left its image: a killed pass needs that once more.
         name = f"work-r-{group}"
         image = self.problem.work(name)
-        _apply(self.problem, X, image)
+        _apply(operator, X, image)
         known = np.isfinite(values)
         squares = kernels.residual_squares(X, image, np.where(known, values, 0))
         self.problem.drop(name)

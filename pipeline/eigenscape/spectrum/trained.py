@@ -14,7 +14,8 @@ from scipy.sparse import csr_array
 from eigenscape.arrays import open_memmap
 from eigenscape.errors import InputError
 from eigenscape.features.kernels import project, project_sparse
-from eigenscape.graph import kernels, lists
+from eigenscape.graph import kernels
+from eigenscape.graph.lists import least_scale
 from eigenscape.neighbors.duplicates import choose_copies, hash_rows, most_equal
 from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
 from eigenscape.neighbors.metrics import chord_of, lengths
@@ -179,8 +180,7 @@ class Trained:
         scale = np.empty(self.rows.shape[0], np.float32)
         for start, part in self._lists():
             kernels.last_distances(*part, scale[start : start + len(part[0]) - 1])
-        positive = scale[(scale > 0) & (self.degree > 0)]
-        least = lists.SCALE_FLOOR * float(np.median(positive)) if len(positive) else 1.0
+        least = least_scale(scale[self.degree > 0])
         return np.maximum(scale, np.float32(least)), least
 
     @cached_property
