@@ -25,7 +25,7 @@ from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
-from eigenscape.spectrum.columns import column_count, tile_rows
+from eigenscape.spectrum.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.solvers import INERTIA_ROWS, choose_solver, precision
 from eigenscape.spectrum.tasks import fits
@@ -279,17 +279,19 @@ class _Sizes:
             shared = 12 * entries * 4 + 8 * n * 10 * modes
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
+        block = min(columns, MOST_COLUMNS)
         dtype = precision(solver, options.tolerance)
         size, groups = np.dtype(dtype).itemsize, columns // WIDTH
         vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
-        tile = 16 * min(tile_rows(columns), n) * columns
+        tile = 16 * min(tile_rows(block), n) * block
         each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
-        # Small eigenproblem: Gram matrices, factor, workspace of LAPACK. Coarsening: aggregates,
-        # weights, a slice of products, the coarse matrix.
-        small = 8 * 6 * columns**2 + 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
+        # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
+        small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
+        small += 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
         coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
-        scratch = entries * size + 4.5 * n * columns * size
+        scratch = entries * size + n * (columns + 4 * block) * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
 
     def learn(self) -> StagePlan:

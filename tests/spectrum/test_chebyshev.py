@@ -488,3 +488,96 @@ def test_solve__converges_in_few_passes_from_a_random_start_in_single(make_probl
     assert solution.converged
     assert solution.passes <= 4
     assert all(float(text.split("residual ")[1].split()[0]) < 2 for text in said)
+
+
+@pytest.fixture(scope="module")
+def space():
+    """Return a neighbour graph in three dimensions and its normalised Laplacian's values."""
+    W = kneighbors_graph(np.random.default_rng(0).random((1600, 3)), 10)
+    W = scipy.sparse.csr_array(W.maximum(W.T))
+    return W, np.linalg.eigvalsh(dense(W, "normalized"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "orthogonal"),
+    [(np.float64, 1e-9, 1e-12), (np.float32, 1e-4, 1e-5), (np.float32, 1e-6, 1e-5)],
+)
+def test_solve__moves_a_block_up_the_spectrum(
+    make_problem, monkeypatch, space, dtype, tolerance, orthogonal
+):
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    W, values = space
+    problem = make_problem(W, kind="normalized", dtype=dtype)
+    said = []
+    solution = solve(problem, 300, tolerance, loop, said.append)
+    assert solution.converged
+    counts = [int(text.split("degree")[1].split()[1]) for text in said]
+    assert max(counts) == 192
+    assert len(counts) <= 12
+    np.testing.assert_allclose(
+        solution.values[:300], values[1:301], atol=1e-12 if dtype is np.float64 else 1e-7
+    )
+    X = vectors_of(solution, 300)
+    np.testing.assert_allclose(X.T @ X, np.eye(300), atol=orthogonal)
+    images = dense(W, "normalized") @ X
+    residuals = np.linalg.norm(images - X * solution.values[:300], axis=0)
+    assert residuals.max() <= 1.1 * tolerance
+    names = {path.name.rpartition("-")[0] for path in problem.directory.iterdir()}
+    assert not names & {"filtered", "projected", "image", "fresh"}
+
+
+def test_solve__moves_up_spectra_that_thin_out(make_problem, monkeypatch):
+    # Values of a path grow with the square of their number, those of a comb fall into two bands.
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    comb = nx.path_graph(400)
+    comb.add_edges_from((node, node + 400, {"weight": 5.0}) for node in range(400))
+    for graph in (nx.path_graph(1700), comb):
+        W = adjacency(graph)
+        problem = make_problem(W, name=f"{len(graph)}")
+        solution = solve(problem, 230, 1e-8, loop, quiet)
+        assert solution.converged
+        expected = np.linalg.eigvalsh(dense(W, "unnormalized"))[1:231]
+        np.testing.assert_allclose(solution.values[:230], expected, atol=1e-12)
+
+
+def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, monkeypatch):
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    W = adjacency(nx.disjoint_union_all([nx.complete_graph(4)] * 120))
+    _, component = connected_components(W)
+    problem = make_problem(W, component=component.astype(np.int32))
+    solution = solve(problem, 200, 1e-9, loop, quiet)
+    assert solution.converged
+    np.testing.assert_allclose(solution.values[:200], 4.0, rtol=1e-10)
+    X = vectors_of(solution, 200)
+    np.testing.assert_allclose(X.T @ X, np.eye(200), atol=1e-10)
+
+
+def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeypatch, space):
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    whole = FrailMap()
+    expected = solve(make_problem(space[0], name="whole"), 130, 1e-7, whole, quiet)
+    grows = [n for n, name in enumerate(whole.log) if "grow" in name]
+    assert grows
+    steps = [*grows[:2], grows[-1], grows[-1] + 1, grows[-1] + 9, len(whole.log) - 2]
+    for number, tasks in enumerate(steps):
+        tasks_map = FrailMap()
+        tasks_map.left = tasks
+        problem = make_problem(space[0], name=f"killed-{number}")
+        with pytest.raises(KilledError):
+            solve(problem, 130, 1e-7, tasks_map, quiet)
+        tasks_map.left = None
+        solution = solve(problem, 130, 1e-7, tasks_map, quiet)
+        np.testing.assert_array_equal(solution.values, expected.values)
+        np.testing.assert_array_equal(vectors_of(solution, 130), vectors_of(expected, 130))
+
+
+def test_solve__gives_all_vectors_when_its_block_cannot_move_on(make_problem, monkeypatch, space):
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.chebyshev.MOST_PASSES", 1)
+    problem = make_problem(space[0], kind="normalized")
+    solution = solve(problem, 300, 1e-9, loop, quiet)
+    assert not solution.converged
+    assert np.isfinite(solution.values[:300]).all()
+    assert vectors_of(solution, 300).shape == (1600, 300)
+    # What random columns are left is said to be no eigenvector.
+    assert np.isinf(solution.residuals[:300]).any() or solution.residuals[:300].max() > 1e-9

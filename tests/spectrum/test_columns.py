@@ -7,15 +7,18 @@ from hypothesis import strategies as st
 
 from eigenscape.spectrum import columns
 from eigenscape.spectrum.columns import (
+    MOST_COLUMNS,
     PROBES,
     choose_columns,
     column_count,
     cut_above,
+    extrapolate,
     gram_rows,
     plan_filter,
     plan_short,
     rotation_rows,
     tile_rows,
+    window,
 )
 from eigenscape.spectrum.filter import FilterPlan, degree_for, safe_degree
 from eigenscape.spectrum.gather import WIDTH
@@ -29,6 +32,31 @@ def test_column_count__leaves_guards_and_fills_groups(pairs):
     assert count == WIDTH or count % (2 * WIDTH) == 0
     assert count - pairs >= max(24, 9 * np.sqrt(pairs))
     assert count - pairs < max(24, 9 * np.sqrt(pairs)) + 2 * WIDTH + 1
+
+
+@given(pairs=st.integers(1, 20_000), locked=st.integers(0, 300))
+def test_window__moves_up_until_it_holds_all_pairs(pairs, locked):
+    most, goal = window(WIDTH * locked, pairs)
+    assert most <= column_count(pairs)
+    assert most - WIDTH * locked <= MOST_COLUMNS
+    if most == column_count(pairs):
+        assert goal == pairs
+    else:
+        assert goal == pairs or goal % WIDTH == 0
+        assert WIDTH * locked + MOST_COLUMNS // 2 < goal or goal == pairs
+        assert most - goal >= 9 * np.sqrt(MOST_COLUMNS)
+
+
+@pytest.mark.parametrize("exponent", [2, 1, 0.5])
+def test_extrapolate__follows_a_power(exponent):
+    values = 1e-3 * np.arange(1, 401.0) ** exponent
+    np.testing.assert_allclose(extrapolate(values[:300], 100), values[300:], rtol=1e-10)
+
+
+def test_extrapolate__bears_any_values():
+    np.testing.assert_array_equal(extrapolate(np.full(50, 0.3), 3), np.full(3, 0.3))
+    np.testing.assert_array_equal(extrapolate(np.array([0.1, 0.2]), 2), [0.2, 0.2])
+    assert np.isfinite(extrapolate(np.concatenate([np.zeros(30), np.ones(10)]), 5)).all()
 
 
 def test_choose_columns__stops_before_what_costs_more():
@@ -103,11 +131,20 @@ def test_plan_filter__starts_cautiously():
     found = plan(np.full(64, 0.2), infinite)
     assert found.cut == 0.2
     assert found.degree == degree_for(1e2, 0.0, 0.2, 2.0)
+    # From random vectors beside locked ones.
+    values = np.linspace(0.01, 0.5, 96)
+    residuals = np.r_[np.full(64, 1e-12), np.full(32, np.inf)]
+    found = plan_filter(values, residuals, 80, 1e-9, 0.17, 2.0, 0.45, DOUBLE, 32)
+    assert found.cut == 0.45
+    assert found.degree == degree_for(1e2, 0.17, 0.45, 2.0)
 
 
 def test_plan_filter__keeps_the_cut_below_its_most():
     values = np.linspace(0.01, 0.9, 64)
     assert plan(values, np.full(64, 1e-4), most_cut=0.4).cut == 0.4
+    # Of the wanted values one is above it, by more than its residual: the guess was wrong.
+    assert plan(values, np.full(64, 1e-4), most_cut=0.2).cut == values[64 - PROBES - 1]
+    assert plan(values, np.full(64, 0.2), most_cut=0.2).cut == pytest.approx(0.2 + 0.18)
 
 
 def test_plan_filter__leaves_columns_without_a_direction_out():

@@ -90,6 +90,19 @@ def test_safe_degree__is_at_least_one():
     assert safe_degree(FilterPlan(1, 1.0, 1.0 + 1e-15, 0.0), np.dtype(np.float32)) == 1
 
 
+@pytest.mark.parametrize("count", [32, 3200])
+def test_safe_degree__keeps_locked_vectors_below_the_columns_at_the_cut(count):
+    plan, single = FilterPlan(1, 0.4, 2.0, 0.3), np.dtype(np.float32)
+    locked = np.linspace(0.05, 0.3, count)
+    degree = safe_degree(plan, single, locked)
+    assert degree < safe_degree(plan, single) == safe_degree(plan, single, locked[:0])
+    eps = np.finfo(np.float32).eps
+    growth = np.arccosh(1 + 2 * (0.4 - 0.05) / 1.6)
+    # What two roundings leave of all of them, beside a column of length 1 at the cut.
+    left = eps**2 * np.sqrt(count) * np.cosh(degree * growth)
+    assert 1e-2 / np.exp(2 * growth) < left <= 1e-2
+
+
 @pytest.mark.parametrize("parts", [None, 1, 4])
 def test_null_space__projects_every_component_apart(rng, parts):
     null = rng.random(60) + 0.1

@@ -43,6 +43,7 @@ def values_of(problem):
         ("chebyshev", 55, 1501, "chebyshev", "at most 128 columns in groups of 32"),
         ("chebyshev", 900, 2000, "dense", "900 eigenvectors of 2000 samples are many"),
         ("chebyshev", 900, 10_000, "chebyshev", "at most 1216 columns"),
+        ("chebyshev", 4000, 60_000, "chebyshev", "4608 columns, 2048 at a time"),
         ("lanczos", 55, 100, "lanczos", "as asked for"),
         ("lobpcg", 55, 10**7, "lobpcg", "as asked for"),
         ("dense", 55, 5000, "dense", "as asked for"),

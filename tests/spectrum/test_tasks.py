@@ -4,13 +4,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from eigenscape.arrays import save_array
 from eigenscape.spectrum import tasks
 from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import StoredOperator
-from eigenscape.spectrum.tasks import Filter, Gram, Residuals, Rotate
+from eigenscape.spectrum.tasks import Filter, Image, Residuals
 
 
 def adjacency(graph):
@@ -89,6 +88,18 @@ def test_start__adds_probes_to_the_last_group_of_the_finest_level(problem, rng, 
         np.testing.assert_allclose(lengths, 1, atol=0.2)
 
 
+def test_grow__draws_every_column_anew(problem):
+    vectors = problem.named("fresh", range(4))
+    for first, groups in ((0, vectors[:2]), (2, vectors[2:])):
+        for group in range(2):
+            tasks.grow(groups, first, group)
+    again = problem.named("again", range(1))
+    tasks.grow(again, 3, 0)
+    X = vectors.read(slice(None))
+    assert np.linalg.matrix_rank(X) == X.shape[1]
+    np.testing.assert_array_equal(again.read(slice(None)), X[:, -WIDTH:])
+
+
 def test_measure__bounds_the_spectrum_with_and_without_stiff_rows(make_problem, problem):
     bound, short = tasks.measure(problem, "all")
     assert short is None
@@ -116,9 +127,9 @@ def test_filter__applies_the_polynomial_and_the_operator(problem, rng, in_memory
     X = filled(problem, "x", 2, rng)
     filtered, image = (problem.named(name, range(2)) for name in ("filtered", "image"))
     plan = FilterPlan(9, 0.3, 2.0, 0.0)
-    work = Filter(problem, X, filtered, image, plan, np.zeros(64))
-    for group in range(2):
-        work(group)
+    for work in (Filter(problem, X, filtered, plan, np.zeros(64)), Image(problem, filtered, image)):
+        for group in range(2):
+            work(group)
     A = problem.operator.open().matrix().toarray()
     values, vectors = np.linalg.eigh(A)
     chebyshev = np.polynomial.chebyshev.Chebyshev.basis(9)
@@ -128,43 +139,6 @@ def test_filter__applies_the_polynomial_and_the_operator(problem, rng, in_memory
     np.testing.assert_allclose(filtered.read(slice(None)), expected, atol=1e-12)
     np.testing.assert_allclose(image.read(slice(None)), A @ expected, atol=1e-12)
     assert not list(problem.directory.glob("work-*"))
-
-
-@pytest.mark.parametrize("locked", [0, 1, 3])
-def test_gram__assembles_all_blocks(problem, rng, monkeypatch, locked):
-    monkeypatch.setattr("eigenscape.spectrum.tasks.BLOCK", 2 * WIDTH)
-    monkeypatch.setattr("eigenscape.spectrum.tasks._SUM_ROWS", 70)
-    V = filled(problem, "v", 3, rng)[:locked]
-    Y = filled(problem, "y", 5, rng)
-    image = problem.named("image", range(5))
-    A = problem.operator.open().matrix().toarray()
-    full = Y.read(slice(None))
-    image.write(slice(None), A @ full)
-    gram = Gram(V, Y, image)
-    items = gram.items([(0, 130), (130, 300)])
-    G, H, overlap = gram.assemble(items, [gram(item) for item in items])
-    np.testing.assert_allclose(G, full.T @ full, atol=1e-11)
-    np.testing.assert_allclose(H, full.T @ A @ full, atol=1e-11)
-    assert overlap.shape == (locked * WIDTH, 5 * WIDTH)
-    np.testing.assert_allclose(overlap, V.read(slice(None)).T @ full, atol=1e-11)
-
-
-def test_rotate__replaces_lost_directions_the_same_way_for_any_tasks(problem, rng):
-    X = filled(problem, "x", 2, rng)
-    C = rng.standard_normal((64, 64))
-    C[:, 60:] = 0
-    path = problem.directory / "rotation.npy"
-    save_array(path, C)
-    results = []
-    for name, ranges in (("a", [(0, 300)]), ("b", [(0, 200), (200, 300)])):
-        following = problem.named(name, range(2))
-        work = Rotate(X, following, str(path), 60, 3, 100)
-        for block in ranges:
-            work(block)
-        results.append(following.read(slice(None)))
-    np.testing.assert_array_equal(*results)
-    np.testing.assert_allclose(results[0][:, :60], X.read(slice(None)) @ C[:, :60], atol=1e-12)
-    assert np.linalg.matrix_rank(results[0][:, 60:]) == 4
 
 
 def test_residuals__are_infinite_where_there_is_no_direction(problem, rng):

@@ -12,6 +12,9 @@ from eigenscape.spectrum.filter import FilterPlan, degree_for, safe_degree
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.stage import blocks
 
+MOST_COLUMNS = 2048
+"""Columns of the block that moves up the spectrum, where more than it holds are wanted."""
+
 PROBES = 8
 """Columns that start at random beside a coarse start, so that what it misses is found."""
 
@@ -36,8 +39,41 @@ def column_count(pairs: int) -> int:
 
     What is beyond the wanted ones lets the filter tell the last wanted pair from what follows.
     """
-    guards = max(24, math.ceil(9 * math.sqrt(pairs)))
-    return _whole_groups(pairs + guards)
+    return _whole_groups(pairs + _guards(pairs))
+
+
+def _guards(pairs: int) -> int:
+    return max(24, math.ceil(9 * math.sqrt(pairs)))
+
+
+def window(locked: int, pairs: int) -> tuple[int, int]:
+    """Return how many columns there are beside some locked ones, and how many pairs they aim at.
+
+    Parameters
+    ----------
+    locked
+        Columns that are final; they are counted in both results.
+    pairs
+        Wanted pairs.
+    """
+    whole, most = column_count(pairs), locked + MOST_COLUMNS
+    if whole <= most:
+        return whole, pairs
+    return most, min(pairs, (most - _guards(MOST_COLUMNS)) // WIDTH * WIDTH)
+
+
+def extrapolate(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return guesses for `count` eigenvalues that follow the known ones.
+
+    By a power of their number, as in Weyl's law: the exponent, 2 / d on a d-dimensional manifold,
+    is taken from the last quarter.
+    """
+    known = len(values)
+    before = known - known // 4
+    logs = np.log(np.maximum(values[[before - 1, -1]], np.finfo(np.float64).tiny))
+    exponent = (logs[1] - logs[0]) / np.log(known / before) if before < known else 0.0
+    guesses: NDArray[np.float64] = values[-1] * (1 + np.arange(1, count + 1) / known) ** exponent
+    return guesses
 
 
 def choose_columns(
@@ -88,6 +124,7 @@ def plan_filter(
     bound: float,
     most_cut: float,
     dtype: np.dtype[Any],
+    locked: int = 0,
 ) -> FilterPlan:
     """Return the filter that should end the iteration in this pass, as far as rounding allows.
 
@@ -103,20 +140,25 @@ def plan_filter(
         Where the damping may begin at most.
     dtype
         Floating type of the products.
+    locked
+        Columns that are final; `low` is where the spectrum of the others begins.
     """
     known = np.isfinite(residuals[:pairs]).all()
     guards = values[: max(pairs + 1, len(values) - PROBES)]
-    cut = min(cut_above(guards, low, bound), most_cut)
+    cut = cut_above(guards, low, bound)
+    if not known or values[pairs - 1] - residuals[pairs - 1] < most_cut:
+        # Unless there surely is an eigenvalue among the wanted ones above it.
+        cut = min(cut, most_cut)
     if known and cut - values[pairs - 1] <= _SAME_VALUE * (cut - low):
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
         # nothing tells it from what lies above.
         cut += 0.1 * (bound - cut)
     plan = FilterPlan(1, cut, bound, low)
-    safe = safe_degree(plan, dtype)
+    safe = safe_degree(plan, dtype, values[:locked])
     if not known:
-        # All equal: a guess for random vectors, which the first filter must not squeeze into the
+        # Values of random vectors are guesses; the first filter must not squeeze these into the
         # lowest directions alone.
-        guess = values[0] == values[-1]
+        guess = values[0] == values[-1] or locked > 0
         wanted = degree_for(_START_REDUCTION, low, cut, bound) if guess else _START_DEGREE
     else:
         todo = np.flatnonzero(residuals[:pairs] > tolerance)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.operator import Array
 
+_LOCKED_NOISE = 1e-2
+"""Share that rounding may leave, in a column, of vectors which are projected out of it."""
+
 
 @dataclass(frozen=True)
 class FilterPlan:
@@ -79,19 +82,40 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
     value
         An eigenvalue below the cut.
     """
-    x = 1 + 2 * max(cut - value, 1e-12) / (bound - cut)
-    return math.ceil(math.acosh(max(reduction, 1.0)) / math.acosh(x))
+    return math.ceil(math.acosh(max(reduction, 1.0)) / _growth(value, cut, bound))
 
 
-def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
+def _growth(value: float, cut: float, bound: float) -> float:
+    """Return arcosh of the stretched value: per degree a filter grows by its exponential there."""
+    return math.acosh(1 + 2 * max(cut - value, 1e-12) / (bound - cut))
+
+
+def safe_degree(
+    plan: FilterPlan, dtype: np.dtype[Any], locked: NDArray[np.float64] | None = None
+) -> int:
     """Return the largest degree that rounding allows, at least 1.
 
     Rounding leaves a share eps of every direction in every column, and the lowest is amplified
     most. Once it outgrows the column's own direction the columns become nearly parallel, and the
     Rayleigh-Ritz step, whose images are rounded too, cannot tell them apart any more.
+
+    Parameters
+    ----------
+    plan
+        The filter, of any degree.
+    dtype
+        Floating type of the products.
+    locked : array, shape (l,), optional
+        Eigenvalues of vectors that are projected out after the filter, below `plan.low`. Rounding
+        puts a share eps of each into every column; of what the filter makes of them the projection
+        leaves a share eps again, which has to stay small beside a column at the cut.
     """
-    most = min(1 / float(np.finfo(dtype).eps), 1e13)
-    return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
+    eps = float(np.finfo(dtype).eps)
+    degree = degree_for(min(1 / eps, 1e13), plan.low, plan.cut, plan.bound) - 1
+    if locked is not None and len(locked):
+        most = _LOCKED_NOISE / (eps**2 * math.sqrt(len(locked)))
+        degree = min(degree, degree_for(most, float(locked[0]), plan.cut, plan.bound) - 1)
+    return max(1, degree)
 
 
 class NullSpace:

@@ -16,13 +16,13 @@ _LEAST_SHARE = 1e-11
 
 @dataclass(frozen=True)
 class Rotation:
-    """What a Rayleigh-Ritz step does to a block of vectors: X <- [V Y] C.
+    """What a Rayleigh-Ritz step does to a block of vectors: X <- Y C.
 
     Attributes
     ----------
     values : array, shape (m,)
         Ritz values of the m columns of Y, ascending; inf where a column carries no new direction.
-    C : array, shape (l + m, m)
+    C : array, shape (m, m)
         0 in such columns.
     """
 
@@ -35,24 +35,14 @@ class Rotation:
         return int(np.isfinite(self.values).sum())
 
 
-def rayleigh_ritz(
-    G: Matrix, H: Matrix, overlap: Matrix | None = None, locked: Matrix | None = None
-) -> Rotation:
-    """Return the Ritz values of A in the span of Y, where it is orthogonal to locked vectors V.
+def rayleigh_ritz(G: Matrix, H: Matrix) -> Rotation:
+    """Return the Ritz values of A in the span of Y, and the rotation to its Ritz vectors.
 
     Parameters
     ----------
     G, H : array, shape (m, m)
         Y^T Y and Y^T A Y; overwritten.
-    overlap : array, shape (l, m), optional
-        V^T Y.
-    locked : array, shape (l,), optional
-        Eigenvalues of the columns of V, which are orthonormal and taken for exact.
     """
-    if overlap is not None and locked is not None:
-        # (Y - V O)^T A (Y - V O), as A V = V Lambda; O is small, so little cancels.
-        G -= overlap.T @ overlap
-        H -= overlap.T @ (locked[:, None] * overlap)
     length = np.sqrt(np.maximum(np.diag(G), 0))
     scale = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
     G *= scale[:, None] * scale
@@ -64,7 +54,7 @@ def rayleigh_ritz(
     if len(values) < m:
         values = np.concatenate([values, np.full(m - len(values), np.inf)])
         T = np.hstack([T, np.zeros((m, m - T.shape[1]))])
-    return Rotation(values, T if overlap is None else np.vstack([-overlap @ T, T]))
+    return Rotation(values, T)
 
 
 def _whiten_by_cholesky(G: Matrix, H: Matrix) -> tuple[Matrix, Matrix] | None:

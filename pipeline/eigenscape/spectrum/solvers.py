@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.spectrum import chebyshev, oracles
-from eigenscape.spectrum.columns import column_count
+from eigenscape.spectrum.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.state import Map, Solution
 from eigenscape.spectrum.tasks import Problem
@@ -36,10 +36,10 @@ def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
             "dense",
             f"LAPACK on the full matrix: {pairs} eigenvectors of {rows} samples are many",
         )
-    return (
-        "chebyshev",
-        f"at most {columns} columns in groups of {WIDTH}, from a coarse graph if it serves",
-    )
+    block = f"at most {columns} columns"
+    if columns > MOST_COLUMNS:
+        block = f"{columns} columns, {MOST_COLUMNS} at a time,"
+    return "chebyshev", f"{block} in groups of {WIDTH}, from a coarse graph if it serves"
 
 
 def precision(solver: str, tolerance: float) -> str:

@@ -37,6 +37,8 @@ class State:
         Path of each group of vectors.
     values, residuals
         Ritz values, ascending, and residual norms of all columns; null vectors are not among them.
+    goal
+        Pairs that these columns aim at: all that are wanted, or as many as a block can find.
     locked
         Groups that are final.
     balanced
@@ -52,6 +54,7 @@ class State:
     values: tuple[float, ...]
     residuals: tuple[float, ...]
     most_cut: float
+    goal: int
     locked: int = 0
     balanced: bool = True
     passes: int = 0

@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, create_memmap, save_array
 from eigenscape.spectrum import coarse, density, kernels, oracles
-from eigenscape.spectrum.columns import BLOCK, PROBES
+from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator, StoredOperator, open_stored, upper_bound
 from eigenscape.spectrum.stiff import Balanced, stiff_rows
 from eigenscape.spectrum.vectors import Vectors
-from eigenscape.stage import Block, blocks
+from eigenscape.stage import blocks
 
 _STIFF = "stiff.npy"
 _RESOLVED = 0.05
 _ROW_BYTES = 32
-_SUM_ROWS = 4096
 _COPY_ROWS = 2**16
 _LEAST_SHRINK = 0.9
 
@@ -112,15 +111,25 @@ def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int)
     coarser = None if rough is None else rough.attach(group)
     probing = problem.level == 0 and group == vectors.groups - 1
     rng = np.random.default_rng([5, problem.level, group])
+    if coarser is None:
+        _randomize(target, rng)
+        return
     for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
-        if coarser is None:
-            target[rows] = rng.standard_normal(target[rows].shape)
-            continue
         target[rows] = coarse.prolong(coarser, problem.directory / "coarse", rows)
         if probing:
             # About as long as the others: a coarse vector has length 1.
             probes = rng.standard_normal((len(target[rows]), PROBES))
             target[rows, -PROBES:] = probes / np.sqrt(len(target))
+
+
+def _randomize(target: Array, rng: np.random.Generator) -> None:
+    for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
+        target[rows] = rng.standard_normal(target[rows].shape)
+
+
+def grow(vectors: Vectors, first: int, group: int) -> None:
+    """Write one group of random columns: number `first` + `group` of all."""
+    _randomize(vectors.attach(group, "r+"), np.random.default_rng([7, first + group]))
 
 
 def measure(problem: Problem, _: str) -> tuple[float, float | None]:
@@ -153,12 +162,11 @@ def solve_densely(problem: Problem, vectors: Vectors, _: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Filter:
-    """p(A) X for one group, and A p(A) X beside it."""
+    """p(A) X for one group."""
 
     problem: Problem
     vectors: Vectors
     filtered: Vectors
-    image: Vectors
     plan: FilterPlan
     values: NDArray[np.float64]
     balanced: bool = False
@@ -178,7 +186,6 @@ class Filter:
         Y = chebyshev_filter(steps, X, problem.work(names[1]), self.plan)
         null.remove_from(Y)
         self.filtered.attach(group, "r+")[:] = Y
-        _apply(operator, Y, self.image.attach(group, "r+"))
         problem.drop(*names)
 
 
@@ -189,88 +196,17 @@ def _apply(operator: Operator, X: Array, image: Array) -> None:
 
 
 @dataclass(frozen=True)
-class Gram:
-    """Sums over some rows for a pair of column blocks: Y^T Y and Y^T A Y, or V^T Y."""
+class Image:
+    """A X for one group."""
 
-    locked: Vectors
-    filtered: Vectors
+    problem: Problem
+    vectors: Vectors
     image: Vectors
 
-    def __call__(self, item: tuple[str, int, int, int, int]) -> list[NDArray[np.float64]]:
-        """Return the sums of one task."""
-        kind, first, last, i, j = item
-        across = self.filtered[_block(j)]
-        if kind == "locked":
-            return _sums(self.locked[_block(i)], [across], first, last)
-        return _sums(self.filtered[_block(i)], [across, self.image[_block(j)]], first, last)
-
-    def items(self, ranges: list[Block]) -> list[tuple[str, int, int, int, int]]:
-        """Return all tasks: the upper half of the symmetric matrices, the whole of V^T Y."""
-        along, across = _block_count(self.locked), _block_count(self.filtered)
-        pairs = [("active", i, j) for j in range(across) for i in range(j + 1)]
-        pairs += [("locked", i, j) for j in range(across) for i in range(along)]
-        return [(kind, *block, i, j) for block in ranges for kind, i, j in pairs]
-
-    def assemble(
-        self,
-        items: list[tuple[str, int, int, int, int]],
-        parts: list[list[NDArray[np.float64]]],
-    ) -> tuple[NDArray[np.float64], ...]:
-        """Return Y^T Y, Y^T A Y and V^T Y from the results of the tasks, in their order."""
-        m, fixed = self.filtered.columns, self.locked.columns
-        G, H, overlap = np.zeros((m, m)), np.zeros((m, m)), np.zeros((fixed, m))
-        for (kind, _, _, i, j), part in zip(items, parts, strict=True):
-            here = np.s_[i * BLOCK : (i + 1) * BLOCK, j * BLOCK : (j + 1) * BLOCK]
-            for matrix, values in zip([overlap] if kind == "locked" else [G, H], part, strict=True):
-                matrix[here] += values
-        for matrix in (G, H):
-            for j in range(0, m, BLOCK):
-                matrix[j + BLOCK :, j : j + BLOCK] = matrix[j : j + BLOCK, j + BLOCK :].T
-        return G, H, overlap
-
-
-def _block(number: int) -> slice:
-    """Return the groups of a block of columns."""
-    width = BLOCK // WIDTH
-    return slice(number * width, (number + 1) * width)
-
-
-def _block_count(vectors: Vectors) -> int:
-    return -(-vectors.columns // BLOCK)
-
-
-def _sums(left: Vectors, rights: list[Vectors], first: int, last: int) -> list[NDArray[np.float64]]:
-    sums = [np.zeros((left.columns, right.columns)) for right in rights]
-    for begin, end in blocks(last - first, _SUM_ROWS):
-        rows = slice(first + begin, first + end)
-        own = left.read(rows)
-        for total, right in zip(sums, rights, strict=True):
-            total += own.T @ (own if right == left else right.read(rows))
-    return sums
-
-
-@dataclass(frozen=True)
-class Rotate:
-    """X <- [V Y] C for a range of rows, tile by tile."""
-
-    vectors: Vectors
-    following: Vectors
-    rotation: str
-    rank: int
-    number: int
-    tile: int
-
-    def __call__(self, block: Block) -> None:
-        """Rotate the rows of one task."""
-        C = np.load(self.rotation, mmap_mode="r")
-        for begin, end in blocks(block[1] - block[0], self.tile):
-            rows = slice(block[0] + begin, block[0] + end)
-            X = self.vectors.read(rows) @ C
-            if self.rank < X.shape[1]:
-                # Lost directions are replaced by random ones, drawn by tile.
-                rng = np.random.default_rng([6, self.number, rows.start])
-                X[:, self.rank :] = rng.standard_normal((len(X), X.shape[1] - self.rank))
-            self.following.write(rows, X)
+    def __call__(self, group: int) -> None:
+        """Multiply one group."""
+        X, image = self.vectors.attach(group), self.image.attach(group, "r+")
+        _apply(self.problem.operator.open(), X, image)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,15 +62,15 @@ class Vectors:
         """Map one group."""
         return attach_memmap(self.files[group], (self.rows, WIDTH), self.dtype, mode)
 
-    def read(self, rows: slice) -> NDArray[np.float64]:
-        """Return some rows of all columns, in double."""
+    def read(self, rows: slice, dtype: str = "float64") -> NDArray[Any]:
+        """Return some rows of all columns."""
         first, last, _ = rows.indices(self.rows)
-        values = np.empty((last - first, self.columns))
+        values = np.empty((last - first, self.columns), dtype)
         for group in range(self.groups):
             values[:, group * WIDTH : (group + 1) * WIDTH] = self.attach(group)[rows]
         return values
 
-    def write(self, rows: slice, values: NDArray[np.float64]) -> None:
+    def write(self, rows: slice, values: NDArray[Any]) -> None:
         """Write some rows of all columns."""
         for group in range(self.groups):
             self.attach(group, "r+")[rows] = values[:, group * WIDTH : (group + 1) * WIDTH]

@@ -1,0 +1,243 @@
+"""One level of the iteration: where its vectors begin, and what one pass does to them."""
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eigenscape.arrays import save_array
+from eigenscape.files import write_json
+from eigenscape.spectrum import algebra, columns, tasks
+from eigenscape.spectrum.coarse import coarse_component
+from eigenscape.spectrum.filter import FilterPlan
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.operator import StoredOperator
+from eigenscape.spectrum.ritz import rayleigh_ritz
+from eigenscape.spectrum.state import Map, State
+from eigenscape.spectrum.tasks import Problem
+from eigenscape.spectrum.vectors import Vectors
+from eigenscape.stage import blocks
+
+DENSE_ROWS = 1200
+"""Order up to which a coarse problem is solved by LAPACK."""
+
+_COARSE_DEGREES = (12, 36)
+"""Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
+
+_LEAST_GAIN = 3.0
+"""Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
+
+    Attributes
+    ----------
+    problem
+        The operator on disk.
+    run
+        Runs the tasks.
+    bound
+        Upper bound of the spectrum.
+    short_bound
+        The same for the operator of a filter if the diagonal is stiff, None if it is not.
+    """
+
+    problem: Problem
+    run: Map
+    bound: float
+    short_bound: float | None
+
+    @classmethod
+    def on(cls, problem: Problem, run: Map) -> "Level":
+        """Return a level, its spectrum bounded."""
+        work = partial(tasks.measure, problem)
+        bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
+        return cls(problem, run, bound, short_bound)
+
+    @property
+    def file(self) -> Path:
+        """Where the state is noted."""
+        return self.problem.directory / "state.json"
+
+    def load(self) -> State | None:
+        """Return the state to go on from, None if there is none yet."""
+        return State.read(self.file) if self.file.exists() else None
+
+    def note(self, state: State, before: State | None = None) -> State:
+        """Make a state the one to go on from, and only then delete what it does not need."""
+        write_json(self.file, asdict(state))
+        if before is not None:
+            for path in {*before.files} - {*state.files}:
+                Path(path).unlink(missing_ok=True)
+        for name in ("filtered", "projected", "image", "fresh"):
+            self.problem.named(name, range(len(state.files)), create=False).remove()
+        return state
+
+    def begin(self, most: int, goal: int | None = None, *, whole: bool = False) -> State:
+        """Return the vectors to start from: those of a coarse problem, or random ones.
+
+        Parameters
+        ----------
+        most
+            Columns to start with, if nothing speaks for fewer.
+        goal
+            Pairs that these columns aim at; None on a coarse level, where all columns count.
+        whole
+            Whether no further pairs are wanted.
+        """
+        problem, level = self.problem, self.problem.level
+        work: Any = partial(tasks.coarsen, problem, most)
+        stored = self.run(f"coarsen-{level}", work, ["all"], label="coarsening")[0]
+        if stored is None:
+            start = problem.named("pass-0", range(most // WIDTH))
+            cut = self.run(
+                f"cut-{level}", partial(tasks.find_cut, problem, self.bound), [most], label="cut"
+            )
+            values, rough, most_cut = np.full(most, cut[0][0]), None, cut[0][1]
+        else:
+            directory = problem.directory / "coarse"
+            below = Problem(
+                StoredOperator.from_json(stored),
+                coarse_component(problem.component, directory),
+                directory,
+                level + 1,
+                problem.in_memory,
+            )
+            state = Level.on(below, self.run).solve_roughly(most)
+            values, rough = np.array(state.values), below.vectors(state.files)
+            most_cut = self.bound
+            if goal is not None and whole:
+                density = problem.operator.rows / problem.operator.entries
+                values = values[: columns.choose_columns(values, goal, self.bound, density)]
+            start = problem.named("pass-0", range(len(values) // WIDTH))
+        work = partial(tasks.start, problem, start, rough)
+        self.run(f"start-{level}", work, list(range(start.groups)), label="start")
+        unknown = (np.inf,) * len(values)
+        return self.note(State(start.files, tuple(values), unknown, most_cut, goal or most))
+
+    def grow(self, state: State, most: int, goal: int) -> State:
+        """Put random columns beside those there are, up to `most`, to look for further pairs."""
+        problem, step = self.problem, f"{self.problem.level}-{state.passes}"
+        further = range(len(state.files), most // WIDTH)
+        fresh = problem.named("fresh", further)
+        self.run(
+            f"grow-{step}", partial(tasks.grow, fresh, further.start), list(range(fresh.groups))
+        )
+        if state.locked:
+            locked = problem.vectors(state.files)[: state.locked]
+            grown = problem.named(f"grown-{state.passes}", further)
+            fresh = self.project(f"grow-{step}", locked, fresh, grown)
+        guess = columns.extrapolate(np.array(state.values[: state.goal]), most - state.goal)
+        after = replace(
+            state,
+            files=state.files + fresh.files,
+            values=state.values + tuple(map(float, guess[len(state.values) - most :])),
+            residuals=state.residuals + (np.inf,) * fresh.columns,
+            most_cut=float(guess[-1]),
+            goal=goal,
+        )
+        return self.note(after, state)
+
+    def project(self, step: str, locked: Vectors, vectors: Vectors, result: Vectors) -> Vectors:
+        """Return the result: vectors without what they hold of the locked ones."""
+        rows = self.problem.operator.rows
+        gram = algebra.Gram(locked, (vectors,), vectors.dtype)
+        items = gram.items(columns.gram_rows(rows, min(locked.columns, vectors.columns)))
+        parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
+        file = self.problem.directory / "overlap.npy"
+        save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
+        work = algebra.Project(locked, vectors, result, str(file))
+        ranges = blocks(rows, columns.rotation_rows(rows, columns.tile_rows(vectors.columns)))
+        self.run(f"project-{step}", work, ranges, label="projecting")
+        return result
+
+    def solve_roughly(self, most: int) -> State:
+        """Return rough eigenpairs of a coarse problem, by LAPACK or a few short filters."""
+        problem = self.problem
+        if problem.operator.rows <= max(DENSE_ROWS, 2 * most):
+            vectors = problem.named("dense", range(most // WIDTH))
+            work = partial(tasks.solve_densely, problem, vectors)
+            step = f"dense-{problem.level}"
+            values = self.run(step, work, ["all"], label="coarsest level")[0]
+            return State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+        state = self.load() or self.begin(most)
+        for degree in _COARSE_DEGREES[state.passes :]:
+            plan = columns.plan_short(
+                np.array(state.values), degree, self.low(state), self.bound,
+                np.dtype(problem.operator.dtype),
+            )  # fmt: skip
+            state = self.advance(state, plan)
+        return state
+
+    def balances(self, state: State) -> bool:
+        """Whether the next filter sets stiff rows by the others."""
+        return self.short_bound is not None and state.balanced
+
+    def low(self, state: State) -> float:
+        """Return where the spectrum of the columns that are not locked begins.
+
+        That is 0, or the lowest Ritz value if it is known to be more.
+        """
+        known = np.isfinite(state.residuals[0]) and not self.problem.operator.singular
+        active = state.values[state.locked * WIDTH :]
+        return max(0.0, min(active)) if known or state.locked else 0.0
+
+    def advance(self, state: State, plan: FilterPlan, *, measured: bool = False) -> State:
+        """Filter, Rayleigh-Ritz, residuals: from the vectors of one pass to those of the next.
+
+        Parameters
+        ----------
+        measured
+            Whether to take residuals: on coarse levels they are not worth their products.
+        """
+        balanced = measured and self.balances(state)
+        problem, number, locked = self.problem, state.passes, state.locked
+        step = f"{problem.level}-{number}"
+        vectors = problem.vectors(state.files)
+        active = range(locked, vectors.groups)
+        filtered, image = (problem.named(name, active) for name in ("filtered", "image"))
+        fixed = locked * WIDTH
+        groups = list(range(len(active)))
+        values = np.array(state.values[fixed:])
+        work: Any = tasks.Filter(problem, vectors[locked:], filtered, plan, values, balanced)
+        self.run(f"filter-{step}", work, groups, label=f"filter, degree {plan.degree}")
+        if locked:
+            projected = problem.named("projected", active)
+            filtered = self.project(step, vectors[:locked], filtered, projected)
+        work = tasks.Image(problem, filtered, image)
+        self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
+        gram = algebra.Gram(filtered, (filtered, image))
+        items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns))
+        sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
+        rotation = rayleigh_ritz(*gram.assemble(items, sums))
+        save_array(problem.directory / "rotation.npy", rotation.C)
+        following = problem.named(f"pass-{number + 1}", active)
+        tile = columns.tile_rows(filtered.columns)
+        work = algebra.Rotate(
+            filtered, following, str(problem.directory / "rotation.npy"),
+            rotation.rank, number, tile,
+        )  # fmt: skip
+        ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
+        self.run(f"rotate-{step}", work, ranges, label="rotating")
+        norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
+        if measured:
+            work = tasks.Residuals(problem, following, rotation.values, balanced)
+            norms = self.run(f"residual-{step}", work, groups, label="residuals")
+        residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
+        gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
+        after = State(
+            files=state.files[:locked] + following.files,
+            values=state.values[:fixed] + tuple(map(float, rotation.values)),
+            residuals=residuals,
+            most_cut=state.most_cut,
+            goal=state.goal,
+            locked=locked,
+            balanced=state.balanced and (gained or not balanced),
+            passes=number + 1,
+            products=state.products + len(groups) * (plan.degree + 1 + measured),
+        )
+        return self.note(after, state)
