@@ -571,6 +571,19 @@ def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeyp
         np.testing.assert_array_equal(vectors_of(solution, 130), vectors_of(expected, 130))
 
 
+def test_solve__moves_on_where_residuals_stay_just_below_the_tolerance(
+    make_problem, monkeypatch, space
+):
+    # What locked vectors lack bounds the residuals of the others: no filter brings them lower.
+    monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.chebyshev._LOCKED_SHARE", 1e-12)
+    W, values = space
+    problem = make_problem(W, kind="normalized", dtype=np.float32)
+    solution = solve(problem, 200, 1e-4, loop, quiet)
+    assert solution.converged
+    np.testing.assert_allclose(solution.values[:200], values[1:201], atol=1e-6)
+
+
 def test_solve__gives_all_vectors_when_its_block_cannot_move_on(make_problem, monkeypatch, space):
     monkeypatch.setattr("eigenscape.spectrum.columns.MOST_COLUMNS", 192)
     monkeypatch.setattr("eigenscape.spectrum.chebyshev.MOST_PASSES", 1)

@@ -88,7 +88,7 @@ def solve(
             values, residuals, goal, wanted, level.low(state), bound or level.bound,
             state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
         )  # fmt: skip
-        state = level.advance(state, plan, measured=True)
+        state = level.advance(replace(state, settled=worst <= tolerance), plan, measured=True)
         residuals = np.array(state.residuals[:goal])
         note(
             f"pass {state.passes}: degree {plan.degree}, "
@@ -100,6 +100,7 @@ def solve(
 
 def _lock(state: State, tolerance: float) -> State:
     """Lock the first groups, as far as all of their columns have converged with some to spare."""
-    good = np.array(state.residuals[: state.goal]) <= _LOCKED_SHARE * tolerance
+    share = 1.0 if state.settled else _LOCKED_SHARE
+    good = np.array(state.residuals[: state.goal]) <= share * tolerance
     first = len(good) if good.all() else int(np.argmin(good))
     return replace(state, locked=max(state.locked, first // WIDTH))

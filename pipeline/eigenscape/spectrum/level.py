@@ -139,6 +139,7 @@ class Level:
             residuals=state.residuals + (np.inf,) * fresh.columns,
             most_cut=float(guess[-1]),
             goal=goal,
+            settled=False,
         )
         return self.note(after, state)
 
@@ -235,6 +236,7 @@ class Level:
             residuals=residuals,
             most_cut=state.most_cut,
             goal=state.goal,
+            settled=state.settled,
             locked=locked,
             balanced=state.balanced and (gained or not balanced),
             passes=number + 1,

@@ -43,6 +43,9 @@ class State:
         Groups that are final.
     balanced
         Whether stiff rows still follow the others: until that converges no more.
+    settled
+        Whether all that is aimed at had reached the tolerance before the last pass: what residuals
+        are left is what the locked vectors lack, and falls no more.
     passes, products
         Filter passes, and products with a group of columns.
     most_cut
@@ -57,6 +60,7 @@ class State:
     goal: int
     locked: int = 0
     balanced: bool = True
+    settled: bool = False
     passes: int = 0
     products: int = 0
 

@@ -77,11 +77,17 @@ class Trained:
         run = Run(path, create=False)
         job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
         neighbors = NeighborOptions(**job.get("neighbors", {}))
+        graph = GraphOptions(**job.get("graph", {}))
+        if graph.spatial is not None:
+            raise InputError(
+                f"{path}: its graph has edges between neighbouring pixels ([graph.spatial]), and new "
+                "samples have no place in the scene. Extend a run without that table."
+            )
         return cls(
             run,
             FeatureOptions(**job.get("features", {})),
             neighbors,
-            GraphOptions(**job.get("graph", {})),
+            graph,
             np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
             Rows(str(run.array_path("features/values")), unit=neighbors.metric == "angle"),
         )
