@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import scipy.sparse
 
+from eigenscape.scenes.types import Grid
 from eigenscape.spectrum.operator import RowBlock
 from harness import Harness
 
@@ -136,6 +137,8 @@ def build_graph(
     order: np.ndarray | None = None,
     neighbors: dict[str, Any] | None = None,
     executor: Any = None,
+    pixels: np.ndarray | None = None,
+    grid: Grid | None = None,
     **options: Any,
 ) -> Graph:
     """Run the graph stage on given lists.
@@ -149,12 +152,18 @@ def build_graph(
         What the neighbors stage would have written.
     order
         Sample of each rank; a random one by default.
+    pixels, grid
+        Where the samples lie in a scene.
     neighbors, options
         Tables of the job.
     """
     harness = Harness(path, neighbors=neighbors or {}, graph=options)
     if harness.run_directory.record("features") is None:
         _put_features(harness, features)
+        if grid is not None and pixels is not None:
+            harness.put(
+                "ingest", {"samples/pixel": pixels}, whole=["samples/pixel"], grid=grid.to_json()
+            )
         if order is None:
             order = np.random.default_rng(8).permutation(features.shape[0])
         arrays = {"neighbors/index": lists.index, "neighbors/distance": lists.distance}

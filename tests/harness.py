@@ -16,6 +16,7 @@ from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
+from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.progress import Silent
 from eigenscape.spectrum.stage import spectrum_stage
@@ -27,6 +28,7 @@ STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
     "neighbors": neighbors_stage,
     "graph": graph_stage,
     "spectrum": spectrum_stage,
+    "learn": learn_stage,
 }
 
 

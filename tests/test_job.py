@@ -215,6 +215,33 @@ def test_load_job__override(tmp_path, override, table, key, value):
     assert type(found) is type(value)
 
 
+def test_load_job__reads_tables_within_tables(tmp_path):
+    text = SCENE + "[graph.spatial]\nneighbors = 4\n"
+    job = load_job(write(tmp_path, text), ["graph.spatial.weight=2.5"])
+    assert (job.graph.spatial.neighbors, job.graph.spatial.weight) == (4, 2.5)
+    assert load_job(write(tmp_path, job.to_toml(), "again.toml")).graph == job.graph
+    assert load_job(write(tmp_path, SCENE), ["graph.spatial.weight=3"]).graph.spatial.weight == 3
+    assert load_job(write(tmp_path, SCENE)).graph.spatial is None
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "words"),
+    [
+        ("[graph.spatial]\nneighbors = 5", [], ["graph.spatial.neighbors = 5", "4 or 8", "Default: 8"]),
+        ("[graph.spatial]\nweigth = 5", [], ["unknown key graph.spatial.weigth", "graph.spatial.weight?"]),
+        ("[graph.spatal]", [], ["unknown key graph.spatal", "Did you mean graph.spatial?"]),
+        ("[graph]\nspatial = 8", [], ["graph.spatial = 8", "write [graph.spatial]"]),
+        ("", ["graph.spatial.weight=0"], ["graph.spatial.weight = 0", "greater than 0"]),
+        ("[graph]\nspatial = 8", ["graph.spatial.weight=1"], ["graph.spatial is not a table"]),
+    ],
+)  # fmt: skip
+def test_load_job__says_what_is_wrong_in_a_table_within_a_table(tmp_path, text, overrides, words):
+    message = refuse(tmp_path, SCENE + text, *overrides)
+    assert len(message.splitlines()) == 1
+    for word in words:
+        assert word in message, message
+
+
 def test_load_job__last_override_wins(tmp_path):
     assert load_job(write(tmp_path, SCENE), ["neighbors.k=8", "neighbors.k=9"]).neighbors.k == 9
 

@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import tomlkit
 from pydantic import Field, ValidationError
@@ -122,34 +122,42 @@ def job_schema() -> str:
 def _override(table: dict[str, Any], text: str) -> None:
     key, separator, value = text.partition("=")
     parts = key.strip().split(".")
-    if not separator or len(parts) != 2 or not all(parts):
+    nested = ".".join(parts[:-1]) in _tables()
+    if not separator or (len(parts) != 2 and not nested) or not all(parts):
         raise JobError(f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
-    section = table.setdefault(parts[0], {})
-    if not isinstance(section, dict):
-        raise JobError(f"--set {text}: {parts[0]} is not a table in the job file.")
-    section[parts[1]] = parsed
+    section = table
+    for number, part in enumerate(parts[:-1]):
+        section = section.setdefault(part, {})
+        if not isinstance(section, dict):
+            name = ".".join(parts[: number + 1])
+            raise JobError(f"--set {text}: {name} is not a table in the job file.")
+    section[parts[-1]] = parsed
 
 
 def _distinct(error: ValidationError) -> Iterator[Mapping[str, Any]]:
     """One error per key: a union reports every branch that failed, the first says enough."""
     seen = set()
     for item in error.errors():
-        key = tuple(part for part in item["loc"] if isinstance(part, str))[:2]
+        key = _key_of(item["loc"])
         if key not in seen:
             seen.add(key)
             yield {
                 **item,
                 "loc": key,
                 "others": [
-                    other["msg"]
-                    for other in error.errors()
-                    if tuple(part for part in other["loc"] if isinstance(part, str))[:2] == key
+                    other["msg"] for other in error.errors() if _key_of(other["loc"]) == key
                 ],
             }
+
+
+def _key_of(loc: Sequence[int | str]) -> tuple[str, ...]:
+    """Return table and key of an error, without the list items and branches of unions below."""
+    parts = tuple(part for part in loc if isinstance(part, str))
+    return parts[: 3 if ".".join(parts[:2]) in _tables() else 2]
 
 
 def _explain(item: Mapping[str, Any]) -> str:
@@ -162,22 +170,25 @@ def _explain(item: Mapping[str, Any]) -> str:
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
     # TOML has no tuples.
     reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]').rstrip(".")
-    if len(item["loc"]) == 1 and item["type"] == "value_error":
+    if key in _tables() and item["type"] == "value_error":
         return f"[{key}] {reason}."  # of several keys, which it names itself
     return f"{key} = {item['input']!r}: {reason}.{_describe(item['loc'])}"
 
 
 def _describe(loc: Sequence[str]) -> str:
-    options = _tables().get(loc[0])
-    if len(loc) < 2 or options is None or loc[1] not in options.model_fields:
-        return " It is a table: write [" + loc[0] + "] and its keys below." if len(loc) == 1 else ""
-    field = options.model_fields[loc[1]]
+    tables = _tables()
+    if ".".join(loc) in tables:
+        return f" It is a table: write [{'.'.join(loc)}] and its keys below."
+    options = tables.get(".".join(loc[:-1]))
+    if options is None or loc[-1] not in options.model_fields:
+        return ""
+    field = options.model_fields[loc[-1]]
     default = "" if field.is_required() else f" Default: {field.default!r}."
     return f" {field.description}{default}"
 
 
 def _known_keys(key: str) -> str:
-    section, _, name = key.partition(".")
+    section, _, name = key.rpartition(".") if "." in key else (key, "", "")
     tables = {table: options.model_fields for table, options in _tables().items()}
     if name and section in tables:
         choices, what = list(tables[section]), f"Keys of [{section}]"
@@ -192,11 +203,16 @@ def _known_keys(key: str) -> str:
 
 
 def _tables() -> dict[str, type[Options]]:
-    return {
-        name: field.annotation
-        for name, field in Job.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
-    }
+    """Return the tables by name, those within others as ``"graph.spatial"``."""
+    found: dict[str, type[Options]] = {}
+    todo: list[tuple[str, type[Options]]] = [("", Job)]
+    for prefix, options in todo:
+        for name, field in options.model_fields.items():
+            for kind in (field.annotation, *get_args(field.annotation)):
+                if isinstance(kind, type) and issubclass(kind, Options):
+                    found[prefix + name] = kind
+                    todo.append((f"{prefix}{name}.", kind))
+    return found
 
 
 def _closest_file(path: Path) -> str:

@@ -91,6 +91,17 @@ class NeighborOptions(Options):
         return self
 
 
+class SpatialOptions(Options):
+    """``[graph.spatial]``: edges between neighbouring pixels of a raster (Cahill and others 2014)."""
+
+    neighbors: Literal[4, 8] = 8
+    """Pixels that share an edge, or a corner too."""
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
+    """Total weight of these edges, as a multiple of that of the spectral ones."""
+    bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
+    """t of their weights exp(-d^2 / t), in squared units of the features; "auto": twice the median of d^2."""
+
+
 class GraphOptions(Options):
     """``[graph]``: neighbour lists to a Laplacian."""
 
@@ -102,6 +113,8 @@ class GraphOptions(Options):
     """D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W."""
     components: Literal["connect", "largest", "each"] = "connect"
     """Bridge the connected components, keep the largest (Halevy 2011), or solve on each (Belkin 2003)."""
+    spatial: SpatialOptions | None = None
+    """Edges between neighbouring pixels beside those between similar ones: a table of its own."""
 
 
 class SpectrumOptions(Options):
@@ -118,8 +131,14 @@ class SpectrumOptions(Options):
 class LearnOptions(Options):
     """``[learn]``: eigenvectors and labels to classes."""
 
-    method: Literal["centroid-angle"] = "centroid-angle"
-    """Smallest angle to the mean of a class in eigenmap coordinates (Halevy 2011, 2.3)."""
+    method: Literal["centroid-angle", "eigenfunctions", "k-nn", "geodesic-nn"] = "centroid-angle"
+    """Smallest angle to a class mean in eigenmap coordinates (Halevy 2011, 2.3); least squares on the
+    first eigenvectors, one class against all (Belkin 2003, 3.5); or the baselines: nearest labels in
+    feature space, or along the graph."""
+    k: Annotated[int, Field(ge=1, le=100)] = 3
+    """For "k-nn": how many of the nearest labels vote."""
+    eigenvectors: Annotated[int, Field(ge=1, le=20_000)] | Literal["auto"] = "auto"
+    """For "eigenfunctions": how many, the constant one counted; "auto" is a fifth of the training pixels."""
     train: Literal["all"] | int | float | str = "all"
     """Labels to learn from: "all", a share in (0, 1), a number of pixels in all, or a raster of them."""
     split: Literal["random", "blocked"] = "random"

@@ -259,8 +259,14 @@ class _Sizes:
         rows = min(block_rows(k), n)
         each = rows * k * 70
         tasks = 2 * -(-n // rows)
-        entries = 1.5 * k * n
-        return self._stage("graph", tasks, each, 64 * n, 8 * entries + 24 * n, n * k * 20)
+        entries, scratch, shared = 1.5 * k * n, n * k * 20, 64 * n
+        if spatial := self.job.graph.spatial:
+            # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
+            tasks += -(-n // rows)
+            each = max(2 * each, rows * (k + spatial.neighbors) * 80)
+            entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
+            scratch += 8 * spatial.neighbors * n
+        return self._stage("graph", tasks, each, shared, 8 * entries + 24 * n, scratch)
 
     def spectrum(self) -> StagePlan:
         options, n, k = self.job.spectrum, self.n, self.job.neighbors.k

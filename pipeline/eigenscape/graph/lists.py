@@ -109,19 +109,6 @@ class FlatLists:
             count += len(lengths)
         return total / max(count, 1)
 
-    def components(self) -> NDArray[np.int32]:
-        """Return the connected component of each row, the largest component first."""
-        parent = np.arange(self.rows, dtype=self.dtype)
-        for block in self.tiles():
-            indptr, index, _ = self.read(block)
-            unite(block[0], indptr, index, parent)
-        flatten(parent)
-        roots, component = np.unique(parent, return_inverse=True)
-        by_size = np.argsort(-np.bincount(component, minlength=len(roots)), kind="stable")
-        number = np.empty(len(roots), np.int32)
-        number[by_size] = np.arange(len(roots), dtype=np.int32)
-        return number[component]
-
     def arriving(self) -> NDArray[np.int64]:
         """Return how many entries name each row."""
         counts = np.zeros(self.rows, np.int64)
@@ -149,6 +136,21 @@ class FlatLists:
                 *self.read((start, stop)), inside[start:stop], number, filled, index, distance
             )
         return kept
+
+
+def connected_components(lists: FlatLists, *further: FlatLists) -> NDArray[np.int32]:
+    """Return the component of each row by the edges of all lists, the largest component first."""
+    parent = np.arange(lists.rows, dtype=lists.dtype)
+    for edges in (lists, *further):
+        for block in edges.tiles():
+            indptr, index, _ = edges.read(block)
+            unite(block[0], indptr, index, parent)
+    flatten(parent)
+    roots, component = np.unique(parent, return_inverse=True)
+    by_size = np.argsort(-np.bincount(component, minlength=len(roots)), kind="stable")
+    number = np.empty(len(roots), np.int32)
+    number[by_size] = np.arange(len(roots), dtype=np.int32)
+    return number[component]
 
 
 def create_lists(

@@ -3,14 +3,18 @@
 ::
 
     reorder     sample blocks   lists from sample numbers to ranks in the locality order
+    spatial     sample blocks   neighbouring pixels, as lists too, where the job asks for them
     components  one pass        union-find over the lists; bridges, or the largest alone
     bucket      row blocks      every edge also filed under its other end
     unite       row blocks      own edges + filed edges -> CSR block, weights, degrees
+    join        row blocks      + edges between neighbouring pixels, at their share of the weight
 
 The weight matrix is symmetric to the last bit: both copies of an edge are computed from the same
 length by the same expression.
 """
 
+import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +24,17 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, attach_whole, create_memmap, open_array, save_array
 from eigenscape.errors import InputError
+from eigenscape.files import write_json
 from eigenscape.graph import kernels
 from eigenscape.graph.bridges import find_bridges
-from eigenscape.graph.lists import FlatLists, rank_lists
+from eigenscape.graph.lists import FlatLists, connected_components, rank_lists
+from eigenscape.graph.spatial import (
+    join_rows,
+    spatial_bandwidth,
+    spatial_lists,
+    spatial_total,
+    spectral_file,
+)
 from eigenscape.job import Job
 from eigenscape.memory import ROW_TILE
 from eigenscape.options import GraphOptions
@@ -47,7 +59,8 @@ def graph_stage(context: Context) -> dict[str, Any]:
     rank = np.empty(len(order), context.open("neighbors/index").dtype)
     rank[order] = np.arange(len(order), dtype=rank.dtype)
     lists = rank_lists(context, order, rank)
-    component = lists.components()[rank]
+    spatial = spatial_lists(context, rank) if options.spatial else None
+    component = connected_components(lists, *([spatial] if spatial else []))[rank]
     sizes = np.bincount(component)
     count = len(sizes)
     _check_components(context.job, sizes, "k" if lists.k else "radius")
@@ -57,8 +70,9 @@ def graph_stage(context: Context) -> dict[str, Any]:
     elif options.components == "largest" and count > 1:
         inside = component[order] == 0
         order, lists = order[inside], lists.keep(inside)
+        spatial = spatial.keep(inside) if spatial else None
     _write_small(context.workspace, order, component)
-    entries = _write_blocks(context, lists, rank[bridges])
+    entries = _write_blocks(context, lists, rank[bridges], spatial)
     return {
         "rows": lists.rows,
         "block_rows": block_rows(lists.mean_length),
@@ -132,7 +146,9 @@ def _cut(lists: FlatLists) -> list[Block]:
     return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
 
-def _write_blocks(context: Context, lists: FlatLists, bridges: NDArray[np.int64]) -> int:
+def _write_blocks(
+    context: Context, lists: FlatLists, bridges: NDArray[np.int64], spatial: FlatLists | None
+) -> int:
     options = context.job.graph
     ranges = _cut(lists)
     context.map("bucket", partial(_bucket, lists, ranges), ranges, label="transposing the lists")
@@ -148,13 +164,36 @@ def _write_blocks(context: Context, lists: FlatLists, bridges: NDArray[np.int64]
     source = np.concatenate([bridges[:, 0], bridges[:, 1]]).astype(lists.dtype)
     target = np.concatenate([bridges[:, 1], bridges[:, 0]]).astype(lists.dtype)
     extra = (source, target, np.full(len(source), np.nan, np.float32))
-    unite = partial(_unite, lists, ranges, options, bandwidth, extra, degree, context.workspace)
+    store = partial(_store, context.workspace, spatial.folder if spatial else None)
+    unite = partial(_unite, lists, ranges, options, bandwidth, extra, degree, store)
     entries = context.map("unite", unite, ranges, label="weighing edges")
+    degrees = attach_memmap(degree, (lists.rows,), np.float64)
+    if spatial and options.spatial:
+        width = spatial_bandwidth(spatial, options.spatial)
+        file = spatial.folder / "factor.json"
+        if not file.exists():
+            # Once: the tasks that follow add to the degrees.
+            ratio = float(degrees.sum()) / spatial_total(spatial, width)
+            write_json(file, options.spatial.weight * ratio)
+        factor = float(json.loads(file.read_text()))
+        join = partial(join_rows, spatial, width, factor, degree, ranges, context.workspace)
+        entries = context.map("join", join, ranges, label="edges in space")
     path = context.workspace.create_array(
         "graph/degree", (lists.rows,), np.float64, whole=True, dims=("row",)
     )
-    open_array(path)[...] = attach_memmap(degree, (lists.rows,), np.float64)
+    open_array(path)[...] = degrees
     return int(sum(entries))
+
+
+def _store(
+    workspace: Workspace, waiting: Path | None, number: int, name: str, values: NDArray[Any]
+) -> None:
+    """Write a part of a block: for good, or in scratch where spatial weights are to be added."""
+    if waiting is not None:
+        save_array(spectral_file(waiting, number, name), values)
+        return
+    path = workspace.create_array(f"graph/{number}/{name}", values.shape, values.dtype, whole=True)
+    attach_whole(path)[...] = values
 
 
 def _bucket(lists: FlatLists, ranges: list[Block], block: Block) -> None:
@@ -182,7 +221,7 @@ def _unite(
     bandwidth: float | None,
     extra: tuple[NDArray[Any], ...],
     degree: Path,
-    workspace: Workspace,
+    store: Callable[[int, str, NDArray[Any]], None],
     block: Block,
 ) -> int:
     start, stop = block
@@ -197,10 +236,7 @@ def _unite(
     elif options.weights == "heat":
         kernels.heat_weights(lengths, bandwidth, weights)
     for name, values in (("indptr", indptr), ("indices", columns), ("data", weights)):
-        path = workspace.create_array(
-            f"graph/{number}/{name}", values.shape, values.dtype, whole=True
-        )
-        attach_whole(path)[...] = values
+        store(number, name, values)
     degrees = attach_memmap(degree, (lists.rows,), np.float64, "r+")
     kernels.row_sums(indptr, weights, degrees[start:stop])
     return len(columns)

@@ -1,0 +1,196 @@
+"""Edges between neighbouring pixels of a scene, weighed by how alike they are.
+
+Spatial-spectral graphs (Cahill, Czaja, Messinger 2014) hold the classes of a scene together where
+its spectra alone do not. A random split of the labelled pixels leaks through such edges: a test
+pixel's neighbours were learned from. The blocked split is the honest figure.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from eigenscape.arrays import attach_memmap, attach_whole, open_memmap
+from eigenscape.errors import InputError
+from eigenscape.graph import kernels
+from eigenscape.graph.lists import FlatLists, create_lists
+from eigenscape.neighbors.metrics import Metric, lengths
+from eigenscape.options import SpatialOptions
+from eigenscape.rows import Rows
+from eigenscape.scenes.types import Grid
+from eigenscape.stage import Block, Context, sample_blocks
+from eigenscape.workspace import Workspace
+
+_OFFSETS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1))
+_MEDIAN_ENTRIES = 2**22
+
+
+def spatial_lists(context: Context, rank: NDArray[Any]) -> FlatLists:
+    """Return the neighbouring pixels of every pixel, in the locality order, with their distances.
+
+    Parameters
+    ----------
+    context
+        Of the graph stage, with ``graph.spatial``.
+    rank : array, shape (samples,)
+        Row of each sample.
+
+    Raises
+    ------
+    InputError
+        The samples are no pixels of a scene.
+    """
+    options = context.job.graph.spatial
+    assert options is not None, "the job asks for spatial edges"
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "the graph follows ingest"
+    grid = Grid.from_json(ingest.summary["grid"])
+    if grid.width == 1:
+        raise InputError(
+            f"[graph.spatial]: {context.job.scene.path} is a table of {grid.height} samples, which "
+            "have no neighbours in space. Leave the table [graph.spatial] out, or give a raster."
+        )
+    folder = context.workspace.folder("spatial")
+    lists = create_lists(folder, len(rank), options.neighbors, rank.dtype.type)
+    metric = context.job.neighbors.metric
+    values = Rows(context.path("features/values"), unit=metric == "angle")
+    work = partial(
+        _measure, lists, values, metric, context.path("samples/pixel"), grid,
+        context.workspace.folder("lists"),
+    )  # fmt: skip
+    row = values.shape[1] * 4 * 5 + 40 * options.neighbors
+    ranges = sample_blocks(len(rank), values.step, context.task_bytes, row)
+    context.map("spatial", work, ranges, label="neighbouring pixels")
+    return lists
+
+
+def _measure(
+    lists: FlatLists, values: Rows, metric: Metric, pixel_path: str, grid: Grid, folder: Path,
+    block: Block,
+) -> None:  # fmt: skip
+    """Write the lists of a block of samples."""
+    assert lists.k is not None
+    pixels = open_memmap(pixel_path)
+    rank = np.load(folder / "rank.npy", mmap_mode="r")
+    near, found = adjacent(pixels, grid, block, lists.k)
+    # Samples are in the order of their pixels, so all of them lie in one range.
+    first = int(min(near[found].min(initial=block[0]), block[0]))
+    last = int(max(near[found].max(initial=block[1] - 1) + 1, block[1]))
+    vectors = values.read(first, last)
+    own = vectors[block[0] - first : block[1] - first]
+    places = np.asarray(rank[slice(*block)], np.int64) * lists.k
+    index, distance = lists.index("r+"), lists.distance("r+")
+    for number in range(lists.k):
+        here = found[:, number]
+        other = near[here, number]
+        # The same bits from both ends: (a - b)^2 is (b - a)^2, summed in the same order.
+        difference = own[here] - vectors[other - first]
+        squared = np.zeros(len(here), np.float32)
+        if isinstance(difference, np.ndarray):
+            squared[here] = np.einsum("ij,ij->i", difference, difference)
+        else:
+            squared[here] = difference.multiply(difference).sum(axis=1)
+        index[places + number] = -1
+        index[places[here] + number] = rank[other]
+        distance[places + number] = lengths(squared, metric)
+
+
+def adjacent(
+    pixels: NDArray[np.int64], grid: Grid, block: Block, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the samples next to some samples.
+
+    Parameters
+    ----------
+    pixels : array, shape (samples,)
+        Flat pixel of each sample, ascending.
+    grid
+        Of the scene.
+    block
+        Which samples.
+    count
+        4 for those that share an edge, 8 for those that share a corner too.
+
+    Returns
+    -------
+    near : array of int, shape (rows, count)
+        Sample on each side; meaningless where there is none.
+    found : array of bool, shape (rows, count)
+        Whether there is one: at the border of the scene and beside masked pixels there is not.
+    """
+    row, column = np.divmod(np.asarray(pixels[slice(*block)]), grid.width)
+    near = np.empty((len(row), count), np.int64)
+    found = np.empty((len(row), count), np.bool_)
+    for number, (down, right) in enumerate(_OFFSETS[:count]):
+        inside = (row + down >= 0) & (row + down < grid.height)
+        inside &= (column + right >= 0) & (column + right < grid.width)
+        wanted = (row + down) * grid.width + column + right
+        near[:, number] = np.minimum(np.searchsorted(pixels, wanted), len(pixels) - 1)
+        found[:, number] = inside & (pixels[near[:, number]] == wanted)
+    return near, found
+
+
+def spatial_bandwidth(lists: FlatLists, options: SpatialOptions) -> float:
+    """Return t of the weights exp(-d^2 / t): twice the median of d^2 if it is to be found."""
+    if options.bandwidth != "auto":
+        return float(options.bandwidth)
+    step = max(1, lists.entries // _MEDIAN_ENTRIES)
+    distance = lists.distance()[::step][lists.index()[::step] >= 0].astype(np.float64)
+    # Pixels that are all alike: any bandwidth gives weight 1 then.
+    return 2 * float(np.median(distance**2)) or 1.0 if len(distance) else 1.0
+
+
+def spatial_rows(lists: FlatLists, bandwidth: float, block: Block) -> scipy.sparse.csr_array:
+    """Return the weights exp(-d^2 / t) of some rows."""
+    assert lists.k is not None
+    _, index, distance = lists.read(block)
+    weights = np.empty(len(index), np.float32)
+    kernels.heat_weights(distance, bandwidth, weights)
+    known = np.asarray(index) >= 0
+    indptr = np.concatenate([[0], np.cumsum(known.reshape(-1, lists.k).sum(axis=1))])
+    shape = (block[1] - block[0], lists.rows)
+    return scipy.sparse.csr_array((weights[known], np.asarray(index)[known], indptr), shape=shape)
+
+
+def spatial_total(lists: FlatLists, bandwidth: float) -> float:
+    """Return the sum of all weights."""
+    return sum(
+        float(spatial_rows(lists, bandwidth, tile).sum(dtype=float)) for tile in lists.tiles()
+    )
+
+
+def join_rows(
+    lists: FlatLists, bandwidth: float, factor: float, degree: Path, ranges: list[Block],
+    workspace: Workspace, block: Block,
+) -> int:  # fmt: skip
+    """Write the rows of a block: spectral weights, and `factor` times the spatial ones."""
+    number, rows = ranges.index(block), block[1] - block[0]
+    names = ("indptr", "indices", "data")
+    indptr, indices, data = (
+        np.load(spectral_file(lists.folder, number, name), mmap_mode="r") for name in names
+    )
+    spectral = scipy.sparse.csr_array((data, indices, indptr), shape=(rows, lists.rows))
+    spatial = spatial_rows(lists, bandwidth, block)
+    spatial.data *= np.float32(factor)
+    both = scipy.sparse.csr_array(spectral + spatial)
+    both.sort_indices()
+    for name, values in (
+        ("indptr", both.indptr.astype(indptr.dtype)),
+        ("indices", both.indices.astype(indices.dtype)),
+        ("data", both.data),
+    ):
+        path = workspace.create_array(
+            f"graph/{number}/{name}", values.shape, values.dtype, whole=True
+        )
+        attach_whole(path)[...] = values
+    degrees = attach_memmap(degree, (lists.rows,), np.float64, "r+")
+    kernels.row_sums(both.indptr, both.data, degrees[slice(*block)])
+    return int(both.nnz)
+
+
+def spectral_file(folder: Path, number: int, name: str) -> Path:
+    """Return where a block of the spectral weights waits for the spatial ones."""
+    return folder / f"spectral-{number}-{name}.npy"

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eigenscape.learn.eigenfunctions import (
+    choose_count,
+    classify,
+    leading,
+    normal_equations,
+    solve,
+)
+from eigenscape.memory import ROW_TILE
+
+
+def one_against_all(vectors, classes, count):
+    """The formula of the thesis: least squares on values of 1 and -1, by LAPACK."""
+    C = np.where(classes[:, None] == np.arange(count), 1.0, -1.0)
+    return np.linalg.lstsq(vectors.astype(float), C, rcond=None)[0]
+
+
+@pytest.mark.parametrize(("labels", "vectors"), [(60, 8), (20, 20), (10, 25)])
+def test_solve__equals_lstsq(rng, labels, vectors):
+    X = rng.standard_normal((labels, vectors)).astype(np.float32)
+    classes = rng.integers(0, 3, labels)
+    found = solve(*normal_equations(X, classes, 3))
+    # With fewer labels than vectors many solutions fit: both are the shortest.
+    np.testing.assert_allclose(found, one_against_all(X, classes, 3), rtol=1e-3, atol=1e-4)
+
+
+def test_normal_equations__of_blocks_add_up(rng):
+    X, classes = rng.standard_normal((50, 6)).astype(np.float32), rng.integers(0, 4, 50)
+    whole = normal_equations(X, classes, 4)
+    parts = [normal_equations(X[h], classes[h], 4) for h in (slice(0, 13), slice(13, 50))]
+    for number in (0, 1):
+        np.testing.assert_allclose(parts[0][number] + parts[1][number], whole[number], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "modes", "expected"),
+    [("auto", 100, 56, 20), ("auto", 1000, 56, 56), ("auto", 3, 56, 2), (7, 10, 56, 7), (90, 9, 56, 56)],
+)  # fmt: skip
+def test_choose_count__is_a_fifth_of_the_labels(asked, labels, modes, expected):
+    assert choose_count(asked, labels, modes) == expected
+
+
+@given(seed=st.integers(0, 99), scale=st.floats(1e-3, 1e3))
+def test_classify__does_not_depend_on_the_length_of_the_vectors(seed, scale):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 5)).astype(np.float32)
+    classes = (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0)
+    first = classify(X, solve(*normal_equations(X, classes, 4)))
+    again = classify(
+        X * np.float32(scale), solve(*normal_equations(X * np.float32(scale), classes, 4))
+    )
+    np.testing.assert_allclose(again[1], first[1], atol=1e-3)
+    sure = first[1] > 1e-3
+    np.testing.assert_array_equal(again[0][sure], first[0][sure])
+
+
+def test_classify__same_answer_for_any_block(rng):
+    X = rng.standard_normal((2 * ROW_TILE + 10, 4)).astype(np.float32)
+    weights = rng.standard_normal((4, 5)).astype(np.float32)
+    whole = classify(X, weights)
+    parts = [classify(part, weights) for part in np.split(X, [ROW_TILE])]
+    for number in (0, 1):
+        np.testing.assert_array_equal(
+            np.concatenate([part[number] for part in parts]), whole[number]
+        )
+
+
+def test_leading__tells_class_and_lead():
+    scores = np.array([[0.2, 0.9, -1], [np.nan, 1, 0], [1, 1, 0]], np.float32)
+    classes, lead = leading(scores)
+    assert classes.tolist() == [1, -1, 0]
+    np.testing.assert_allclose(lead, [0.7, 0, 0], rtol=1e-6)
+    # Of one class alone there is nothing to tell.
+    assert leading(np.ones((2, 1), np.float32))[1].tolist() == [0, 0]

@@ -1,0 +1,151 @@
+from typing import get_args
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from eigenscape.learn import splits
+from eigenscape.options import LearnOptions
+from eigenscape.scenes.types import Grid
+from graphs import brute_lists
+from harness import Frail, Harness, KilledError
+
+GRID = Grid(40, 30)
+METHODS = get_args(LearnOptions.model_fields["method"].annotation)
+
+
+@pytest.fixture
+def scene(rng):
+    """Eigenvectors in which three classes lie in different directions, and sparse labels."""
+    classes = (np.arange(GRID.size) // 7) % 3
+    vectors = np.zeros((GRID.size, 6), np.float32)
+    vectors[:, 0] = 1
+    vectors[:, 1:] = 0.4 * rng.standard_normal((GRID.size, 5))
+    vectors[np.arange(GRID.size), 1 + classes] += 1
+    given = np.where(rng.random(GRID.size) < 0.4, 10 * (classes + 1), 0).astype(np.uint16)
+    return classes, vectors, given
+
+
+@pytest.fixture
+def learn(tmp_path, scene):
+    _, vectors, given = scene
+
+    def run(name="run", executor=None, *, values=vectors, nulls=1, **options):
+        harness = Harness(tmp_path / name, learn=options)
+        if harness.run_directory.record("ingest") is None:
+            arrays = {"samples/pixel": np.arange(GRID.size), "labels/given": given}
+            harness.put("ingest", arrays, grid=GRID.to_json(), labelled=int((given > 0).sum()))
+            harness.put("spectrum", {"spectrum/vector": values}, null_vectors=nulls)
+            features = np.where(np.isfinite(values), values, 0)
+            harness.put("features", {"features/values": features})
+            lists = brute_lists(features, 5)
+            arrays = {"neighbors/index": lists.index, "neighbors/distance": lists.distance}
+            harness.put("neighbors", arrays)
+        return harness, harness.run("learn", executor)
+
+    return run
+
+
+def lstsq_classes(vectors, classes, train, count):
+    C = np.where(classes[train, None] == np.arange(3), 1.0, -1.0)
+    weights = np.linalg.lstsq(vectors[train, :count].astype(float), C, rcond=None)[0]
+    return (vectors[:, :count] @ weights).argmax(axis=1)
+
+
+@pytest.mark.parametrize("count", [6, 3, "auto"])
+def test_learn_stage__eigenfunctions_equal_lstsq(learn, scene, count):
+    classes, vectors, given = scene
+    harness, summary = learn(method="eigenfunctions", eigenvectors=count, trials=3, seed=4)
+    labelled = np.flatnonzero(given)
+    train = np.zeros(GRID.size, bool)
+    train[labelled] = True
+    p = 6 if count == "auto" else count
+    expected = lstsq_classes(vectors, classes, train, p)
+    np.testing.assert_array_equal(harness["labels/class"], 10 * (expected + 1))
+    confidence = harness["labels/confidence"]
+    assert confidence.min() >= 0
+    assert confidence.max() <= 1
+    # The trials, drawn as the splits say, each scored on what it did not learn from.
+    accuracies = []
+    for trial in range(3):
+        chosen = splits.random_split(
+            classes[labelled], 0.1, np.random.default_rng([4, trial, False])
+        )
+        train = np.zeros(GRID.size, bool)
+        train[labelled[chosen]] = True
+        called = lstsq_classes(vectors, classes, train, p)
+        held = labelled[~chosen]
+        accuracies.append(accuracy_score(classes[held], called[held]))
+    found = summary["scores"]["held_out"]["random"]
+    assert found["overall_accuracy"] == pytest.approx(np.mean(accuracies))
+    assert found["trials"] == 3
+
+
+def test_learn_stage__every_method_draws_the_same_training_sets(learn):
+    results = [
+        learn(method, method=method, train=0.2, trials=4)[1]["scores"]["held_out"]
+        for method in METHODS
+    ]
+    for split in ("random", "blocked"):
+        sets = [np.array(result[split]["confusion"]).sum(axis=1) for result in results]
+        for other in sets[1:]:
+            np.testing.assert_array_equal(other, sets[0])
+
+
+@pytest.mark.parametrize("method", ["centroid-angle", "eigenfunctions"])
+def test_learn_stage__samples_without_coordinates_get_no_class(learn, scene, method):
+    classes, vectors, _ = scene
+    vectors = vectors.copy()
+    vectors[::50] = np.nan
+    harness, summary = learn(method=method, values=vectors)
+    assert not harness["labels/class"][::50].any()
+    assert not harness["labels/confidence"][::50].any()
+    known = np.isfinite(vectors[:, 0])
+    right = harness["labels/class"][known] == 10 * (classes[known] + 1)
+    assert right.mean() > 0.8
+    assert summary["scores"]["overall_accuracy"] > 0.75
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_learn_stage__k_nn_equals_scikit_learn(learn, scene, k):
+    classes, vectors, given = scene
+    harness, _ = learn(method="k-nn", k=k)
+    labelled = np.flatnonzero(given)
+    expected = KNeighborsClassifier(k).fit(vectors[labelled], classes[labelled]).predict(vectors)
+    agree = harness["labels/class"] == 10 * (expected + 1)
+    # Of a tie scikit-learn takes the smaller class, we the nearer one.
+    assert agree.mean() == 1 if k == 1 else agree.mean() > 0.9
+
+
+def test_learn_stage__geodesic_nn_equals_networkx(learn, scene):
+    classes, vectors, given = scene
+    harness, _ = learn(method="geodesic-nn")
+    lists, graph = brute_lists(vectors, 5), nx.Graph()
+    graph.add_nodes_from(range(GRID.size))
+    for row, (near, lengths) in enumerate(lists.rows()):
+        graph.add_weighted_edges_from(
+            (row, int(j), float(d)) for j, d in zip(near, lengths, strict=True)
+        )
+    labelled = np.flatnonzero(given)
+    _, paths = nx.multi_source_dijkstra(graph, set(labelled.tolist()))
+    reached = np.array(sorted(paths))
+    expected = [classes[paths[row][0]] for row in reached]
+    np.testing.assert_array_equal(harness["labels/class"][reached], 10 * (np.array(expected) + 1))
+    assert (harness["labels/class"] > 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
+    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 128)
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 256)
+    whole = Frail()
+    expected, summary = learn("whole", whole, method=method)
+    for tasks in range(1, len(whole.log), 7):
+        with pytest.raises(KilledError):
+            learn(f"{tasks}", Frail(tasks), method=method)
+        harness, again = learn(f"{tasks}", method=method)
+        assert again == summary
+        for name in ("labels/class", "labels/confidence"):
+            np.testing.assert_array_equal(harness[name], expected[name])
