@@ -6,7 +6,8 @@ import pytest
 from eigenscape import load_job, parse_job, plan
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
-from eigenscape.projection import Plan, StagePlan, project_plan
+from eigenscape.projection import Plan, project_plan
+from eigenscape.sizes import StagePlan
 from eigenscape.stage import BASE_BYTES
 from eigenscape.stages import STAGES
 

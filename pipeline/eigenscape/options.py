@@ -131,10 +131,19 @@ class SpectrumOptions(Options):
 class LearnOptions(Options):
     """``[learn]``: eigenvectors and labels to classes."""
 
-    method: Literal["centroid-angle", "eigenfunctions", "k-nn", "geodesic-nn"] = "centroid-angle"
+    method: Literal[
+        "centroid-angle", "eigenfunctions", "interpolated", "tikhonov", "poisson", "poisson-mbo",
+        "k-nn", "geodesic-nn",
+    ] = "centroid-angle"  # fmt: skip
     """Smallest angle to a class mean in eigenmap coordinates (Halevy 2011, 2.3); least squares on the
-    first eigenvectors, one class against all (Belkin 2003, 3.5); or the baselines: nearest labels in
-    feature space, or along the graph."""
+    first eigenvectors, one class against all (Belkin 2003, 3.5); labels spread over the graph:
+    interpolated (harmonic) or Tikhonov regularisation (Belkin 2003, 3.7.1), Poisson learning and its
+    variant with classes of given sizes (Calder and others 2020); or the baselines: nearest labels in
+    feature space, or along the graph (Belkin 2003, 3.8)."""
+    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
+    """For "tikhonov": weight of roughness against error at the labels; the larger, the smoother."""
+    power: Annotated[int, Field(ge=1, le=8)] = 1
+    """For "tikhonov": roughness is f^T L^p f."""
     k: Annotated[int, Field(ge=1, le=100)] = 3
     """For "k-nn": how many of the nearest labels vote."""
     eigenvectors: Annotated[int, Field(ge=1, le=20_000)] | Literal["auto"] = "auto"

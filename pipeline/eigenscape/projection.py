@@ -1,63 +1,27 @@
-"""What a job will need before it runs: sizes, tasks and the projected peak of every stage.
-
-The formulas count the arrays that the stages hold at a time; tests/bench/memory.py measures how
-well they do.
-"""
+"""What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from eigenscape.arrays import chunk_rows
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
-from eigenscape.features.stage import COPY_ENTRIES, feature_count, is_projected, stays_sparse
-from eigenscape.graph.stage import block_rows
+from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
-from eigenscape.memory import ROW_TILE, format_bytes
-from eigenscape.neighbors.footprint import footprint
+from eigenscape.memory import format_bytes
 from eigenscape.neighbors.searchers import choose_searcher
-from eigenscape.neighbors.stage import plan_leaves
-from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
-from eigenscape.spectrum.columns import MOST_COLUMNS, column_count, tile_rows
-from eigenscape.spectrum.gather import WIDTH
-from eigenscape.spectrum.solvers import INERTIA_ROWS, choose_solver, precision
-from eigenscape.spectrum.tasks import fits
-from eigenscape.stage import BASE_BYTES, sample_blocks, task_bytes
+from eigenscape.sizes import Sizes, StagePlan
+from eigenscape.spectrum.solvers import choose_solver
+from eigenscape.stage import task_bytes
 
 _MIB = 2**20
 
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """What one stage will need.
-
-    Attributes
-    ----------
-    name
-        Of the stage.
-    tasks
-        Number of tasks.
-    peak_bytes
-        Projected peak of anonymous memory of one process.
-    disk_bytes
-        Bytes it adds to the store, and those it needs in scratch while it runs.
-    """
-
-    name: str
-    tasks: int
-    peak_bytes: int
-    disk_bytes: int
-    scratch_bytes: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +95,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     tasks = _tasks_per_process(job, on)
     budget = task_bytes(job.limits.memory_bytes, tasks)
     entries = scene.entries if isinstance(scene, SparseScene) else None
-    sizes = _Sizes(job, n, bands, d, tasks, budget, entries)
+    sizes = Sizes(job, n, bands, d, tasks, budget, entries)
     sparse = entries is not None and stays_sparse(job.features, bands)
     strip = strip_rows(scene, budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
@@ -173,142 +137,3 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
     solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, samples)
     notes.append(f"eigensolver: {solver} ({reason})")
     return notes
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
-
-    `entries` is the number of values that a sparse table stores, None for any other scene.
-    """
-
-    job: Job
-    n: int
-    bands: int
-    d: int
-    tasks: int
-    budget: int
-    entries: int | None
-
-    def _stage(
-        self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0
-    ) -> StagePlan:
-        """`each`: bytes of one task; `shared`: bytes held beside the tasks."""
-        at_once = min(tasks, self.tasks)
-        peak = BASE_BYTES + at_once * each + shared
-        return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
-
-    def _step(self, chunk: int, row: float) -> tuple[int, int]:
-        """Return number and rows of the blocks that `sample_blocks` cuts."""
-        ranges = sample_blocks(self.n, chunk, self.budget, row)
-        return len(ranges), ranges[0][1] - ranges[0][0]
-
-    def ingest(self, strips: int, raw: int) -> StagePlan:
-        n, bands = self.n, self.bands
-        if self.entries is not None:
-            disk = 8 * self.entries + 28 * n
-            return self._stage("ingest", 2, 0, _READ_ENTRY * self.entries + 60 * n, disk, disk)
-        tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
-        each = max(12 * raw, 8 * rows * bands)
-        disk = n * (4 * bands + 12)
-        return self._stage("ingest", strips + tasks, each, 30 * n, disk, disk)
-
-    def features(self) -> StagePlan:
-        options, n, bands, d = self.job.features, self.n, self.bands, self.d
-        if self.entries is not None and stays_sparse(options, bands):
-            tasks = -(-self.entries // COPY_ENTRIES)
-            return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
-        row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
-        tasks, rows = self._step(chunk_rows(n, 4 * d), row)
-        each = rows * row + self._tile_bytes()
-        disk = 4 * d * (n + bands * is_projected(options, bands))
-        return self._stage("features", tasks, each, self._basis_bytes(), disk)
-
-    def _tile_bytes(self) -> float:
-        """Return the bytes of a tile of a sparse table, four times as full as on average."""
-        most = 4 * ROW_TILE * (self.entries or 0) / self.n
-        return 24 * min(most, self.entries or 0)
-
-    def _basis_bytes(self) -> float:
-        """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
-        options, limit = self.job.features, self.job.limits.memory_bytes
-        projected = is_projected(options, self.bands)
-        if not projected or options.method != "pca":
-            return 32.0 * self.bands * self.d * projected
-        square = 16.0 * self.bands**2
-        if square > limit - BASE_BYTES:
-            raise MemoryLimitError(
-                f'features.method = "pca": the covariance of {self.bands} columns takes '
-                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
-                f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
-                f"limits.memory to {-(-(int(square) + BASE_BYTES) // (64 * _MIB)) * 64}MiB or more."
-            )
-        return square
-
-    def neighbors(self) -> StagePlan:
-        options = self.job.neighbors
-        row, sparse = 4.0 * self.d, False
-        if self.entries is not None and stays_sparse(self.job.features, self.bands):
-            row, sparse = 8.0 * self.entries / self.n + 8, True
-        leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
-        needs = footprint(options, leaves, self.n, row, self.budget)
-        return self._stage("neighbors", **vars(needs))
-
-    def graph(self) -> StagePlan:
-        n, k = self.n, self.job.neighbors.k
-        rows = min(block_rows(k), n)
-        each = rows * k * 70
-        tasks = 2 * -(-n // rows)
-        entries, scratch, shared = 1.5 * k * n, n * k * 20, 64 * n
-        if spatial := self.job.graph.spatial:
-            # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
-            tasks += -(-n // rows)
-            each = max(2 * each, rows * (k + spatial.neighbors) * 80)
-            entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
-            scratch += 8 * spatial.neighbors * n
-        return self._stage("graph", tasks, each, shared, 8 * entries + 24 * n, scratch)
-
-    def spectrum(self) -> StagePlan:
-        options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
-        solver, _ = choose_solver(options.solver, options.dimension, n)
-        modes = options.dimension + 1
-        disk, entries = 4.0 * n * modes, 1.5 * k * n
-        if solver == "dense":
-            return self._stage(
-                "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
-            )
-        if solver == "lanczos":
-            shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
-            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
-        if solver == "lobpcg":
-            # The matrix and its hierarchy; blocks of vectors, directions and images.
-            shared = 12 * entries * 4 + 8 * n * 10 * modes
-            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
-        columns = column_count(options.dimension)
-        block = min(columns, MOST_COLUMNS)
-        dtype = precision(solver, options.tolerance)
-        size, groups = np.dtype(dtype).itemsize, columns // WIDTH
-        vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
-        tile = 16 * min(tile_rows(block), n) * block
-        each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
-        # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
-        # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
-        small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
-        small += 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
-        coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
-        shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
-        scratch = entries * size + n * (columns + 4 * block) * size
-        return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
-
-    def learn(self) -> StagePlan:
-        modes = self.job.spectrum.dimension + 1
-        tasks, rows = self._step(chunk_rows(self.n, 4), 12 * modes)
-        each = max(rows, chunk_rows(self.n, 4 * modes)) * 4 * modes * 3
-        return self._stage("learn", 2 * tasks, each, 30 * self.n, 6 * self.n)
-
-    def export(self) -> StagePlan:
-        modes = max(1, self.job.output.eigenvectors)
-        # A few strips, the writer's rows of tiles, the quick-look, matplotlib itself.
-        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 4 * strip + 60 * _MIB + 12 * min(self.n, QUICKLOOK_PIXELS**2)
-        return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from eigenscape.learn import splits
 from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
-from graphs import brute_lists
+from graphs import Graph, brute_lists
 from harness import Frail, Harness, KilledError
 
 GRID = Grid(40, 30)
@@ -32,8 +32,10 @@ def scene(rng):
 def learn(tmp_path, scene):
     _, vectors, given = scene
 
-    def run(name="run", executor=None, *, values=vectors, nulls=1, **options):
-        harness = Harness(tmp_path / name, learn=options)
+    def run(
+        name="run", executor=None, *, values=vectors, nulls=1, memory="2GiB", **options
+    ):  # fmt: skip
+        harness = Harness(tmp_path / name, learn=options, limits={"memory": memory})
         if harness.run_directory.record("ingest") is None:
             arrays = {"samples/pixel": np.arange(GRID.size), "labels/given": given}
             harness.put("ingest", arrays, grid=GRID.to_json(), labelled=int((given > 0).sum()))
@@ -42,7 +44,11 @@ def learn(tmp_path, scene):
             harness.put("features", {"features/values": features})
             lists = brute_lists(features, 5)
             arrays = {"neighbors/index": lists.index, "neighbors/distance": lists.distance}
-            harness.put("neighbors", arrays)
+            order = np.random.default_rng(2).permutation(GRID.size)
+            harness.put(
+                "neighbors", {**arrays, "neighbors/order": order}, whole=["neighbors/order"]
+            )
+            harness.run("graph")
         return harness, harness.run("learn", executor)
 
     return run
@@ -81,6 +87,68 @@ def test_learn_stage__eigenfunctions_equal_lstsq(learn, scene, count):
     found = summary["scores"]["held_out"]["random"]
     assert found["overall_accuracy"] == pytest.approx(np.mean(accuracies))
     assert found["trials"] == 3
+
+
+def weights_of(harness):
+    """The weights of the graph stage, rows and columns in the order of the samples."""
+    graph = Graph(harness, harness.run_directory.record("graph").summary)
+    return graph.by_sample(GRID.size).toarray().astype(float)
+
+
+def expected_field(method, W, rows, Y):
+    """Dense solves of the equations, one column for each class."""
+    L = np.diag(W.sum(axis=1)) - W
+    free = np.setdiff1d(np.arange(len(W)), rows)
+    field = np.zeros((len(W), Y.shape[1]))
+    if method == "interpolated":
+        field[rows] = Y
+        field[free] = -np.linalg.solve(L[np.ix_(free, free)], L[np.ix_(free, rows)] @ Y)
+    elif method == "tikhonov":
+        known = np.isin(np.arange(len(W)), rows)
+        field[rows] = Y - Y.mean(axis=0)
+        field = np.linalg.solve(np.diag(known.astype(float)) + 0.3 * len(rows) * L, field)
+    else:
+        field[rows] = Y - Y.mean(axis=0)
+        field = np.linalg.lstsq(L, field, rcond=1e-10)[0]
+        degree = W.sum(axis=1)
+        field -= degree @ field / degree.sum()
+    return field
+
+
+@pytest.mark.parametrize("memory", ["2GiB", "201MiB"])
+@pytest.mark.parametrize("method", ["interpolated", "tikhonov", "poisson"])
+def test_learn_stage__spread_labels_equal_dense_solves(learn, scene, method, memory):
+    classes, _, given = scene
+    harness, summary = learn(method=method, gamma=0.3, trials=6, memory=memory)
+    W = weights_of(harness)
+    labelled = np.flatnonzero(given)
+    field = expected_field(method, W, labelled, np.eye(3)[classes[labelled]])
+    best = np.sort(field, axis=1)
+    clear = best[:, -1] - best[:, -2] > 1e-2 * np.abs(field).max()
+    called = harness["labels/class"]
+    np.testing.assert_array_equal(called[clear], 10 * (field.argmax(axis=1)[clear] + 1))
+    assert clear.mean() > 0.8
+    confidence = harness["labels/confidence"]
+    assert confidence.min() >= 0
+    assert confidence.max() <= 1
+    if method == "interpolated":
+        np.testing.assert_allclose(confidence, best[:, -1] - best[:, -2], atol=2e-2)
+    # Three classes of 13 fits take more than one group: a fit may lie across two of them.
+    chosen = splits.random_split(classes[labelled], 0.1, np.random.default_rng([0, 5, False]))
+    rows = labelled[chosen]
+    field = expected_field(method, W, rows, np.eye(3)[classes[rows]])
+    held = labelled[~chosen]
+    right = (field.argmax(axis=1) == classes)[held].mean()
+    spread = summary["scores"]["held_out"]["random"]
+    assert abs(spread["overall_accuracy"] - right) < 4 * spread["overall_accuracy_std"] + 0.02
+
+
+def test_learn_stage__poisson_mbo_keeps_the_shares_of_the_classes(learn, scene):
+    classes, _, given = scene
+    harness, _ = learn(method="poisson-mbo", trials=1)
+    shares = np.bincount(classes[given > 0], minlength=3) / (given > 0).sum()
+    sizes = np.bincount(harness["labels/class"] // 10 - 1, minlength=3)
+    np.testing.assert_allclose(sizes, shares * GRID.size, atol=2)
 
 
 def test_learn_stage__every_method_draws_the_same_training_sets(learn):
@@ -141,11 +209,11 @@ def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
     monkeypatch.setattr("eigenscape.memory.ROW_TILE", 128)
     monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 256)
     whole = Frail()
-    expected, summary = learn("whole", whole, method=method)
-    for tasks in range(1, len(whole.log), 7):
+    expected, summary = learn("whole", whole, method=method, trials=2)
+    for tasks in range(1, len(whole.log), max(1, len(whole.log) // 4)):
         with pytest.raises(KilledError):
-            learn(f"{tasks}", Frail(tasks), method=method)
-        harness, again = learn(f"{tasks}", method=method)
+            learn(f"{tasks}", Frail(tasks), method=method, trials=2)
+        harness, again = learn(f"{tasks}", method=method, trials=2)
         assert again == summary
         for name in ("labels/class", "labels/confidence"):
             np.testing.assert_array_equal(harness[name], expected[name])

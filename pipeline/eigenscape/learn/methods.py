@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.learn.coordinates import CentroidAngle, Eigenfunctions, gather
+from eigenscape.learn.fields import METHODS as FIELDS
+from eigenscape.learn.fields import prepare_fields
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.nearby import prepare_geodesic, prepare_nearest
 from eigenscape.stage import Block, Context
@@ -44,6 +46,8 @@ def prepare(context: Context, labelled: Labelled) -> Method:
         return prepare_nearest(context, labelled, options.k)
     if options.method == "geodesic-nn":
         return prepare_geodesic(context, labelled)
+    if options.method in FIELDS:
+        return prepare_fields(context, labelled)
     coordinates = gather(context, labelled)
     if options.method == "eigenfunctions":
         return Eigenfunctions(coordinates, options.eigenvectors)

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import (
-    attach_memmap,
     chunk_rows,
-    create_memmap,
     open_array,
     open_memmap,
     save_array,
@@ -22,8 +20,8 @@ from eigenscape.errors import InputError
 from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.filter import NullSpace
 from eigenscape.spectrum.gather import WIDTH
-from eigenscape.spectrum.laplacian import laplacian
-from eigenscape.spectrum.operator import Operator, RowBlock, store_operator
+from eigenscape.spectrum.operator import Operator
+from eigenscape.spectrum.scaled import store_laplacian
 from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.state import Solution
 from eigenscape.spectrum.tasks import Problem, fits
@@ -73,27 +71,7 @@ def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> No
 def _set_up(context: Context, rows: int, connected: bool, dtype: str) -> Problem:
     """Scale the weights into a Laplacian in scratch."""
     directory = context.workspace.folder("operator")
-    graph: list[tuple[str, str]] = []
-    blocks = []
-    first = 0
-    while first < rows:
-        number = len(graph)
-        indptr, indices, data = (
-            context.path(f"graph/{number}/{name}") for name in ("indptr", "indices", "data")
-        )
-        graph.append((indptr, indices))
-        blocks.append(RowBlock(first, open_memmap(indptr), open_memmap(indices), open_memmap(data)))
-        first += len(blocks[-1].indptr) - 1
-    data_paths: list[str] = []
-
-    def allocate(number: int, size: int) -> NDArray[Any]:
-        path = directory / f"data-{number}"
-        data_paths.append(str(path))
-        create_memmap(path, (size,), dtype)
-        return attach_memmap(path, (size,), dtype, "r+")
-
-    degree = np.array(context.memmap("graph/degree"))
-    operator = laplacian(blocks, degree, context.job.graph.laplacian, dtype, allocate)
+    stored = store_laplacian(context, directory, context.job.graph.laplacian, dtype)
     component = None
     if not connected:
         # In row order, where the graph's is in sample order.
@@ -102,7 +80,6 @@ def _set_up(context: Context, rows: int, connected: bool, dtype: str) -> Problem
             "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
         )
         open_array(component)[...] = labels
-    stored = store_operator(operator, directory, graph, data_paths)
     in_memory = fits(rows, dtype, context.task_bytes)
     return Problem(stored, component, directory, in_memory=in_memory)
 

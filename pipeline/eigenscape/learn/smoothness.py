@@ -1,0 +1,123 @@
+"""Smoothness matrices of a graph as products with groups of columns, changed on a few rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import ive
+
+from eigenscape.learn.conjugate import F8, Product
+from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.operator import Array, Operator
+
+
+@dataclass(frozen=True)
+class Power:
+    """The smoothness matrix L^p, by p products.
+
+    Attributes
+    ----------
+    operator
+        L.
+    exponent
+        p, at least 1.
+    spare : array, shape (n, WIDTH), optional
+        Finite; needed from p = 2 on.
+    """
+
+    operator: Operator
+    exponent: int = 1
+    spare: Array | None = None
+
+    def apply(self, X: Array, Z: Array) -> None:
+        """Z <- L^p X."""
+        for left in range(self.exponent, 0, -1):
+            image = Z if left % 2 else self.spare
+            assert image is not None, "a power needs a spare array"
+            self.operator.step(X, image, 1.0, 0.0, 0.0)
+            X = image
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A smoothness matrix S that is changed on a few rows: Z_i = keep_i (S X)_i + added_i X_i.
+
+    Attributes
+    ----------
+    smooth
+        S.
+    rows : array of int, shape (l,)
+    keep, added : array, shape (l, WIDTH)
+    """
+
+    smooth: Product
+    rows: NDArray[np.int64]
+    keep: Array
+    added: Array
+
+    def apply(self, X: Array, Z: Array) -> None:
+        """Z <- S X, changed on the rows."""
+        self.smooth.apply(X, Z)
+        _change(X, Z, self.rows, self.keep, self.added)
+
+
+@njit(cache=True, nogil=True)
+def _change(X, Z, rows, keep, added):  # type: ignore[no-untyped-def]
+    for number in range(len(rows)):
+        for column in range(WIDTH):
+            Z[rows[number], column] = (
+                keep[number, column] * Z[rows[number], column]
+                + added[number, column] * X[rows[number], column]
+            )
+
+
+@dataclass(frozen=True)
+class Heat:
+    """The heat kernel exp(-t L), by an expansion in Chebyshev polynomials (Hammond et al. 2011).
+
+    Attributes
+    ----------
+    operator
+        L.
+    time
+        t.
+    spare : array, shape (n, WIDTH)
+        Finite.
+    """
+
+    operator: Operator
+    time: float
+    spare: Array
+
+    def coefficients(self, dtype: Any) -> F8:
+        """Return those of the expansion on [0, bound]: as many as the floating type can tell from 0."""
+        reach = self.time * self.operator.bound / 2
+        # Bessel functions fall faster than any power once their order exceeds the square root.
+        enough = int(20 + 10 * np.sqrt(reach))
+        series: F8 = 2 * (-1.0) ** np.arange(enough) * ive(np.arange(enough), reach)
+        series[0] /= 2
+        return series[: int(np.flatnonzero(np.abs(series) > np.finfo(dtype).eps / 100).max()) + 1]
+
+    def apply(self, X: Array, Z: Array) -> None:
+        """Z <- exp(-t L) X by Clenshaw's recurrence, which needs no third array."""
+        half = self.operator.bound / 2
+        series = self.coefficients(X.dtype).astype(X.dtype)
+        Z[:], self.spare[:] = 0, 0
+        # Both take turns; with an even number of terms Z would not come last.
+        last, before = (Z, self.spare) if len(series) % 2 else (self.spare, Z)
+        for number in range(len(series) - 1, 0, -1):
+            # last <- c X + 2 T before - last, T = (L - half) / half.
+            self.operator.step(before, last, 2 / half, -2.0, 1.0)
+            _add(last, series[number], X)
+            last, before = before, last
+        self.operator.step(before, last, 1 / half, -1.0, 1.0)
+        _add(last, series[0], X)
+
+
+@njit(cache=True, nogil=True)
+def _add(Z, factor, X):  # type: ignore[no-untyped-def]
+    for row in range(len(X)):
+        for column in range(WIDTH):
+            Z[row, column] += factor * X[row, column]
