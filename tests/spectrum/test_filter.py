@@ -8,6 +8,7 @@ from eigenscape.spectrum.filter import (
     FilterPlan,
     NullSpace,
     chebyshev_filter,
+    clean_degree,
     degree_for,
     safe_degree,
 )
@@ -91,16 +92,22 @@ def test_safe_degree__is_at_least_one():
 
 
 @pytest.mark.parametrize("count", [32, 3200])
-def test_safe_degree__keeps_locked_vectors_below_the_columns_at_the_cut(count):
-    plan, single = FilterPlan(1, 0.4, 2.0, 0.3), np.dtype(np.float32)
-    locked = np.linspace(0.05, 0.3, count)
-    degree = safe_degree(plan, single, locked)
-    assert degree < safe_degree(plan, single) == safe_degree(plan, single, locked[:0])
-    eps = np.finfo(np.float32).eps
-    growth = np.arccosh(1 + 2 * (0.4 - 0.05) / 1.6)
-    # What two roundings leave of all of them, beside a column of length 1 at the cut.
-    left = eps**2 * np.sqrt(count) * np.cosh(degree * growth)
-    assert 1e-2 / np.exp(2 * growth) < left <= 1e-2
+@pytest.mark.parametrize(
+    ("dtype", "residual"), [("float32", 0), ("float32", 1e-5), ("float64", 1e-9)]
+)
+def test_clean_degree__keeps_locked_vectors_below_the_columns_at_the_cut(count, dtype, residual):
+    plan, kind = FilterPlan(1, 0.4, 2.0, 0.3), np.dtype(dtype)
+    values = np.linspace(0.05, 0.3, count)
+
+    def left(degree):
+        # Twice the share that is missing in each, amplified once.
+        share = np.maximum(residual / (0.4 - values), np.finfo(kind).eps)
+        growth = np.arccosh(1 + 2 * (0.4 - values) / 1.6)
+        return np.linalg.norm(share**2 * np.exp(degree * growth) / 2)
+
+    degree = clean_degree(plan, kind, values, np.full(count, residual))
+    assert left(degree) <= 1e-2 < left(degree + 1)
+    assert clean_degree(plan, kind, values, np.full(count, 10 * residual + 1e-5)) < degree
 
 
 @pytest.mark.parametrize("parts", [None, 1, 4])

@@ -66,7 +66,13 @@ def problem_of(directory):
     return Problem(StoredOperator.from_json(stored), None, Path(directory))
 
 
-KILLS = [("filter-0-0", 0), ("filter-0-1", 1), ("gram", 1), ("rotate-0-1", 0), ("residual-0-1", 0)]
+KILLS = [
+    ("filter-0-0-0", 0),
+    ("filter-0-1-0", 1),
+    ("gram", 1),
+    ("rotate-0-1", 0),
+    ("residual-0-1", 0),
+]
 
 
 def test_solve__goes_on_after_sigkill_in_the_midst_of_a_pass(make_problem):

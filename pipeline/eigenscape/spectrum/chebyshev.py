@@ -91,7 +91,7 @@ def solve(
         state = level.advance(replace(state, settled=worst <= tolerance), plan, measured=True)
         residuals = np.array(state.residuals[:goal])
         note(
-            f"pass {state.passes}: degree {plan.degree}, "
+            f"pass {state.passes}: degree {plan.times * plan.degree}, "
             f"{len(state.values) - state.locked * WIDTH} columns, largest residual "
             f"{residuals.max():.1e} (tolerance {tolerance:.0e}), "
             f"{int((residuals <= tolerance).sum())} of {pairs} pairs converged"

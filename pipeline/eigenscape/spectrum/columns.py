@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.spectrum.filter import FilterPlan, degree_for, safe_degree
+from eigenscape.spectrum.filter import FilterPlan, clean_degree, degree_for, safe_degree
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.stage import blocks
 
@@ -154,7 +154,7 @@ def plan_filter(
         # nothing tells it from what lies above.
         cut += 0.1 * (bound - cut)
     plan = FilterPlan(1, cut, bound, low)
-    safe = safe_degree(plan, dtype, values[:locked])
+    safe = safe_degree(plan, dtype)
     if not known:
         # Values of random vectors are guesses; the first filter must not squeeze these into the
         # lowest directions alone.
@@ -165,7 +165,11 @@ def plan_filter(
         reductions = _SPARE * residuals[todo] / tolerance
         degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, values[todo])
         wanted = max(_LEAST_DEGREE, *degrees)
-    return replace(plan, degree=min(wanted, safe, _MOST_DEGREE))
+    degree = min(wanted, safe, _MOST_DEGREE)
+    times = 1
+    if locked:
+        times = math.ceil(degree / clean_degree(plan, dtype, values[:locked], residuals[:locked]))
+    return replace(plan, degree=math.ceil(degree / times), times=times)
 
 
 def plan_short(

@@ -15,7 +15,9 @@ from eigenscape.spectrum import kernels
 from eigenscape.spectrum.operator import Array
 
 _LOCKED_NOISE = 1e-2
-"""Share that rounding may leave, in a column, of vectors which are projected out of it."""
+"""Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
+
+_MOST_CLEAN = 1001
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,15 @@ class FilterPlan:
         The interval that it damps, low < cut < bound.
     low
         Where it is 1: the lowest eigenvalue.
+    times
+        How often it is applied, with locked vectors projected out after each time.
     """
 
     degree: int
     cut: float
     bound: float
     low: float
+    times: int = 1
 
 
 class Steps(Protocol):
@@ -90,14 +95,29 @@ def _growth(value: float, cut: float, bound: float) -> float:
     return math.acosh(1 + 2 * max(cut - value, 1e-12) / (bound - cut))
 
 
-def safe_degree(
-    plan: FilterPlan, dtype: np.dtype[Any], locked: NDArray[np.float64] | None = None
-) -> int:
+def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
     """Return the largest degree that rounding allows, at least 1.
 
     Rounding leaves a share eps of every direction in every column, and the lowest is amplified
     most. Once it outgrows the column's own direction the columns become nearly parallel, and the
     Rayleigh-Ritz step, whose images are rounded too, cannot tell them apart any more.
+    """
+    most = min(1 / float(np.finfo(dtype).eps), 1e13)
+    return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
+
+
+def clean_degree(
+    plan: FilterPlan,
+    dtype: np.dtype[Any],
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+) -> int:
+    """Return the largest degree after which a projection still removes locked vectors, at least 1.
+
+    A locked vector with residual r lacks about r / (distance to the cut) of the true one, and so
+    much of that is left in the other columns, or what rounding leaves if it is more. A filter
+    amplifies it as the low vector that it is; the projection takes it out but for the same share
+    once more. What is left of all of them has to stay small beside a column at the cut.
 
     Parameters
     ----------
@@ -105,17 +125,21 @@ def safe_degree(
         The filter, of any degree.
     dtype
         Floating type of the products.
-    locked : array, shape (l,), optional
-        Eigenvalues of vectors that are projected out after the filter, below `plan.low`. Rounding
-        puts a share eps of each into every column; of what the filter makes of them the projection
-        leaves a share eps again, which has to stay small beside a column at the cut.
+    values, residuals : array, shape (l,)
+        Of the locked vectors.
     """
-    eps = float(np.finfo(dtype).eps)
-    degree = degree_for(min(1 / eps, 1e13), plan.low, plan.cut, plan.bound) - 1
-    if locked is not None and len(locked):
-        most = _LOCKED_NOISE / (eps**2 * math.sqrt(len(locked)))
-        degree = min(degree, degree_for(most, float(locked[0]), plan.cut, plan.bound) - 1)
-    return max(1, degree)
+    below = np.maximum(plan.cut - values, 1e-12)
+    share = np.log(np.maximum(residuals / below, float(np.finfo(dtype).eps)))
+    growth = np.arccosh(1 + 2 * below / (plan.bound - plan.cut))
+    least, most = 1, _MOST_CLEAN
+    while most - least > 1:
+        degree = (least + most) // 2
+        left = np.exp(2 * np.minimum(2 * share + degree * growth, 300))
+        if math.sqrt(left.sum()) / 2 <= _LOCKED_NOISE:
+            least = degree
+        else:
+            most = degree
+    return least
 
 
 class NullSpace:

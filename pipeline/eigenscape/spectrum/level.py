@@ -73,8 +73,9 @@ class Level:
         if before is not None:
             for path in {*before.files} - {*state.files}:
                 Path(path).unlink(missing_ok=True)
-        for name in ("filtered", "projected", "image", "fresh"):
-            self.problem.named(name, range(len(state.files)), create=False).remove()
+        for name in ("filtered", "projected", "image", "fresh", "overlap"):
+            for file in self.problem.directory.glob(f"{name}-*"):
+                file.unlink()
         return state
 
     def begin(self, most: int, goal: int | None = None, *, whole: bool = False) -> State:
@@ -146,14 +147,16 @@ class Level:
     def project(self, step: str, locked: Vectors, vectors: Vectors, result: Vectors) -> Vectors:
         """Return the result: vectors without what they hold of the locked ones."""
         rows = self.problem.operator.rows
-        gram = algebra.Gram(locked, (vectors,), vectors.dtype)
-        items = gram.items(columns.gram_rows(rows, min(locked.columns, vectors.columns)))
-        parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
-        file = self.problem.directory / "overlap.npy"
-        save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
+        file = self.problem.directory / f"overlap-{step}.npy"
+        if not file.exists():
+            gram = algebra.Gram(locked, (vectors,), vectors.dtype)
+            items = gram.items(columns.gram_rows(rows, min(locked.columns, vectors.columns)))
+            parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
+            save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
         work = algebra.Project(locked, vectors, result, str(file))
         ranges = blocks(rows, columns.rotation_rows(rows, columns.tile_rows(vectors.columns)))
         self.run(f"project-{step}", work, ranges, label="projecting")
+        vectors.remove()
         return result
 
     def solve_roughly(self, most: int) -> State:
@@ -200,15 +203,22 @@ class Level:
         step = f"{problem.level}-{number}"
         vectors = problem.vectors(state.files)
         active = range(locked, vectors.groups)
-        filtered, image = (problem.named(name, active) for name in ("filtered", "image"))
         fixed = locked * WIDTH
         groups = list(range(len(active)))
         values = np.array(state.values[fixed:])
-        work: Any = tasks.Filter(problem, vectors[locked:], filtered, plan, values, balanced)
-        self.run(f"filter-{step}", work, groups, label=f"filter, degree {plan.degree}")
-        if locked:
-            projected = problem.named("projected", active)
-            filtered = self.project(step, vectors[:locked], filtered, projected)
+        filtered = vectors[locked:]
+        for time in range(plan.times):
+            source, filtered = filtered, problem.named(f"filtered-{time}", active)
+            work: Any = tasks.Filter(problem, source, filtered, plan, values, balanced)
+            label = f"filter, degree {plan.degree}"
+            self.run(f"filter-{step}-{time}", work, groups, label=label)
+            if time:
+                source.remove()
+            if locked:
+                projected = problem.named(f"projected-{time}", active)
+                part = f"{step}-{time}"
+                filtered = self.project(part, vectors[:locked], filtered, projected)
+        image = problem.named("image", active)
         work = tasks.Image(problem, filtered, image)
         self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
         gram = algebra.Gram(filtered, (filtered, image))
@@ -240,6 +250,6 @@ class Level:
             locked=locked,
             balanced=state.balanced and (gained or not balanced),
             passes=number + 1,
-            products=state.products + len(groups) * (plan.degree + 1 + measured),
+            products=state.products + len(groups) * (plan.times * plan.degree + 1 + measured),
         )
         return self.note(after, state)
