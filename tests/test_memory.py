@@ -9,6 +9,7 @@ from eigenscape.memory import (
     anonymous_bytes,
     format_bytes,
     parse_bytes,
+    release,
     rows_within,
     watch,
 )
@@ -50,6 +51,7 @@ def test_rows_within__whole_tiles():
 
 def test_anonymous_bytes__leaves_mapped_files_out(tmp_path):
     (tmp_path / "file").write_bytes(bytes(64 * MIB))
+    release()
     before = anonymous_bytes()
     mapped = np.memmap(tmp_path / "file", np.uint8, "r")
     assert mapped.sum() == 0
@@ -61,6 +63,8 @@ def test_anonymous_bytes__leaves_mapped_files_out(tmp_path):
 
 
 def test_watch__sees_what_was_freed_before_its_end():
+    # What earlier tests left would be freed in between.
+    release()
     before = anonymous_bytes()
     with watch() as outer:
         with watch() as inner:
