@@ -30,6 +30,7 @@ _START_DEGREE = 12
 _START_REDUCTION = 1e2
 _SPARE = 4
 _SAME_VALUE = 1e-6
+_RELIABLE = 0.05
 _REDUCTION = 1e5
 _RITZ_PRODUCTS = 0.8
 
@@ -146,8 +147,9 @@ def plan_filter(
     known = np.isfinite(residuals[:pairs]).all()
     guards = values[: max(pairs + 1, len(values) - PROBES)]
     cut = cut_above(guards, low, bound)
-    if not known or values[pairs - 1] - residuals[pairs - 1] < most_cut:
-        # Unless there surely is an eigenvalue among the wanted ones above it.
+    last, doubt = float(values[pairs - 1]), float(residuals[pairs - 1])
+    if last - doubt < most_cut or doubt > _RELIABLE * (bound - low):
+        # Unless the last wanted value is known, and above it: the guess was wrong then.
         cut = min(cut, most_cut)
     if known and cut - values[pairs - 1] <= _SAME_VALUE * (cut - low):
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
