@@ -29,6 +29,15 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
+def data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directory of data sets of a user who has none; the cache is empty too."""
+    home = tmp_path / "data"
+    monkeypatch.setenv("EIGENSCAPE_DATA", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return home
+
+
+@pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261121)
 

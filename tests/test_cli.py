@@ -80,6 +80,44 @@ def test_run__without_labels(written, write_job, cli):
     assert json.loads(cli("run", write_job(), "--json").stdout)["scores"] == {}
 
 
+@pytest.mark.parametrize("method", ["spectral-clustering", "normalized-cut"])
+def test_run__clusters_of_a_scene_without_labels(written, write_job, cli, method):
+    job = write_job(learn={"method": method, "clusters": 4})
+    result = cli("run", job)
+    assert result.exit_code == 0, result.stderr
+    for word in ("cluster", "Ncut", "two-way cut", "h <= ", "class_map.tif", "dimension"):
+        assert word in result.stdout
+    assert "agreement" not in result.stdout
+    found = json.loads(cli("run", job, "--json").stdout)
+    assert found["scores"]["clusters"] == 4
+    sizes = [row["samples"] for row in found["scores"]["per_cluster"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == (~written.hole).sum()
+    with rasterio.open(found["outputs"]["class_map"]) as dataset:
+        assert dataset.crs.to_epsg() == 32633
+        assert np.bincount(dataset.read(1).ravel())[1:].tolist() == sizes
+    assert "dimension" in cli("status", found["run"]).stdout
+
+
+def test_run__clusters_agree_with_labels(job, cli):
+    result = cli("run", job, "--set", "learn.method=spectral-clustering")
+    assert result.exit_code == 0, result.stderr
+    for word in ("the classes of the labels", "ARI", "best match", "labelled samples"):
+        assert word in result.stdout
+
+
+def test_run__one_class_is_enough_for_clusters(job, cli, write_tif, small):
+    write_tif("labels.tif", (small.labels == 2).astype(np.uint8))
+    result = cli("run", job, "--set", "learn.method=normalized-cut", "--json")
+    assert json.loads(result.stdout)["scores"]["clusters"] >= 2
+
+
+def test_run__says_what_lies_within_a_radius(job, cli):
+    result = cli("run", job, "--set", "neighbors.method=radius", "--set", "neighbors.radius=700")
+    assert result.exit_code == 0, result.stderr
+    assert "all within 700" in result.stdout
+
+
 def test_run__when_nothing_is_held_out(job, cli, write_tif):
     write_tif("marks.tif", np.ones((30, 40), np.uint8))
     result = cli("run", job, "--set", "learn.train=marks.tif")
@@ -243,6 +281,17 @@ def test_run__refuses_a_value(job, cli, override, words):
     message = refuse(cli, job, "--set", override)
     for word in words:
         assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("clusters", "words"),
+    [(20, ["learn.clusters = 20", "dimension to 19"]), (1, ["learn.clusters = 1", "equal to 2"])],
+)
+def test_run__refuses_a_number_of_clusters(job, cli, write_job, clusters, words):
+    job = write_job(learn={"method": "spectral-clustering", "clusters": clusters})
+    message = refuse(cli, job)
+    for word in words:
+        assert word in message
 
 
 def test_run__refuses_too_many_neighbours(cli, write_tif, write_job, make_scene):

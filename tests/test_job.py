@@ -317,7 +317,7 @@ def test_to_toml__nodata_that_is_no_number(tmp_path):
 
 def test_job_schema__names_every_key_with_its_words():
     schema = json.loads(job_schema())
-    assert set(schema["properties"]) == set(TABLES)
+    assert set(schema["properties"]) == {*TABLES, "study"}
     assert schema["required"] == ["scene"]
     for name, options in TABLES.items():
         reference = schema["properties"][name]

@@ -96,6 +96,24 @@ def test_project_plan__threads_share_the_memory_of_a_process_and_workers_do_not(
     assert peak(8, on) == peak(1)
 
 
+def test_project_plan__counts_a_potential():
+    def spectrum(**options):
+        train = {"learn": {"train": 0.1}}
+        graph = {"graph": {"potential": options}} if options else {}
+        planned = synthetic(1000, 1000, **train, **graph)
+        return next(stage for stage in planned.stages if stage.name == "spectrum")
+
+    none, wall = spectrum(), spectrum(pixels=[[1, 2]])
+    assert wall.peak_bytes > none.peak_bytes
+    assert wall.tasks == none.tasks
+    weak, strong = (spectrum(kind="identification", labels="train", alpha=a) for a in (1.0, 1e4))
+    assert weak.peak_bytes > wall.peak_bytes
+    # Strong ties are solved in double.
+    assert strong.scratch_bytes > 1.9 * weak.scratch_bytes
+    relative = spectrum(kind="identification", labels="train", relative=True)
+    assert relative.scratch_bytes == strong.scratch_bytes
+
+
 def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():
     planned = synthetic(1000, 1000, spectrum={"solver": "dense"})
     with pytest.raises(MemoryLimitError, match="the stage spectrum"):

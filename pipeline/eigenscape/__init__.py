@@ -9,18 +9,33 @@ except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
     __version__ = "0+unknown"
 
 if TYPE_CHECKING:
+    from eigenscape.estimators import (
+        EigenfunctionClassifier,
+        LaplacianEigenmaps,
+        PoissonClassifier,
+        SchroedingerEigenmaps,
+        SpectralClusterer,
+    )
     from eigenscape.inmemory import Eigenpairs, eigenpairs
     from eigenscape.job import Job, load_job, parse_job
     from eigenscape.results import open_run
     from eigenscape.spectrum.extension import extend
+    from eigenscape.study.outcomes import StudyResult
+    from eigenscape.study.run import run_study
     from eigenscape.workflow import Result, plan, run
 
 __all__ = [
-    "Eigenpairs", "Job", "Result", "__version__", "eigenpairs", "extend",
-    "load_job", "open_run", "parse_job", "plan", "run",
+    "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
+    "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
+    "eigenpairs", "extend", "load_job", "open_run", "parse_job", "plan", "run", "run_study",
 ]  # fmt: skip
 
 _HOME = {
+    "EigenfunctionClassifier": "estimators",
+    "LaplacianEigenmaps": "estimators",
+    "PoissonClassifier": "estimators",
+    "SchroedingerEigenmaps": "estimators",
+    "SpectralClusterer": "estimators",
     "Eigenpairs": "inmemory",
     "eigenpairs": "inmemory",
     "Job": "job",
@@ -28,6 +43,8 @@ _HOME = {
     "parse_job": "job",
     "open_run": "results",
     "extend": "spectrum.extension",
+    "StudyResult": "study.outcomes",
+    "run_study": "study.run",
     "Result": "workflow",
     "plan": "workflow",
     "run": "workflow",

@@ -70,6 +70,21 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
         os.close(descriptor)
 
 
+def scratch_zeros(
+    shape: Sequence[int], dtype: DTypeLike, path: str | Path | None = None
+) -> NDArray[Any]:
+    """Return zeros to work on: in memory, or mapped from a scratch file if a path is given.
+
+    The file is the caller's to delete.
+    """
+    if path is None:
+        return np.zeros(shape, dtype)
+    # What an earlier attempt left there is not zero; reserved space is.
+    Path(path).unlink(missing_ok=True)
+    create_memmap(path, shape, dtype)
+    return attach_memmap(path, shape, dtype, "r+")
+
+
 def attach_memmap(
     path: str | Path, shape: Sequence[int], dtype: DTypeLike, mode: str = "r"
 ) -> NDArray[Any]:

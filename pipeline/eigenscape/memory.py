@@ -131,6 +131,17 @@ def release() -> None:
         trim(0)
 
 
+@contextmanager
+def collected_quickly() -> Iterator[None]:
+    """Leave what is in memory now out of `release`, which many short runs call again and again."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def rows_within(budget: int, bytes_per_row: float, *, most: int = 2**20) -> int:
     """Return how many samples a block may hold: a multiple of `ROW_TILE`, at least one tile.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError
+from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
 from eigenscape.memory import format_bytes
@@ -14,14 +15,10 @@ from eigenscape.neighbors.searchers import choose_searcher
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
-from eigenscape.sizes import Sizes, StagePlan
+from eigenscape.sizes import Sizes, StagePlan, enough
+from eigenscape.spectrum.potential import check_potential
 from eigenscape.spectrum.solvers import choose_solver
 from eigenscape.stage import task_bytes
-
-_MIB = 2**20
-
-_READ_ENTRY = 40
-"""Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Plan:
             raise MemoryLimitError(
                 f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
                 f"{format_bytes(worst.peak_bytes)} for {self.samples} samples. Set limits.memory to "
-                f"{-(-worst.peak_bytes // (64 * _MIB)) * 64}MiB or more, or limits.threads to fewer."
+                f"{enough(worst.peak_bytes)} or more, or limits.threads to fewer."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -90,6 +87,7 @@ class Plan:
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
     """Open the scene's metadata and work out what the job will need."""
     scene = open_scene(job.scene, job.resolve)
+    check_potential(job.graph.potential, job.learn, scene.grid)
     n, bands = scene.grid.size, scene.bands.count
     d = feature_count(job.features, bands)
     tasks = _tasks_per_process(job, on)
@@ -125,6 +123,8 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
             f"not projected: the scene has {bands} good bands, features.dimension is "
             f"{job.features.dimension}"
         )
+    elif job.features.method == "random-projection":
+        notes.append(describe_bounds(samples, bands, job.features.dimension))
     if job.neighbors.method == "lanczos-bisection":
         columns = feature_count(job.features, bands)
         searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)

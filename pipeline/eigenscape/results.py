@@ -22,6 +22,7 @@ _ARRAYS = {
     "label": "labels/given",
     "class": "labels/class",
     "confidence": "labels/confidence",
+    "entropy": "labels/entropy",
 }
 
 

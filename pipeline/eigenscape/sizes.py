@@ -4,6 +4,7 @@ The formulas count the arrays that the stages hold at a time; tests/bench/memory
 well they do.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,14 @@ from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
+from eigenscape.learn.cuts import SWEEP_BYTES
 from eigenscape.learn.fields import METHODS as FIELDS
 from eigenscape.learn.fields import MOST_ARRAYS
+from eigenscape.learn.smoothing import ARRAYS as SMOOTHED_ARRAYS
 from eigenscape.memory import ROW_TILE, format_bytes
 from eigenscape.neighbors.footprint import footprint
 from eigenscape.neighbors.stage import plan_leaves
-from eigenscape.rasters.stage import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.rasters.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.spectrum.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.solvers import INERTIA_ROWS, choose_solver, precision
@@ -29,6 +32,11 @@ _MIB = 2**20
 
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
+
+
+def enough(size: int) -> str:
+    """Return a value of ``limits.memory`` that holds `size` bytes: a multiple of 64 MiB."""
+    return f"{-(-size // (64 * _MIB)) * 64}MiB"
 
 
 @dataclass(frozen=True)
@@ -114,15 +122,15 @@ class Sizes:
         """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
         options, limit = self.job.features, self.job.limits.memory_bytes
         projected = is_projected(options, self.bands)
-        if not projected or options.method != "pca":
+        if not projected or options.method not in ("pca", "mnf"):
             return 32.0 * self.bands * self.d * projected
         square = 16.0 * self.bands**2
         if square > limit - BASE_BYTES:
             raise MemoryLimitError(
-                f'features.method = "pca": the covariance of {self.bands} columns takes '
+                f'features.method = "{options.method}": the covariance of {self.bands} columns takes '
                 f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
                 f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
-                f"limits.memory to {-(-(int(square) + BASE_BYTES) // (64 * _MIB)) * 64}MiB or more."
+                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
             )
         return square
 
@@ -170,10 +178,12 @@ class Sizes:
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
         block = min(columns, MOST_COLUMNS)
-        dtype = precision(solver, options.tolerance)
+        dtype = precision(solver, options.tolerance, self._pull())
         size, groups = np.dtype(dtype).itemsize, columns // WIDTH
         vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
         tile = 16 * min(tile_rows(block), n) * block
+        # What strong ties set at their members.
+        vectors += 16 * WIDTH * self._tied()
         each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
         # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
@@ -181,8 +191,29 @@ class Sizes:
         small += 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
         coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
-        scratch = entries * size + n * (columns + 4 * block) * size
+        # Pixels, ranks and the potential, while it is made.
+        shared += 40 * n * (self.job.graph.potential is not None)
+        copies = 4 + (self.job.graph.potential is not None)
+        scratch = entries * size + n * (columns + copies * block) * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def _tied(self) -> int:
+        """Return how many samples an identification potential ties together at most."""
+        potential, train = self.job.graph.potential, self.job.learn.train
+        if potential is None or potential.kind != "identification":
+            return 0
+        if potential.pixels:
+            return len(potential.pixels)
+        if potential.labels == "train" and not isinstance(train, str):
+            return min(self.n, train if isinstance(train, int) else math.ceil(train * self.n))
+        return self.n
+
+    def _pull(self) -> float:
+        """Return the largest eigenvalue of an identification potential; one that is relative may be any."""
+        potential = self.job.graph.potential
+        if potential is None or potential.kind != "identification":
+            return 0.0
+        return math.inf if potential.relative else 2 * potential.alpha
 
     def learn(self) -> StagePlan:
         """Count blocks of eigenvectors, or groups of fields."""
@@ -196,10 +227,20 @@ class Sizes:
             inside = group <= self.budget
             each = max(each, group) if inside else each
             scratch = self.n * (6.0 * self.job.neighbors.k + 4 * WIDTH) + group * (not inside)
+        elif self.job.learn.unsupervised:
+            # The sweep over thresholds of a vector; coordinates in the order of the rows.
+            each = max(each, SWEEP_BYTES * self.n)
+            scratch = self.n * (4.0 * modes + 16)
         elif self.job.learn.method == "geodesic-nn":
             each, scratch = max(each, 60.0 * self.n), 16.0 * self.job.neighbors.k * self.n
             shared += 24 * self.job.neighbors.k * self.n
-        return self._stage("learn", 2 * tasks, each, shared, 6 * self.n, scratch)
+        if self.job.learn.smoothing:
+            # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
+            group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
+            inside = group <= self.budget
+            each = max(each, group) if inside else each
+            scratch += 150.0 * self.n + group * (not inside)
+        return self._stage("learn", 2 * tasks, each, shared, 10 * self.n, scratch)
 
     def export(self) -> StagePlan:
         """Count strips of the rasters, and the quick-look."""

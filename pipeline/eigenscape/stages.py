@@ -14,6 +14,7 @@ from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.options import PotentialOptions
 from eigenscape.rasters.stage import export_stage
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
@@ -48,10 +49,11 @@ class Stage:
 
 def _scene(job: Job) -> dict[str, Any]:
     options = job.scene.model_dump(
-        mode="json", include={"variable", "bad_bands", "scale", "nodata"}
+        mode="json", include={"variable", "bad_bands", "scale", "nodata", "samples", "seed"}
     )
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
-    files = [file_identity(path, job.resolve) for path in paths]
+    samples, seed = job.scene.samples, job.scene.seed
+    files = [file_identity(path, job.resolve, samples=samples, seed=seed) for path in paths]
     if job.scene.mask:
         files.append(file_identity(job.scene.mask, job.resolve, "scene.mask"))
     return {**options, "files": files}
@@ -73,6 +75,30 @@ def _learn(job: Job) -> dict[str, Any]:
     return options
 
 
+def _graph(job: Job) -> Any:
+    # A potential leaves the graph as it is: the spectrum is that of both.
+    return job.graph.model_dump(mode="json", exclude={"potential"})
+
+
+def _spectrum(job: Job) -> Any:
+    options, potential = job.spectrum.model_dump(mode="json"), job.graph.potential
+    return options if potential is None else [options, _potential(job, potential)]
+
+
+def _potential(job: Job, potential: PotentialOptions) -> Any:
+    options = potential.model_dump(mode="json")
+    if potential.labels in ("train", "all"):
+        options["given"] = _labels(job)
+    elif potential.labels:
+        options["labels"] = file_identity(potential.labels, job.resolve, "graph.potential.labels")
+    if potential.labels == "train":
+        learn = _learn(job)
+        options["learn"] = [_code("learn"), *(learn[key] for key in ("train", "split", "seed"))]
+    if potential.raster:
+        options["raster"] = file_identity(potential.raster, job.resolve, "graph.potential.raster")
+    return options
+
+
 def _table(name: str) -> Callable[[Job], Any]:
     """Return what reads one table of a job."""
     return lambda job: getattr(job, name).model_dump(mode="json")
@@ -86,8 +112,8 @@ STAGES = (
     Stage("ingest", ingest_stage, "scenes", _labels, ("samples",)),
     Stage("features", features_stage, "features", _table("features"), ("samples",)),
     Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
-    Stage("graph", graph_stage, "graph", _table("graph"), ("neighbors",)),
-    Stage("spectrum", spectrum_stage, "spectrum", _table("spectrum"), ("graph",)),
+    Stage("graph", graph_stage, "graph", _graph, ("neighbors",)),
+    Stage("spectrum", spectrum_stage, "spectrum", _spectrum, ("graph",)),
     Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
     Stage("export", export_stage, "rasters", _export, ("learn",)),
 )

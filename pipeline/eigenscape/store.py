@@ -203,20 +203,23 @@ class Run:
         record = other.record(stage)
         if record is None or record.files or not other.is_finished(stage, key):
             return False
-        workspace = self.workspace(stage, key)
+        with explain_write_errors(self.path):
+            replaced = self.manifest["stages"].pop(stage, None)
+            if replaced is not None:
+                self.save_manifest()
+                self._remove(replaced, keep={"arrays": (), "files": ()})
         try:
             for name in record.arrays:
-                target = workspace.path / "store" / name
-                shutil.rmtree(target, ignore_errors=True)
-                shutil.copytree(other.array_path(name), target, copy_function=os.link)
+                _link_array(other.array_path(name), self.array_path(name))
         except OSError:
-            discard(workspace.path)  # no hard links here, or the other run was being replaced
-            return False
+            return False  # no hard links here, or the other run was being replaced
         other.reload()
         if not other.is_finished(stage, key):
-            discard(workspace.path)
             return False
-        self.commit(stage, workspace, record)
+        with explain_write_errors(self.path):
+            self._make_groups(record.arrays)
+            self.manifest["stages"][stage] = asdict(record)
+            self.save_manifest()
         return True
 
     def save_manifest(self) -> None:
@@ -236,25 +239,40 @@ class Run:
         on_wait
             Called once with a sentence that says who holds the run, before waiting for it.
         """
-        path = self.path / "lock"
-        with explain_write_errors(self.path):
-            lock = filelock.FileLock(path)
-            try:
-                lock.acquire(timeout=0)
-            except filelock.Timeout:
-                on_wait(
-                    f"{self.path.name} is being worked on by {lock_holder(self.path)}; waiting for "
-                    "it to end"
-                )
-                lock.acquire()
-        try:
-            now = time.strftime("%Y-%m-%d %H:%M:%S")
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {now}\n")
+        with hold(self.path, on_wait):
             self.reload()
             self.recover()
             yield
-        finally:
-            lock.release()
+
+
+@contextmanager
+def hold(directory: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of a directory; see `Run.lock`."""
+    path = directory / "lock"
+    with explain_write_errors(directory):
+        lock = filelock.FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            on_wait(
+                f"{directory.name} is being worked on by {lock_holder(directory)}; waiting for "
+                "it to end"
+            )
+            lock.acquire()
+    try:
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {now}\n")
+        yield
+    finally:
+        lock.release()
+
+
+def _link_array(source: Path, target: Path) -> None:
+    """Share an array by hard links; its metadata last, for with them it looks whole."""
+    shutil.rmtree(target, ignore_errors=True)
+    metadata = shutil.ignore_patterns("zarr.json")
+    shutil.copytree(source, target, copy_function=os.link, ignore=metadata)
+    os.link(source / "zarr.json", target / "zarr.json")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

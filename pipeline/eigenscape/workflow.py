@@ -6,20 +6,22 @@ It does no numerical work itself. What a stage reads and what its result depends
 
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from eigenscape import __version__, memory
-from eigenscape.cluster import ClusterOptions, connect
-from eigenscape.errors import InputError, StoreError
+from eigenscape.cluster import ClusterOptions, Executor, connect
+from eigenscape.errors import InputError
 from eigenscape.files import explain_write_errors
 from eigenscape.job import Job
 from eigenscape.progress import Logged, Reporter, Silent
 from eigenscape.projection import Plan, project_plan
 from eigenscape.scenes.ingest import check_sizes
+from eigenscape.siblings import Siblings, beside
 from eigenscape.stage import Context
 from eigenscape.stages import STAGES, Stage, stage_keys
 from eigenscape.store import Record, Run, lock_holder, read_manifest
@@ -73,8 +75,10 @@ def run(
     on: ClusterOptions | None = None,
     run_dir: Path | None = None,
     reporter: Reporter | None = None,
+    executor: Executor | None = None,
+    siblings: Siblings | None = None,
 ) -> Result:
-    """Run a job, or what is left of it.
+    """Run a job, or what is left of it. Of a study, the job alone: see `eigenscape.run_study`.
 
     Parameters
     ----------
@@ -86,6 +90,10 @@ def run(
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
         Hears of the progress.
+    executor
+        Where tasks run, if that is connected already: `on` then only says of what kind it is.
+    siblings
+        Runs whose finished stages may be taken over; those beside this one by default.
 
     Raises
     ------
@@ -102,10 +110,13 @@ def run(
     with directory.lock(reporter.note):
         logged = Logged(reporter, path / "log.jsonl")
         _describe_run(directory, job)
-        with connect(on, job.limits.threads, job.limits.memory_bytes) as executor:
+        siblings = siblings or beside(path)
+        limits = (job.limits.threads, job.limits.memory_bytes)
+        with nullcontext(executor) if executor else connect(on, *limits) as connected:
             times = []
             for stage in STAGES:
-                context = (job, directory, executor, logged)
+                _take_over(stage.name, keys[stage.name], directory, siblings)
+                context = (job, directory, connected, logged)
                 times.append(_run_stage(stage, keys[stage.name], *context))
                 if stage.name == "ingest":
                     _check_ingest(job, directory)
@@ -118,11 +129,11 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = N
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
     own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
-    runs = [*own, *_siblings(path)]
-    reused = {
-        stage.name: any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
-        for stage in STAGES
-    }
+    others = beside(path)
+    reused = {}
+    for stage in STAGES:
+        runs = [*own, *others.find(stage.name, keys[stage.name], but=path)]
+        reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
     return replace(project_plan(job, on or ClusterOptions()), run=str(path), reused=reused)
 
 
@@ -156,7 +167,14 @@ def status(path: Path) -> dict[str, Any]:
         "state": "finished" if done else "unfinished: the same `eigenscape run` goes on",
         "holder": lock_holder(path),
         "stages": stages,
+        "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
     }
+
+
+def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
+    """Return what a finished stage said of itself, nothing of one that is not finished."""
+    record = manifest["stages"].get(stage)
+    return dict(record["summary"]) if record else {}
 
 
 def run_directory(job: Job, keys: Mapping[str, str], run_dir: Path | None) -> Path:
@@ -187,13 +205,16 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     )
 
 
+def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
+    if not directory.is_finished(name, key):
+        for sibling in siblings.find(name, key, but=directory.path):
+            if directory.link_from(sibling, name, key):
+                break
+
+
 def _run_stage(
     stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
 ) -> dict[str, Any]:
-    if not directory.is_finished(stage.name, key):
-        for sibling in _siblings(directory.path):
-            if directory.link_from(sibling, stage.name, key):
-                break
     if directory.is_finished(stage.name, key):
         record = directory.record(stage.name)
         assert record is not None
@@ -267,20 +288,6 @@ def _absolute_scene(job: Job) -> Any:
             "mask": absolute(job.scene.mask),
         }
     )
-
-
-def _siblings(path: Path) -> Iterator[Run]:
-    """Yield the other runs beside this one, the newest first."""
-    try:
-        manifests = [other / "manifest.json" for other in path.parent.iterdir() if other != path]
-        found = [(file.stat().st_mtime, file.parent) for file in manifests if file.exists()]
-    except OSError:
-        return
-    for _, other in sorted(found, reverse=True):
-        try:
-            yield Run(other, create=False)
-        except (OSError, StoreError):
-            continue  # damaged, of another version, or gone: not ours to judge here
 
 
 def _version(package: str) -> str | None:

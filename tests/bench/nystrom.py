@@ -29,7 +29,7 @@ import eigenscape
 from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
-from eigenscape.learn.centroid import class_sums, nearest_class, unit_means
+from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
 from eigenscape.progress import Silent
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.synthetic import synthesize
@@ -163,7 +163,9 @@ def score(vectors: np.ndarray, labels: np.ndarray, tests: np.ndarray) -> dict:
     coordinates = np.ascontiguousarray(vectors[known, 1:])
     train = np.concatenate([np.ones((1, len(classes)), bool), tests[:, known]])
     sums = class_sums(coordinates, classes, train, int(classes.max()) + 1)
-    called = nearest_class(coordinates, unit_means(sums))
+    called = np.array(
+        [angle_scores(coordinates, means).argmax(axis=1) for means in unit_means(sums)]
+    )
     right = called == classes
     held = [right[1 + draw][~train[1 + draw]].mean() for draw in range(len(tests))]
     return {"same_pixels": float(right[0].mean()), "held_out": float(np.mean(held))}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,9 @@ from sklearn.decomposition import PCA
 from eigenscape.features.kernels import (
     add_products,
     centre_products,
+    difference_scatter,
     moments,
+    noise_fractions,
     orthoprojector,
     principal_components,
     project,
@@ -137,3 +140,46 @@ def test_project__of_a_diagonal(rng):
     samples, scale = rng.random((20, 6)).astype(np.float32), np.arange(6, dtype=np.float32)
     expected = project(samples, samples[0], np.diag(scale))
     np.testing.assert_array_equal(project(samples, samples[0], scale), expected)
+
+
+def test_difference_scatter__equals_numpy(rng):
+    samples = rng.standard_normal((6000, 5)).astype(np.float32)
+    one, two = rng.integers(0, 6000, (2, 9000))
+    differences = samples[one].astype(np.float64) - samples[two]
+    found = difference_scatter(samples, one, two)
+    np.testing.assert_allclose(found, differences.T @ differences, rtol=1e-12)
+
+
+def test_noise_fractions__equal_the_generalized_eigenproblem(rng):
+    bands = 8
+    signal, noise = (A @ A.T for A in rng.standard_normal((2, bands, bands)))
+    basis, ratio = noise_fractions(signal + noise, noise, 5)
+    values = scipy.linalg.eigh(signal + noise, noise, eigvals_only=True)[::-1]
+    np.testing.assert_allclose(ratio, values[:5], rtol=1e-8)
+    np.testing.assert_allclose(basis.T @ noise @ basis, np.eye(5), atol=1e-8)
+    np.testing.assert_allclose(
+        basis.T @ (signal + noise) @ basis, np.diag(ratio), atol=1e-6 * ratio[0]
+    )
+
+
+def test_noise_fractions__do_not_depend_on_the_units_of_the_bands(rng):
+    A, B = rng.standard_normal((2, 6, 6))
+    units = np.array([1e-6, 1, 1e3, 7, 0.1, 1e5])
+    covariance, noise = A @ A.T + B @ B.T, B @ B.T
+    basis, ratio = noise_fractions(covariance, noise, 3)
+    scaled, same = noise_fractions(
+        covariance * np.outer(units, units), noise * np.outer(units, units), 3
+    )
+    np.testing.assert_allclose(same, ratio, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(units[:, None] * scaled), np.abs(basis), rtol=1e-5)
+
+
+@pytest.mark.parametrize("constant", [0, slice(None)])
+def test_noise_fractions__of_bands_without_variance_are_finite(rng, constant):
+    A, B = rng.standard_normal((2, 6, 6))
+    covariance, noise = A @ A.T + B @ B.T, B @ B.T
+    for matrix in (covariance, noise):
+        matrix[constant], matrix[:, constant] = 0, 0
+    basis, _ = noise_fractions(covariance, noise, 4)
+    assert np.isfinite(basis).all()
+    np.testing.assert_array_equal(basis[constant], 0)

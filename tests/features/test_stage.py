@@ -5,11 +5,13 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from eigenscape.arrays import attach_whole
+from eigenscape.errors import SceneError
 from eigenscape.features import stage
-from eigenscape.features.kernels import orthoprojector
+from eigenscape.features.kernels import noise_fractions, orthoprojector
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.options import FeatureOptions
 from eigenscape.rows import Rows, create_sparse
+from eigenscape.scenes.types import Grid
 from harness import Frail, Harness, KilledError
 
 
@@ -287,3 +289,68 @@ def test_features_stage__sparse_copy_goes_on_after_a_kill(
     table = Rows(str(harness.run_directory.array_path("features/values")))
     np.testing.assert_array_equal(table.read(0, len(counts)).toarray(), counts)
     assert rest.log == whole.log[6 + noted :]
+
+
+@pytest.fixture
+def extract_pixels(tmp_path):
+    """Run the features stage on the valid pixels of a cube."""
+
+    def run(cube, valid, *, memory="2GiB", executor=None, name="run", **options):
+        harness = Harness(tmp_path / name, features=options, limits={"memory": memory})
+        grid = Grid(height=cube.shape[0], width=cube.shape[1])
+        harness.put("ingest", {}, grid=grid.to_json())
+        arrays = {"values": cube[valid].astype(np.float32), "pixel": np.flatnonzero(valid)}
+        harness.put("samples", {f"samples/{key}": value for key, value in arrays.items()})
+        summary = harness.run("features", executor)
+        return harness["features/values"], harness["features/basis"], summary
+
+    return run
+
+
+@pytest.fixture
+def noisy(rng):
+    """A smooth scene in two bands, under noise that is as strong as it in four others."""
+    line, column = np.mgrid[:40, :30] / 10
+    signal = np.stack([np.sin(line), np.cos(column)] + 4 * [line * column], axis=-1)
+    noise = np.array([0.01, 0.01, 4, 5, 6, 7]) * rng.standard_normal(signal.shape)
+    return 100 + signal + noise, rng.random((40, 30)) < 0.9
+
+
+def test_features_stage__mnf_equals_differences_of_all_neighbours(extract_pixels, noisy):
+    cube, valid = noisy
+    values, basis, summary = extract_pixels(cube, valid, method="mnf", dimension=3)
+    cube = cube.astype(np.float32).astype(np.float64)
+    pairs = [
+        (cube[:, 1:] - cube[:, :-1])[valid[:, 1:] & valid[:, :-1]],
+        (cube[1:] - cube[:-1])[valid[1:] & valid[:-1]],
+    ]
+    differences = np.concatenate(pairs)
+    noise = differences.T @ differences / (2 * len(differences))
+    _, ratio = noise_fractions(np.cov(cube[valid].T, bias=True), noise, 3)
+    np.testing.assert_allclose(summary["signal_to_noise"], ratio - 1, atol=1e-3)
+    np.testing.assert_allclose(basis.T @ noise @ basis, np.eye(3), atol=1e-3)
+    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-2)
+    # The two clean bands lead.
+    assert np.abs(basis[:2, :2]).min(axis=1).max() > 10 * np.abs(basis[2:, :2]).max()
+
+
+def test_features_stage__mnf_weighs_even_all_bands(extract_pixels, noisy):
+    values, basis, summary = extract_pixels(*noisy, method="mnf", dimension=80)
+    assert (values.shape[1], basis.shape, summary["projected"]) == (6, (6, 6), True)
+
+
+def test_features_stage__mnf_gives_the_same_bits_under_any_limit(extract_pixels, rng, monkeypatch):
+    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    cube, valid = rng.standard_normal((300, 270, 10)), rng.random((300, 270)) < 0.9
+    options = {"method": "mnf", "dimension": 4}
+    small = extract_pixels(cube, valid, memory="205MiB", name="a", executor=Frail(), **options)
+    large = extract_pixels(cube, valid, name="b", **options)
+    np.testing.assert_array_equal(small[0], large[0])
+
+
+@pytest.mark.parametrize(("shape", "valid"), [((50, 1, 6), np.s_[:]), ((9, 8, 6), np.s_[::2, ::2])])
+def test_features_stage__mnf_needs_neighbours(extract_pixels, rng, shape, valid):
+    chosen = np.zeros(shape[:2], bool)
+    chosen[valid] = True
+    with pytest.raises(SceneError, match=r"none of the \d+ samples has a neighbour.*\"pca\""):
+        extract_pixels(rng.standard_normal(shape), chosen, method="mnf", dimension=3)

@@ -91,13 +91,14 @@ def test_union_rows__sorts_a_hub(rng):
     assert indptr[-1] == 2 * (n - 1)
 
 
-def test_self_tuning_weights__equals_numpy(rng):
+@pytest.mark.parametrize("bandwidth", [1.0, 0.25])
+def test_self_tuning_weights__equals_numpy(rng, bandwidth):
     indptr, columns = np.array([0, 2, 3]), np.array([1, 3, 0], np.int32)
     lengths, scale = rng.random(3).astype(np.float32), rng.random(6).astype(np.float32)
     weights = np.empty(3, np.float32)
-    kernels.self_tuning_weights(2, indptr, columns, lengths, scale, weights)
+    kernels.self_tuning_weights(2, indptr, columns, lengths, scale, bandwidth, weights)
     own = scale[[2, 2, 3]].astype(float)
-    expected = np.exp(-(lengths.astype(float) ** 2) / (own * scale[columns]))
+    expected = np.exp(-(lengths.astype(float) ** 2) / (bandwidth * own * scale[columns]))
     np.testing.assert_allclose(weights, np.maximum(expected, kernels.WEIGHT_FLOOR), rtol=1e-6)
 
 

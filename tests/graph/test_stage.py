@@ -38,10 +38,13 @@ def case(request, rng):
     )
 
 
-def test_graph_stage__self_tuning_equals_the_formula(build, case):
+@pytest.mark.parametrize(("bandwidth", "factor"), [("auto", 1), (0.25, 0.25)])
+def test_graph_stage__self_tuning_equals_the_formula(build, case, bandwidth, factor):
     features, lists = case
-    graph = build(features, lists=lists)
-    expected = expected_weights(lists, lambda d, s, t: max(np.exp(-d * d / (s * t)), WEIGHT_FLOOR))
+    graph = build(features, lists=lists, bandwidth=bandwidth)
+    expected = expected_weights(
+        lists, lambda d, s, t: max(np.exp(-d * d / (factor * s * t)), WEIGHT_FLOOR)
+    )
     apart = expected > 0
     W = graph.by_sample(300).toarray()
     np.testing.assert_allclose(W[apart], expected[apart], rtol=1e-6)

@@ -1,5 +1,4 @@
 import dask.array
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
@@ -17,11 +16,10 @@ from eigenscape.learn.clusters import (
     k_means,
     largest_entry,
     nearest_center,
+    nearest_with_lead,
     qr_rotation,
-    recursive_cut,
     row_normalized,
 )
-from eigenscape.learn.cuts import as_block, sweep_cuts
 
 
 def planted(rng, sizes, within=0.5, between=0.02):
@@ -137,70 +135,26 @@ def test_qr_rotation__is_orthogonal_and_undoes_rotations(rng):
     mixed = indicators @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
     rotation = qr_rotation(mixed)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(4), atol=1e-12)
-    assert adjusted_rand_score(truth, largest_entry(mixed.astype(np.float32), rotation)) == 1
+    clusters, lead = largest_entry(mixed.astype(np.float32), rotation)
+    assert adjusted_rand_score(truth, clusters) == 1
+    np.testing.assert_allclose(lead, 1, atol=1e-5)
 
 
-def test_recursive_cut__finds_communities(rng):
-    W, truth = planted(rng, [40, 50, 30, 60])
-    found, prices = recursive_cut([as_block(W)], W.sum(axis=1), 4)
-    assert adjusted_rand_score(truth, found) > 0.95
-    assert len(prices) == 3
+def test_largest_entry__lead_over_the_next(monkeypatch):
+    monkeypatch.setattr(clusters, "ROW_TILE", 2)
+    rows = np.array([[1.0, -4.0, 3.0], [0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [5.0, 0.0, 0.0]])
+    found, lead = largest_entry(rows, np.eye(3))
+    assert found.tolist() == [1, 0, 0, 0]
+    np.testing.assert_allclose(lead, [0.25, 0, 0, 1])
+    assert largest_entry(rows[:, :1], np.eye(1))[1].tolist() == [1, 1, 1, 1]
 
 
-def test_recursive_cut__stops_at_the_limit(rng):
-    W, truth = planted(rng, [50, 50, 50], within=0.6, between=0.01)
-    found, prices = recursive_cut([as_block(W)], W.sum(axis=1), 100, limit=0.3)
-    assert adjusted_rand_score(truth, found) == 1
-    assert (prices < 0.3).all()
-
-
-def test_recursive_cut__pieces_first_and_down_to_single_rows():
-    pieces = [nx.path_graph(2), nx.complete_graph(4), nx.empty_graph(1)]
-    graph = nx.disjoint_union_all(pieces)
-    W = scipy.sparse.csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
-    blocks = [as_block(W)]
-    found, prices = recursive_cut(blocks, W.sum(axis=1), 3)
-    assert adjusted_rand_score([0, 0, 1, 1, 1, 1, 2], found) == 1
-    assert prices.tolist() == [0, 0]
-    assert len(np.unique(recursive_cut(blocks, W.sum(axis=1), 100)[0])) == 7
-
-
-def test_recursive_cut__keeps_specks_from_using_up_the_count(rng):
-    W, truth = planted(rng, [40, 50, 60])
-    specks = scipy.sparse.csr_array((5, 5))
-    W = scipy.sparse.block_array([[W, None], [None, specks]]).tocsr()
-    found, _ = recursive_cut([as_block(W)], W.sum(axis=1), 3, least=10)
-    assert adjusted_rand_score(truth, found[:150]) > 0.95
-    found, _ = recursive_cut([as_block(W)], W.sum(axis=1), 3)
-    assert adjusted_rand_score(truth, found[:150]) == 0
-
-
-def test_recursive_cut__part_without_thresholds_stays_whole():
-    W = scipy.sparse.csr_array(np.ones((6, 6)) - np.eye(6))
-    found, prices = recursive_cut([as_block(W)], W.sum(axis=1), 3, lambda rows: np.zeros(len(rows)))
-    assert not found.any()
-    assert len(prices) == 0
-
-
-def test_recursive_cut__takes_the_cheapest_part_by_the_callers_vectors(rng):
-    W, _ = planted(rng, [20, 20, 20])
-    asked = []
-
-    def by_number(members):
-        asked.append(members)
-        return members.astype(float)
-
-    found, prices = recursive_cut([as_block(W)], W.sum(axis=1), 2, by_number)
-    first = sweep_cuts([as_block(W)], W.sum(axis=1), np.arange(60.0)).ncut
-    np.testing.assert_array_equal(found == 1, first.inside)
-    np.testing.assert_array_equal(asked[0], np.arange(60))
-    # Neither of the parts is asked about that are not going to be split.
-    assert len(asked) == 1
-    assert prices.tolist() == [first.ncut]
-
-
-def test_recursive_cut__into_one():
-    W = scipy.sparse.csr_array(np.ones((3, 3)) - np.eye(3))
-    found, prices = recursive_cut([as_block(W)], W.sum(axis=1), 1)
-    assert not found.any()
-    assert len(prices) == 0
+def test_nearest_with_lead__is_the_simplified_silhouette(rng):
+    points, centers = rng.normal(size=(200, 3)), rng.normal(size=(5, 3))
+    found, lead = nearest_with_lead(points, centers)
+    distances = np.sort(pairwise_distances(points, centers), axis=1)
+    np.testing.assert_array_equal(found, nearest_center(points, centers)[0])
+    np.testing.assert_allclose(lead, 1 - distances[:, 0] / distances[:, 1], atol=1e-5)
+    assert nearest_with_lead(points, centers[:1])[1].tolist() == [1] * 200
+    # Two centres in one place: no row is nearer to either.
+    assert not nearest_with_lead(points, centers[[0, 0]])[1].any()

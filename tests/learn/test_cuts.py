@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
-from eigenscape.learn.cuts import (
-    as_block,
-    cheeger_bounds,
-    fiedler_vector,
-    measure_split,
-    separates,
-    subgraph,
-    sweep_cuts,
-)
+from eigenscape.learn.cuts import cheeger_bounds, measure_split, separates, sweep_cuts
+from eigenscape.learn.parts import as_block, degrees_within
 from eigenscape.spectrum.operator import RowBlock
 
 
@@ -142,7 +135,7 @@ def test_cheeger_bounds__hold_for_the_least_of_all_subsets(seed, rows):
     sweep = sweep_cuts(blocks, degree, vector)
     assert least.cheeger <= sweep.cheeger.cheeger * (1 + 1e-9)
     for split in (least, sweep.cheeger):
-        bounds = cheeger_bounds(value, split)
+        bounds = cheeger_bounds(value, split.cheeger)
         assert bounds.holds
         assert bounds.lower == pytest.approx(value / 2)
         assert bounds.upper == pytest.approx(np.sqrt(2 * value))
@@ -153,41 +146,44 @@ def test_cheeger_bounds__do_not_hold_for_a_poor_vector():
     poor = np.arange(200) % 2
     sweep = sweep_cuts([as_block(W)], W.sum(axis=1), poor)
     assert sweep.cheeger.cheeger == 1
-    assert not cheeger_bounds(first_pair(W)[0], sweep.cheeger).holds
+    assert not cheeger_bounds(first_pair(W)[0], sweep.cheeger.cheeger).holds
     # An eigenvalue that is too large shows at the lower bound.
     good = sweep_cuts([as_block(W)], W.sum(axis=1), first_pair(W)[1])
-    assert not cheeger_bounds(1.0, good.cheeger).holds
+    assert not cheeger_bounds(1.0, good.cheeger.cheeger).holds
 
 
 def test_cheeger_bounds__hold_for_a_graph_in_pieces():
     W = scipy.sparse.csr_array(np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3)))
-    split = sweep_cuts([as_block(W)], W.sum(axis=1), np.repeat([0.0, 1.0], 3)).cheeger
+    split = sweep_cuts([as_block(W)], W.sum(axis=1), np.repeat([0.0, 1.0], 3)).cheeger.cheeger
     assert cheeger_bounds(0.0, split).holds
     assert cheeger_bounds(-1e-17, split).holds
 
 
-def test_subgraph__against_indexing(rng):
-    W = random_graph(rng, 30)
-    members = np.flatnonzero(rng.random(30) < 0.5)
-    found = subgraph(as_blocks(W, [0, 4, 5, 22]), members)
-    np.testing.assert_array_equal(found.toarray(), W.toarray()[np.ix_(members, members)])
+def test_sweep_cuts__of_a_part_as_of_a_graph_of_its_own(rng):
+    W = random_graph(rng, 40)
+    members = rng.random(40) < 0.6
+    part = W[members][:, members]
+    vector = rng.normal(size=part.shape[0])
+    blocks = as_blocks(W, [0, 9, 30])
+    found = sweep_cuts(
+        blocks, degrees_within(blocks, members), vector, least=3, members=members
+    )  # fmt: skip
+    wanted = sweep_cuts([as_block(part)], part.sum(axis=1), vector, least=3)
+    for name in ("cheeger", "ncut", "sign"):
+        one, other = getattr(found, name), getattr(wanted, name)
+        np.testing.assert_array_equal(one.inside, other.inside)
+        assert one.cut == pytest.approx(other.cut)
+        assert one.ncut == pytest.approx(other.ncut)
 
 
-def test_fiedler_vector__against_lapack(rng):
-    W = random_graph(rng, 60, 0.1)
-    found, wanted = fiedler_vector(W), first_pair(W)[1]
-    cosine = found @ wanted / np.linalg.norm(found) / np.linalg.norm(wanted)
-    assert abs(cosine) == pytest.approx(1, abs=1e-6)
-
-
-def test_fiedler_vector__separates_pieces():
-    W = scipy.sparse.csr_array(np.kron(np.eye(3), np.ones((2, 2)) - np.eye(2)))
-    assert len(np.unique(fiedler_vector(W))) == 3
-
-
-def test_fiedler_vector__of_the_largest_piece(rng):
-    main = random_graph(rng, 40, 0.1)
-    W = scipy.sparse.block_array([[scipy.sparse.csr_array((3, 3)), None], [None, main]]).tocsr()
-    np.testing.assert_array_equal(fiedler_vector(W, 4)[:3], 0)
-    np.testing.assert_allclose(fiedler_vector(W, 4)[3:], fiedler_vector(main))
-    assert set(fiedler_vector(W, 3)[3:]) == {0}
+def test_cheeger__of_a_path_in_closed_form():
+    # The middle edge of an even path: vol = 2 m - 1 on either side; lambda_1 = 1 - cos(pi / (n - 1)).
+    n = 20
+    W = scipy.sparse.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1], shape=(n, n)).tocsr()
+    value, vector = first_pair(W)
+    assert value == pytest.approx(1 - np.cos(np.pi / (n - 1)))
+    best = sweep_cuts([as_block(W)], W.sum(axis=1), vector).cheeger
+    assert best.cheeger == pytest.approx(1 / (n - 1))
+    bounds = cheeger_bounds(value, best.cheeger)
+    assert bounds.holds
+    assert bounds.lower <= 1 / (n - 1) < bounds.upper

@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import dijkstra
 from sklearn.neighbors import NearestNeighbors
 
 from eigenscape.learn import geodesic
-from eigenscape.learn.geodesic import geodesic_fits, geodesic_nearest, undirected
+from eigenscape.learn.geodesic import geodesic_nearest, undirected
 
 
 def random_lists(rng, rows, k, padding=-1):
@@ -82,8 +82,8 @@ def test_geodesic_nearest__follows_the_curve():
     points = np.concatenate([upper, 0.8 * upper])
     distance, index = NearestNeighbors(n_neighbors=2).fit(points).kneighbors()
     found = geodesic_nearest(undirected(index, distance), np.array([0, 119]), np.array([3, 7]))
-    assert (found.classes(np.array([3, 7])) == np.repeat([3, 7], 60)).all()
-    assert (found.confidence() == 1).all()
+    scores = found.scores(np.array([0, 1]), 2)
+    np.testing.assert_array_equal(scores, np.eye(2)[np.repeat([0, 1], 60)])
 
 
 def test_undirected__of_lists_of_any_length(rng):
@@ -98,28 +98,17 @@ def test_undirected__of_lists_of_any_length(rng):
     np.testing.assert_array_equal(found.rival_distance, wanted.rival_distance)
 
 
-def test_geodesic_fits__one_after_the_other(rng):
-    graph = undirected(*random_lists(rng, 60, 3))
-    sample, classes = rng.permutation(60)[:20], rng.integers(0, 3, 20)
-    train = np.array([np.arange(20) < 7, rng.random(20) < 0.5, np.zeros(20, bool)])
-    for chosen, found in zip(train, geodesic_fits(graph, sample, classes, train), strict=True):
-        wanted = geodesic_nearest(graph, sample[chosen], classes[chosen])
-        np.testing.assert_array_equal(found.distance, wanted.distance)
-        reached = wanted.position >= 0
-        np.testing.assert_array_equal(found.position >= 0, reached)
-        called = wanted.classes(classes[chosen]) if chosen.any() else np.full(60, -1)
-        np.testing.assert_array_equal(found.classes(classes), called)
-        np.testing.assert_array_equal(found.rival >= 0, wanted.rival >= 0)
-
-
-def test_confidence__by_hand():
+def test_scores__by_hand():
     # 0 --1-- 1 --2-- 2    3 --0-- 4    5
     index = np.array([[1], [2], [-1], [4], [-1], [-1]])
     distance = np.array([[1.0], [2.0], [np.inf], [0.0], [np.inf], [np.inf]])
     graph = undirected(index, distance)
     found = geodesic_nearest(graph, np.array([0, 2, 3, 4]), np.array([0, 1, 0, 1]))
-    np.testing.assert_allclose(found.confidence(), [1, 1 / 3, 1, 0, 0, 0], rtol=1e-6)
-    assert found.classes(np.array([0, 1, 0, 1])).tolist() == [0, 0, 1, 0, 0, -1]
+    scores = found.scores(np.array([0, 1, 0, 1]), 3)
+    expected = [[1, 0], [2 / 3, 1 / 3], [0, 1], [0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]]
+    np.testing.assert_allclose(scores[:, :2], expected, rtol=1e-5)
+    # Rows 3 and 4 are copies of each other with other classes: the first one counts.
+    assert scores[:5].argmax(axis=1).tolist() == [0, 0, 1, 0, 0]
 
 
 def test_geodesic_nearest__heap_grows(rng, monkeypatch):

@@ -1,9 +1,16 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigenscape.learn.splits import blocked_split, random_split
+from eigenscape.learn.splits import (
+    balanced_split,
+    blocked_split,
+    random_split,
+    uniform_split,
+)
 
 
 def scene(seed, size=40, classes=4):
@@ -74,3 +81,44 @@ def test_blocked_split__one_square(share):
     classes = np.array([0, 1, 1])
     zeros = np.zeros(3, np.int64)
     assert blocked_split(classes, zeros, zeros, 5, share, np.random.default_rng(0)).all()
+
+
+@given(seed=st.integers(0, 1000), size=st.integers(4, 250))
+def test_uniform_split__exactly_that_many_and_every_class(seed, size):
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.repeat(np.arange(4), [6, 20, 60, 200]))
+    train = uniform_split(classes, size, rng)
+    assert train.sum() == size
+    assert set(classes[train]) == set(range(4))
+
+
+def test_uniform_split__is_the_uniform_draw_given_that_every_class_is_there():
+    classes = np.repeat([0, 1, 2], [2, 3, 5])
+    rng = np.random.default_rng(0)
+    drawn = np.array([uniform_split(classes, 4, rng) for _ in range(4000)])
+    sets = np.array(
+        [
+            [number in chosen for number in range(10)]
+            for chosen in itertools.combinations(range(10), 4)
+            if len(set(classes[list(chosen)])) == 3
+        ]
+    )
+    # Every complete set is as likely as any other.
+    names = drawn @ (1 << np.arange(10))
+    counts = np.array([(names == s @ (1 << np.arange(10))).sum() for s in sets])
+    assert counts.sum() == 4000
+    expected = 4000 / len(sets)
+    assert ((counts - expected) ** 2 / expected).sum() < 1.5 * len(sets)
+
+
+def test_uniform_split__gives_up_on_a_class_that_is_too_rare():
+    classes = np.repeat([0, 1, 2], [10**6, 1, 1])
+    assert uniform_split(classes, 3, np.random.default_rng(0)) is None
+
+
+@given(seed=st.integers(0, 1000), each=st.integers(1, 6))
+def test_balanced_split__as_many_of_each_class(seed, each):
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.repeat(np.arange(4), [6, 20, 60, 200]))
+    train = balanced_split(classes, each, rng)
+    np.testing.assert_array_equal(np.bincount(classes[train]), np.full(4, each))

@@ -150,3 +150,23 @@ def test_neighbors_stage__summary_says_what_was_done(find, rng, metric):
     away = chords(as_points(features, metric))
     near = np.take_along_axis(away, found.index.astype(np.int64), axis=1)
     np.testing.assert_allclose(as_chords(found.distance, metric), near, rtol=1e-5, atol=1e-6)
+
+
+def test_neighbors_stage__measures_the_intrinsic_dimension(find, rng, monkeypatch):
+    plane = rng.random((3000, 2)) @ rng.normal(size=(2, 9))
+    found = find(plane.astype(np.float32), k=8, method="exact").summary["intrinsic_dimension"]
+    assert found["value"] == pytest.approx(2, abs=0.15)
+    assert found["low"] < found["value"] < found["high"]
+    assert found["samples"] == 3000
+    # Of many samples some segments, in every chunk of the lists.
+    monkeypatch.setattr("eigenscape.neighbors.stage._DIMENSION_SEGMENTS", 4)
+    some = find(plane.astype(np.float32), k=8, method="exact").summary["intrinsic_dimension"]
+    assert some["samples"] == 4 * 256
+    assert some["value"] == pytest.approx(2, abs=0.3)
+
+
+def test_neighbors_stage__no_dimension_where_all_distances_are_equal(find):
+    found = find(np.repeat(np.eye(3, dtype=np.float32), 20, axis=0), k=4)
+    assert found.summary["intrinsic_dimension"] == {
+        "value": None, "low": None, "high": None, "samples": 60,
+    }  # fmt: skip

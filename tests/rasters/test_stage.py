@@ -1,18 +1,15 @@
 import csv
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import rasterio
-import scipy.sparse as sp
 
-from eigenscape.arrays import attach_whole, open_array
+from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
 from eigenscape.progress import Silent
-from eigenscape.rasters import stage
+from eigenscape.rasters import canvas, stage
 from eigenscape.rasters.stage import describe_scores, export_stage
-from eigenscape.rows import create_sparse
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Context
 from eigenscape.store import Record, Run
@@ -88,7 +85,7 @@ def read(path):
 
 
 def test_export_stage__samples_return_to_their_pixels(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(stage, "STRIP_BYTES", 1000)
+    monkeypatch.setattr(canvas, "STRIP_BYTES", 1000)
     world = World(tmp_path, rng)
     outputs = world.export(eigenvectors=3)
     classes, profile, _ = read(outputs["class_map"])
@@ -177,56 +174,74 @@ def test_export_stage__samples_without_coordinates(tmp_path, rng):
 
 
 def test_thumbnail__takes_every_few_pixels(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(stage, "QUICKLOOK_PIXELS", 20)
-    monkeypatch.setattr(stage, "STRIP_BYTES", 1000)
+    monkeypatch.setattr(canvas, "QUICKLOOK_PIXELS", 20)
+    monkeypatch.setattr(canvas, "STRIP_BYTES", 1000)
     world = World(tmp_path, rng)
     job = Job.model_validate({"scene": {"path": "x"}})
     context = Context(job, world.run, world.run.workspace("export", "aa"), Threads(1), Silent())
-    canvas = stage._Canvas(context, Grid(HEIGHT, WIDTH))
-    picture, valid = canvas.thumbnail("labels/class")
+    drawn = canvas.Canvas(context, Grid(HEIGHT, WIDTH))
+    picture, valid = drawn.thumbnail("labels/class")
     np.testing.assert_array_equal(valid, world.valid[::3, ::3])
     np.testing.assert_array_equal(picture, world.image(world.classes, 0)[::3, ::3])
-    colors, _ = canvas.thumbnail("spectrum/vector", (4, 2))
+    colors, _ = drawn.thumbnail("spectrum/vector", (4, 2))
     for place, column in enumerate((4, 2)):
         expected = world.image(world.vectors[:, column], 0)[::3, ::3]
         np.testing.assert_array_equal(colors[..., place], expected)
 
 
-def test_export_stage__sparse_table(tmp_path, rng, monkeypatch):
-    rows = HEIGHT * WIDTH
-    world = World(tmp_path, rng, grid=Grid(rows, 1))
-    table = sp.random_array((len(world.pixel), 9), density=0.2, format="csr", rng=rng)
-    workspace = world.run.workspace("ingest", "sparse")
-    paths = create_sparse(workspace, "samples/values", table.indptr, 9)
-    for path, part in zip(paths, (table.data, table.indices), strict=False):
-        attach_whole(path)[...] = part
-    starts = np.searchsorted(world.pixel, np.arange(rows + 1))
-    given = world.classes * (rng.random(len(world.classes)) < 0.5)
-    for name, values in (
-        ("samples/pixel", world.pixel),
-        ("samples/row_start", starts),
-        ("labels/given", given.astype(np.uint16)),
-    ):
-        open_array(workspace.create_array(name, values.shape, values.dtype))[...] = values
-    record = world.run.record("ingest")
-    world.run.commit("ingest", workspace, replace(record, arrays=workspace.arrays()))
-    panels = []
-    write = stage.write_quicklook
+def clusters_of(world, agreement):
+    """Give the classes of a world as clusters."""
+    scores = {
+        "clusters": 3, "method": "normalized-cut", "ncut": 0.25, "agreement": agreement,
+    }  # fmt: skip
+    arrays = {"labels/class": world.classes, "labels/confidence": world.confidence}
+    names = {str(number): f"cluster {number}" for number in (1, 2, 3)}
+    world.put("learn", arrays, {"classes": [1, 2, 3], "names": names, "scores": scores})
+
+
+def pictures(monkeypatch):
+    """Return what the quick-look is made of."""
+    made = []
+    draw = stage.write_quicklook
     monkeypatch.setattr(
-        stage, "write_quicklook", lambda *a, **k: (panels.append(k["scene_rgb"]), write(*a, **k))
+        stage, "write_quicklook", lambda path, **parts: made.append(parts) or draw(path, **parts)
     )
+    return made
+
+
+def test_export_stage__clusters_of_a_scene_without_labels(tmp_path, rng, monkeypatch):
+    world = World(tmp_path, rng)
+    clusters_of(world, None)
+    (tmp_path / "store.zarr" / "labels" / "given").rename(tmp_path / "gone")
+    made = pictures(monkeypatch)
     outputs = world.export()
-    with pytest.warns(rasterio.errors.NotGeoreferencedWarning):
-        classes, profile, _ = read(outputs["class_map"])
-    assert (profile["height"], profile["width"]) == (rows, 1)
-    np.testing.assert_array_equal(classes[0].ravel(), world.image(world.classes, 0).ravel())
-    with pytest.warns(rasterio.errors.NotGeoreferencedWarning):
-        vectors, _, _ = read(outputs["eigenvectors"])
-    expected = world.image(world.vectors[:, NULL], np.nan).ravel()
-    np.testing.assert_array_equal(vectors[0].ravel(), expected)
-    assert panels == [None], "no three columns of a sparse table make a picture"
-    for name in ("quicklook", "eigenvectors_quicklook", "confidence", "legend"):
-        assert outputs[name].stat().st_size > 20
+    with open(outputs["legend"], newline="", encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))[1:]
+    # Neither the names nor the colours of classes.
+    assert [row[1] for row in rows] == ["cluster 1", "cluster 2", "cluster 3"]
+    with rasterio.open(outputs["class_map"]) as dataset:
+        colors = [dataset.colormap(1)[number][:3] for number in (1, 2, 3)]
+    assert colors == [(0, 114, 178), (230, 159, 0), (0, 158, 115)]
+    assert made[0]["given_labels"] is None
+    assert made[0]["subtitle"] == "3 clusters (normalized-cut), Ncut 0.25"
+
+
+def test_export_stage__labels_in_the_colours_of_their_clusters(tmp_path, rng, monkeypatch):
+    world = World(tmp_path, rng)
+    agreement = {
+        "ari": 0.5, "nmi": 0.6, "best_match_accuracy": 0.7, "classes": [1, 2, 3],
+        "matches": [3, None, 1],
+    }  # fmt: skip
+    clusters_of(world, agreement)
+    made = pictures(monkeypatch)
+    world.export()
+    given = np.asarray(world.run.open("labels/given")[...])
+    painted = np.array([0, 3, 4, 1], np.uint16)[given]
+    np.testing.assert_array_equal(made[0]["given_labels"], world.image(painted, 0))
+    legend = made[0]["legend"]
+    assert legend.names[4] == "classes without a cluster"
+    assert legend.names[3] == "cluster 3"
+    assert "ARI 0.500, NMI 0.600, best match 70.0 %" in made[0]["subtitle"]
 
 
 def test_describe_scores__says_what_was_measured_on_what():

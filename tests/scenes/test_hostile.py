@@ -10,9 +10,9 @@ import rasterio
 import zarr
 from scipy.io import savemat
 
-from eigenscape.errors import MissingExtraError, SceneError
+from eigenscape.datasets import cache
+from eigenscape.errors import SceneError
 from eigenscape.options import SceneOptions
-from eigenscape.scenes import registry
 from eigenscape.scenes.open import open_scene
 
 CUBE = np.random.default_rng(0).integers(0, 1000, (60, 40, 12)).astype("uint16")
@@ -122,10 +122,9 @@ def test_file_that_vanishes_between_open_and_read(write, scene):
         opened.read(0, 3)
 
 
-def test_registered_scene_without_its_package(scene, monkeypatch):
-    monkeypatch.setattr(registry, "find_spec", lambda name: None)
-    assert not registry.registered("indian-pines").installed
-    with pytest.raises(MissingExtraError, match=r"eigenscape\[examples\]"):
+def test_registered_scene_without_its_package(scene, data_home, monkeypatch):
+    monkeypatch.setattr(cache, "find_spec", lambda name: None)
+    with pytest.raises(SceneError, match=r"eigenscape data fetch indian-pines.*\[examples\]"):
         scene("indian-pines")
 
 

@@ -123,7 +123,7 @@ def test_store_coarse__carries_vectors_and_components_back(tmp_path, rng):
 def test_begin__starts_near_the_lowest_vectors(make_problem, monkeypatch, n, levels):
     monkeypatch.setattr("eigenscape.spectrum.level.DENSE_ROWS", 300)
     problem = make_problem(geometric(n), kind="normalized", dtype=np.float32)
-    state = Level.on(problem, loop).begin(32)
+    state = Level.on(problem, loop).begin(32, 32, whole=False)
     directory, found = problem.directory, 0
     while (directory / "coarse").exists():
         directory, found = directory / "coarse", found + 1
@@ -146,7 +146,7 @@ def test_begin__starts_near_the_lowest_vectors(make_problem, monkeypatch, n, lev
 
 def test_begin__of_a_complete_graph_is_random(make_problem):
     problem = make_problem(nx.adjacency_matrix(nx.complete_graph(200)).astype(float))
-    state = Level.on(problem, loop).begin(32)
+    state = Level.on(problem, loop).begin(32, 32, whole=False)
     assert not (problem.directory / "coarse").exists()
     assert len(set(state.values)) == 1
     X = problem.vectors(state.files).read(slice(None))

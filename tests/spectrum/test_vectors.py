@@ -9,7 +9,8 @@ from eigenscape.spectrum.vectors import Vectors
 
 @pytest.fixture
 def vectors(tmp_path):
-    return Vectors.named(tmp_path, "x", range(3), 50, "float32").create()
+    files = tuple(str(tmp_path / f"x-{group}") for group in range(3))
+    return Vectors(files, 50, "float32").create()
 
 
 def test_vectors__are_read_as_they_were_written(vectors, rng):

@@ -8,6 +8,9 @@ from scipy.sparse import csr_array
 
 from eigenscape.memory import ROW_TILE
 
+_LEAST_NOISE = 1e-6
+"""Variance of the noise along a direction, of the largest one: less is taken for rounding."""
+
 
 def orthoprojector(bands: int, dimension: int, seed: int) -> NDArray[np.float64]:
     """Return a random orthoprojector, scaled so that it keeps squared distances on average.
@@ -81,6 +84,64 @@ def principal_components(
     variance, basis = variance[::-1], basis[:, ::-1]
     largest = np.abs(basis).argmax(axis=0)
     return basis * np.sign(basis[largest, np.arange(basis.shape[1])]), variance
+
+
+def difference_scatter(
+    samples: NDArray[np.float32], one: NDArray[np.intp], two: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the sum of the outer products of differences between samples.
+
+    Parameters
+    ----------
+    samples : array, shape (samples, bands)
+    one, two : array of int, shape (pairs,)
+        Which samples are subtracted from each other.
+
+    Returns
+    -------
+    array, shape (bands, bands)
+        In double.
+    """
+    bands = samples.shape[1]
+    scatter = np.zeros((bands, bands))
+    for start in range(0, len(one), ROW_TILE):
+        here = slice(start, start + ROW_TILE)
+        difference = samples[one[here]].astype(np.float64) - samples[two[here]]
+        scatter += difference.T @ difference
+    return scatter
+
+
+def noise_fractions(
+    covariance: NDArray[np.float64], noise: NDArray[np.float64], dimension: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the directions of least noise in proportion to their variance (Green and others 1988).
+
+    The leading solutions of C v = lambda N v, with v^T N v = 1: along each the noise has variance
+    1 and the samples lambda, and no two share noise. Bands are brought to variance 1 before, so
+    that what counts as no noise at all depends on no unit. The sign is that of `principal_components`.
+
+    Parameters
+    ----------
+    covariance, noise : array, shape (bands, bands)
+        C and N, covariance of the samples and of their noise.
+    dimension
+        How many, at most the number of bands.
+
+    Returns
+    -------
+    basis : array, shape (bands, dimension)
+        Multiply samples with it from the right.
+    ratio : array, shape (dimension,), descending
+        lambda, the ratio of signal with noise to noise.
+    """
+    variance = np.diag(covariance)
+    scale = np.divide(1, np.sqrt(variance), out=np.zeros(len(variance)), where=variance > 0)
+    power, axes = eigh(noise * scale * scale[:, None])
+    # A direction without noise would outweigh all others; of a constant scene nothing is left.
+    least = max(_LEAST_NOISE * power[-1], np.finfo(np.float64).tiny)
+    whitening = scale[:, None] * axes / np.sqrt(np.maximum(power, least))
+    basis, ratio = principal_components(whitening.T @ covariance @ whitening, dimension)
+    return whitening @ basis, ratio
 
 
 def project(

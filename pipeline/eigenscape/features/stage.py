@@ -3,6 +3,7 @@
 ::
 
     moments    sample blocks   mean and covariance, where a method needs them
+    noise      sample blocks   covariance of the differences between neighbouring pixels, for "mnf"
     project    sample blocks   samples -> features/values
 
 Of a sparse table that is neither projected nor standardised, the entries are copied instead.
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.arrays import attach_whole, chunk_rows, open_array, open_memmap
+from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
     add_products,
     centre_products,
+    difference_scatter,
     moments,
+    noise_fractions,
     orthoprojector,
     principal_components,
     project,
@@ -31,6 +35,7 @@ from eigenscape.features.kernels import (
 from eigenscape.memory import ROW_TILE
 from eigenscape.options import FeatureOptions
 from eigenscape.rows import Rows, Vectors, create_sparse, join
+from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 COPY_ENTRIES = 2**22
@@ -44,13 +49,16 @@ _Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] |
 
 
 def is_projected(options: FeatureOptions, bands: int) -> bool:
-    """Whether samples of `bands` bands are projected: never onto as many dimensions or more."""
-    return options.method != "none" and options.dimension < bands
+    """Whether samples of `bands` bands are projected: never onto as many dimensions or more.
+
+    Noise fractions are the exception: they weigh even as many directions as there are bands.
+    """
+    return options.method == "mnf" or (options.method != "none" and options.dimension < bands)
 
 
 def feature_count(options: FeatureOptions, bands: int) -> int:
     """Return the length of a feature vector for samples of `bands` bands."""
-    return options.dimension if is_projected(options, bands) else bands
+    return min(options.dimension, bands) if is_projected(options, bands) else bands
 
 
 def stays_sparse(options: FeatureOptions, columns: int) -> bool:
@@ -111,15 +119,20 @@ def _fit(
     options = context.job.features
     bands = source.shape[1]
     projected = is_projected(options, bands)
-    use_pca = projected and options.method == "pca"
+    fitted = projected and options.method != "random-projection"
     basis: NDArray[np.float64] | None = None
-    if projected and not use_pca:
+    if projected and not fitted:
         basis = orthoprojector(bands, options.dimension, options.seed)
-    if not (use_pca or options.standardize):
+    if not (fitted or options.standardize):
         return None, None if basis is None else basis.astype(np.float32), {}
 
     find = _sparse_moments if source.sparse else _dense_moments
-    mean, variance, covariance = find(context, source, use_pca)
+    mean, variance, covariance = find(context, source, fitted)
+    if covariance is not None and options.method == "mnf":
+        noise = _noise(context, source)
+        basis, ratio = noise_fractions(covariance, noise, min(options.dimension, bands))
+        told = {"signal_to_noise": [round(float(value) - 1, 3) for value in ratio]}
+        return mean.astype(np.float32), basis.astype(np.float32), told
     scale = np.ones(bands)
     if options.standardize:
         # A constant band tells samples apart by nothing: it is left at 0 instead of 0 / 0.
@@ -155,6 +168,54 @@ def _block_moments(
     source: str, shift: NDArray[np.float64], block: Block
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return moments(open_array(source)[block[0] : block[1]], shift)
+
+
+def _noise(context: Context, source: Rows) -> NDArray[np.float64]:
+    """Return the covariance of the noise: half that of what neighbouring pixels differ by.
+
+    Raises
+    ------
+    SceneError
+        The samples are no pixels of a scene, or none has a neighbour to the left or above.
+    """
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "features follow ingest"
+    pixels, grid = context.path("samples/pixel"), Grid.from_json(ingest.summary["grid"])
+    rows, bands = source.shape
+    parts = []
+    if not grid.is_table:
+        work = partial(_block_noise, source.path, pixels, grid.width)
+        ranges = blocks(rows, _MOMENT_ROWS)
+        parts = context.map("noise", work, ranges, label="noise covariances", keep=False)
+    count = sum(part[0] for part in parts)
+    if count == 0:
+        raise SceneError(
+            'features.method = "mnf" measures noise by what neighbouring pixels differ by, and none '
+            f'of the {rows} samples has a neighbour. Set features.method to "pca" or "none".'
+        )
+    scatter = sum((part[1] for part in parts), np.zeros((bands, bands)))
+    return np.asarray(scatter / (2 * count))
+
+
+def _block_noise(
+    source: str, pixels: str, width: int, block: Block
+) -> tuple[int, NDArray[np.float64]]:
+    """Return the number of neighbours to the left of a block's pixels and above, and their scatter."""
+    # The pixel above lies at most a row of samples before.
+    first = max(0, block[0] - width)
+    pixel = np.asarray(open_array(pixels)[first : block[1]])
+    own = np.arange(block[0] - first, block[1] - first)
+    ones, twos = [], []
+    for step in (1, width):
+        before = np.searchsorted(pixel, pixel[own] - step)
+        there = pixel[before] == pixel[own] - step
+        if step == 1:
+            there &= pixel[own] % width > 0
+        ones.append(own[there])
+        twos.append(before[there])
+    one, two = np.concatenate(ones), np.concatenate(twos)
+    samples = open_array(source)[first : block[1]]
+    return len(one), difference_scatter(samples, one, two)
 
 
 def _sparse_moments(context: Context, source: Rows, whole: bool) -> _Moments:

@@ -246,8 +246,8 @@ def union_rows(first, indptr, index, distance, source, target, length):  # type:
 
 
 @njit(cache=True, nogil=True)
-def self_tuning_weights(first, indptr, columns, lengths, scale, weights):  # type: ignore[no-untyped-def]
-    """exp(-d^2 / (s_i s_j)), at least `WEIGHT_FLOOR`, in place (Zelnik-Manor, Perona 2004)."""
+def self_tuning_weights(first, indptr, columns, lengths, scale, bandwidth, weights):  # type: ignore[no-untyped-def]
+    """exp(-d^2 / (t s_i s_j)), at least `WEIGHT_FLOOR`, in place (Zelnik-Manor, Perona 2004)."""
     for row in range(indptr.shape[0] - 1):
         for entry in range(indptr[row], indptr[row + 1]):
             if np.isnan(lengths[entry]):
@@ -255,7 +255,7 @@ def self_tuning_weights(first, indptr, columns, lengths, scale, weights):  # typ
                 continue
             d = np.float64(lengths[entry])
             t = np.float64(scale[first + row]) * np.float64(scale[columns[entry]])
-            weights[entry] = max(np.float32(np.exp(-d * d / t)), WEIGHT_FLOOR)
+            weights[entry] = max(np.float32(np.exp(-d * d / (bandwidth * t))), WEIGHT_FLOOR)
 
 
 @njit(cache=True, nogil=True)

@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, attach_whole, open_memmap
+from eigenscape.arrays import attach_memmap, open_memmap
 from eigenscape.errors import InputError
 from eigenscape.graph import kernels
+from eigenscape.graph.blocks import write_whole
 from eigenscape.graph.lists import FlatLists, create_lists
 from eigenscape.neighbors.metrics import Metric, lengths
+from eigenscape.neighbors.tiles import square_norms
 from eigenscape.options import SpatialOptions
 from eigenscape.rows import Rows
 from eigenscape.scenes.types import Grid
@@ -28,40 +30,44 @@ _OFFSETS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)
 _MEDIAN_ENTRIES = 2**22
 
 
-def spatial_lists(context: Context, rank: NDArray[Any]) -> FlatLists:
+def spatial_lists(
+    context: Context, rank: NDArray[Any], neighbors: int, asked: str = "[graph.spatial]"
+) -> FlatLists:
     """Return the neighbouring pixels of every pixel, in the locality order, with their distances.
 
     Parameters
     ----------
     context
-        Of the graph stage, with ``graph.spatial``.
+        Of a stage that follows the features.
     rank : array, shape (samples,)
         Row of each sample.
+    neighbors
+        4 or 8.
+    asked
+        What in the job file asks for neighbouring pixels.
 
     Raises
     ------
     InputError
         The samples are no pixels of a scene.
     """
-    options = context.job.graph.spatial
-    assert options is not None, "the job asks for spatial edges"
     ingest = context.run.record("ingest")
     assert ingest is not None, "the graph follows ingest"
     grid = Grid.from_json(ingest.summary["grid"])
-    if grid.width == 1:
+    if grid.is_table:
         raise InputError(
-            f"[graph.spatial]: {context.job.scene.path} is a table of {grid.height} samples, which "
-            "have no neighbours in space. Leave the table [graph.spatial] out, or give a raster."
+            f"{asked}: {context.job.scene.path} is a table of {grid.height} samples, which have no "
+            f"neighbours in space. Leave {asked} out, or give a raster."
         )
     folder = context.workspace.folder("spatial")
-    lists = create_lists(folder, len(rank), options.neighbors, rank.dtype.type)
+    lists = create_lists(folder, len(rank), neighbors, rank.dtype.type)
     metric = context.job.neighbors.metric
     values = Rows(context.path("features/values"), unit=metric == "angle")
     work = partial(
         _measure, lists, values, metric, context.path("samples/pixel"), grid,
         context.workspace.folder("lists"),
     )  # fmt: skip
-    row = values.shape[1] * 4 * 5 + 40 * options.neighbors
+    row = values.shape[1] * 4 * 5 + 40 * neighbors
     ranges = sample_blocks(len(rank), values.step, context.task_bytes, row)
     context.map("spatial", work, ranges, label="neighbouring pixels")
     return lists
@@ -89,10 +95,7 @@ def _measure(
         # The same bits from both ends: (a - b)^2 is (b - a)^2, summed in the same order.
         difference = own[here] - vectors[other - first]
         squared = np.zeros(len(here), np.float32)
-        if isinstance(difference, np.ndarray):
-            squared[here] = np.einsum("ij,ij->i", difference, difference)
-        else:
-            squared[here] = difference.multiply(difference).sum(axis=1)
+        squared[here] = square_norms(difference)
         index[places + number] = -1
         index[places[here] + number] = rank[other]
         distance[places + number] = lengths(squared, metric)
@@ -155,11 +158,24 @@ def spatial_rows(lists: FlatLists, bandwidth: float, block: Block) -> scipy.spar
     return scipy.sparse.csr_array((weights[known], np.asarray(index)[known], indptr), shape=shape)
 
 
-def spatial_total(lists: FlatLists, bandwidth: float) -> float:
-    """Return the sum of all weights."""
-    return sum(
+def spatial_factor(
+    lists: FlatLists, bandwidth: float, weight: float, degree: Path, _: str
+) -> float:
+    """Return the factor that gives the weights a total of `weight` times that of the others.
+
+    Parameters
+    ----------
+    lists, bandwidth
+        Of the spatial weights.
+    weight
+        See `eigenscape.options.SpatialOptions`.
+    degree
+        Raw file of the row sums of the spectral weights.
+    """
+    total = sum(
         float(spatial_rows(lists, bandwidth, tile).sum(dtype=float)) for tile in lists.tiles()
     )
+    return weight * (float(attach_memmap(degree, (lists.rows,), np.float64).sum()) / total)
 
 
 def join_rows(
@@ -182,10 +198,7 @@ def join_rows(
         ("indices", both.indices.astype(indices.dtype)),
         ("data", both.data),
     ):
-        path = workspace.create_array(
-            f"graph/{number}/{name}", values.shape, values.dtype, whole=True
-        )
-        attach_whole(path)[...] = values
+        write_whole(workspace, f"graph/{number}/{name}", values)
     degrees = attach_memmap(degree, (lists.rows,), np.float64, "r+")
     kernels.row_sums(both.indptr, both.data, degrees[slice(*block)])
     return int(both.nnz)

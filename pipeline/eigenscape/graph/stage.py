@@ -13,7 +13,6 @@ The weight matrix is symmetric to the last bit: both copies of an edge are compu
 length by the same expression.
 """
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,17 +21,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, attach_whole, create_memmap, open_array, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, save_array
 from eigenscape.errors import InputError
-from eigenscape.files import write_json
 from eigenscape.graph import kernels
+from eigenscape.graph.blocks import write_whole
 from eigenscape.graph.bridges import find_bridges
 from eigenscape.graph.lists import FlatLists, connected_components, rank_lists
 from eigenscape.graph.spatial import (
     join_rows,
     spatial_bandwidth,
+    spatial_factor,
     spatial_lists,
-    spatial_total,
     spectral_file,
 )
 from eigenscape.job import Job
@@ -59,7 +58,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
     rank = np.empty(len(order), context.open("neighbors/index").dtype)
     rank[order] = np.arange(len(order), dtype=rank.dtype)
     lists = rank_lists(context, order, rank)
-    spatial = spatial_lists(context, rank) if options.spatial else None
+    spatial = spatial_lists(context, rank, options.spatial.neighbors) if options.spatial else None
     component = connected_components(lists, *([spatial] if spatial else []))[rank]
     sizes = np.bincount(component)
     count = len(sizes)
@@ -122,12 +121,8 @@ def _check_components(job: Job, sizes: NDArray[np.int64], reach: Literal["k", "r
 def _write_small(
     workspace: Workspace, order: NDArray[np.int64], component: NDArray[np.int32]
 ) -> None:
-    for name, values, dim in (
-        ("graph/sample", order, "row"),
-        ("graph/component", component, "sample"),
-    ):
-        path = workspace.create_array(name, values.shape, values.dtype, whole=True, dims=(dim,))
-        open_array(path)[...] = values
+    write_whole(workspace, "graph/sample", order, "row")
+    write_whole(workspace, "graph/component", component, "sample")
 
 
 def _cut(lists: FlatLists) -> list[Block]:
@@ -155,11 +150,10 @@ def _write_blocks(
     degree = lists.folder / "degree"
     create_memmap(degree, (lists.rows,), np.float64)
     save_array(lists.folder / "scale.npy", lists.scale())
-    bandwidth = None
-    if options.weights == "heat":
+    bandwidth = 1.0 if options.bandwidth == "auto" else float(options.bandwidth)
+    if options.weights == "heat" and options.bandwidth == "auto":
         # A scene of duplicates alone has mean 0; any bandwidth gives weight 1 then.
-        auto = options.bandwidth == "auto"
-        bandwidth = (lists.mean_square() or 1.0) if auto else float(options.bandwidth)
+        bandwidth = lists.mean_square() or 1.0
     # A bridge is an edge like any other, seen from both of its ends.
     source = np.concatenate([bridges[:, 0], bridges[:, 1]]).astype(lists.dtype)
     target = np.concatenate([bridges[:, 1], bridges[:, 0]]).astype(lists.dtype)
@@ -170,18 +164,12 @@ def _write_blocks(
     degrees = attach_memmap(degree, (lists.rows,), np.float64)
     if spatial and options.spatial:
         width = spatial_bandwidth(spatial, options.spatial)
-        file = spatial.folder / "factor.json"
-        if not file.exists():
-            # Once: the tasks that follow add to the degrees.
-            ratio = float(degrees.sum()) / spatial_total(spatial, width)
-            write_json(file, options.spatial.weight * ratio)
-        factor = float(json.loads(file.read_text()))
+        # A task that is noted: those that follow add to the degrees.
+        find = partial(spatial_factor, spatial, width, options.spatial.weight, degree)
+        factor = context.map("factor", find, ["all"])[0]
         join = partial(join_rows, spatial, width, factor, degree, ranges, context.workspace)
         entries = context.map("join", join, ranges, label="edges in space")
-    path = context.workspace.create_array(
-        "graph/degree", (lists.rows,), np.float64, whole=True, dims=("row",)
-    )
-    open_array(path)[...] = degrees
+    write_whole(context.workspace, "graph/degree", degrees, "row")
     return int(sum(entries))
 
 
@@ -192,8 +180,7 @@ def _store(
     if waiting is not None:
         save_array(spectral_file(waiting, number, name), values)
         return
-    path = workspace.create_array(f"graph/{number}/{name}", values.shape, values.dtype, whole=True)
-    attach_whole(path)[...] = values
+    write_whole(workspace, f"graph/{number}/{name}", values)
 
 
 def _bucket(lists: FlatLists, ranges: list[Block], block: Block) -> None:
@@ -218,7 +205,7 @@ def _unite(
     lists: FlatLists,
     ranges: list[Block],
     options: GraphOptions,
-    bandwidth: float | None,
+    bandwidth: float,
     extra: tuple[NDArray[Any], ...],
     degree: Path,
     store: Callable[[int, str, NDArray[Any]], None],
@@ -232,7 +219,7 @@ def _unite(
     weights = np.ones(len(columns), np.float32)
     if options.weights == "self-tuning":
         scale = np.load(lists.folder / "scale.npy", mmap_mode="r")
-        kernels.self_tuning_weights(start, indptr, columns, lengths, scale, weights)
+        kernels.self_tuning_weights(start, indptr, columns, lengths, scale, bandwidth, weights)
     elif options.weights == "heat":
         kernels.heat_weights(lengths, bandwidth, weights)
     for name, values in (("indptr", indptr), ("indices", columns), ("data", weights)):

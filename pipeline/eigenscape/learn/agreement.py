@@ -22,7 +22,8 @@ class Agreement:
     accuracy
         Share of the samples whose cluster is matched with their class.
     matched : array of int, shape (clusters,)
-        Class of each cluster under the best one-to-one matching, -1 for clusters left over.
+        Class of each cluster under the best one-to-one matching, -1 for clusters that are left over
+        or have no sample in common with their class.
     samples
         How many samples were compared.
     """
@@ -67,7 +68,8 @@ def agreement(table: Table) -> Agreement:
     """
     rows, columns = linear_sum_assignment(table, maximize=True)
     matched = np.full(table.shape[1], -1, np.intp)
-    matched[columns] = rows
+    common = table[rows, columns] > 0
+    matched[columns[common]] = rows[common]
     samples = int(table.sum())
     accuracy = float(table[rows, columns].sum() / samples) if samples else 0.0
     return Agreement(_adjusted_rand(table), _mutual_information(table), accuracy, matched, samples)

@@ -48,75 +48,30 @@ def unit_means(sums: NDArray[np.float64]) -> F4:
     return np.asarray(units, np.float32)
 
 
-def cosines(coordinates: F4, means: F4) -> F4:
-    """Return |x| cos(angle) of each sample x to each mean, -inf for a mean that is 0.
+def angle_scores(coordinates: F4, means: F4) -> F4:
+    """Return (1 + cos) / 2 of the angle of each sample to the mean of each class.
 
     Parameters
     ----------
     coordinates : array, shape (m, d)
+        Samples without coordinates (NaN) have NaN; one that is 0 is at a right angle to everything.
     means : array, shape (classes, d)
-        Of length 1, or 0.
-    """
-    products: F4 = coordinates @ means.T
-    products[:, ~means.any(axis=1)] = -np.inf
-    return products
-
-
-def nearest_class(coordinates: F4, means: F4) -> NDArray[np.intp]:
-    """Return the class whose mean has the smallest angle to each sample, for several fits at once.
-
-    Parameters
-    ----------
-    coordinates : array, shape (m, d)
-        Samples without coordinates (NaN) get class -1.
-    means : array, shape (fits, classes, d)
-        See `unit_means`.
+        See `unit_means`; a class whose mean is 0 has -inf, so that it is never called.
 
     Returns
     -------
-    array of int, shape (fits, m)
+    array, shape (m, classes), float32
     """
-    fits, classes, width = means.shape
-    best = np.empty((fits, len(coordinates)), np.intp)
-    for start in range(0, len(coordinates), ROW_TILE):
-        here = slice(start, start + ROW_TILE)
-        products = cosines(coordinates[here], means.reshape(-1, width))
-        best[:, here] = products.reshape(-1, fits, classes).argmax(axis=2).T
-    best[:, ~np.isfinite(coordinates).all(axis=1)] = -1
-    return best
-
-
-def smallest_angle(coordinates: F4, means: F4) -> tuple[NDArray[np.intp], F4]:
-    """Return the class whose mean has the smallest angle to each sample, and how clear that is.
-
-    Parameters
-    ----------
-    coordinates : array, shape (m, d)
-        Samples without coordinates (NaN) get class -1.
-    means : array, shape (classes, d)
-        See `unit_means`; a class whose mean is 0 is never chosen.
-
-    Returns
-    -------
-    classes : array of int, shape (m,)
-    confidence : array, shape (m,), float32
-        (b - a) / (b + a) for the smallest angle a and the second smallest b: 0 on the border
-        between two classes, 1 on the mean itself.
-    """
-    classes = nearest_class(coordinates, means[None])[0]
-    confidence = np.zeros(len(coordinates), np.float32)
+    scores = np.empty((len(coordinates), len(means)), np.float32)
     for start in range(0, len(coordinates), ROW_TILE):
         tile = coordinates[start : start + ROW_TILE]
+        # Products of whole tiles: the same bits for any block.
+        cosine = tile @ means.T
         lengths = np.linalg.norm(tile, axis=1)[:, None]
-        cosine = cosines(tile, means)
+        # Not where the length is NaN either: NaN stays NaN.
         np.divide(cosine, lengths, out=cosine, where=lengths > 0)
-        angle = np.arccos(np.clip(cosine, -1, 1))
-        angle[:, ~means.any(axis=1)] = np.inf
-        angle.partition(min(1, len(means) - 1), axis=1)
-        nearest, second = angle[:, 0], angle[:, min(1, len(means) - 1)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            clear = np.where(np.isinf(second), 1.0, (second - nearest) / (second + nearest))
-        # Both angles are 0, or there are no coordinates: nothing is clear.
-        confidence[start : start + ROW_TILE] = np.where(np.isfinite(clear), clear, 0)
-    confidence[classes < 0] = 0
-    return classes, confidence
+        scores[start : start + ROW_TILE] = (1 + cosine) / 2
+    known = np.isfinite(coordinates).all(axis=1)
+    scores[np.ix_(known, ~means.any(axis=1))] = -np.inf
+    scores[~known] = np.nan
+    return scores

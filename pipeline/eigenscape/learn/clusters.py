@@ -1,16 +1,17 @@
-"""Clusters in a spectral embedding, and clusters by recursive normalised cuts.
+"""Clusters in a spectral embedding: k-way spectral clustering.
 
 ::
 
-    k-means        rows of length 1 (Ng, Jordan, Weiss 2001), k-means|| start, Lloyd's steps
-    column QR      pivoted QR of a few rows, a rotation, the largest entry of each row
-                   (Damle, Minden, Ying 2019): no start, no iteration
-    recursive cut  the cheapest split first, until there are enough parts (Shi, Malik 2000)
+    k-means     rows of length 1 (Ng, Jordan, Weiss 2001), k-means|| start, Lloyd's steps
+    column QR   pivoted QR of a few rows, a rotation, the largest entry of each row
+                (Damle, Minden, Ying 2019): no start, no iteration
+
+Both give every row a lead, 0 ... 1: by how much its cluster is ahead of the next best one.
 """
 
-import heapq
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from eigenscape.errors import InputError, MissingExtraError
-from eigenscape.learn.cuts import Split, as_block, fiedler_vector, separates, subgraph, sweep_cuts
 from eigenscape.memory import ROW_TILE
-from eigenscape.spectrum.operator import RowBlock
 
 Array = NDArray[np.floating]
+Assigned = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Cluster and lead of each row."""
 
 _KMEANS_ROWS = 4 * ROW_TILE
 """Rows of one task. It holds their distances to all candidates of the start, 80 bytes per cluster."""
@@ -62,7 +63,9 @@ class Means:
     inertia: float
 
 
-def k_means(vectors: Any, count: int, *, seed: int = 0, starts: int = 2) -> Means:
+def k_means(
+    vectors: Any, count: int, *, seed: int = 0, starts: int = 2, threads: int | None = None
+) -> Means:
     """Return the best of several runs of k-means, by dask-ml, started by k-means||.
 
     Parameters
@@ -75,6 +78,8 @@ def k_means(vectors: Any, count: int, *, seed: int = 0, starts: int = 2) -> Mean
         Of the first run; the others follow.
     starts
         Runs, of which the one with the least inertia is kept.
+    threads
+        Threads to work on, every core by default.
 
     Raises
     ------
@@ -86,12 +91,21 @@ def k_means(vectors: Any, count: int, *, seed: int = 0, starts: int = 2) -> Mean
     rows = vectors.shape[0]
     if not 1 <= count <= rows:
         raise InputError(f"{count} clusters of {rows} samples: give a number from 1 to {rows}.")
-    import dask.array
+    import dask
 
     try:
         from dask_ml.cluster import KMeans  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingExtraError("dask-ml", "clusters", "k-means") from error
+    # Never the caller's cluster: this may itself be a task of it.
+    with dask.config.set(scheduler="threads", num_workers=threads):
+        runs = _run_k_means(KMeans, vectors, count, range(seed, seed + starts))
+    return min(runs, key=lambda means: means.inertia)
+
+
+def _run_k_means(kind: Any, vectors: Any, count: int, seeds: Iterable[int]) -> list[Means]:
+    import dask.array
+
     if isinstance(vectors, np.ndarray):
         vectors = dask.array.from_array(vectors)
     vectors = vectors.rechunk((_KMEANS_ROWS, -1))  # draws go by chunks
@@ -100,11 +114,11 @@ def k_means(vectors: Any, count: int, *, seed: int = 0, starts: int = 2) -> Mean
     scale = float(np.sqrt((vectors.var(axis=0, dtype=np.float64)).sum().compute())) or 1.0
     scaled = vectors / vectors.dtype.type(scale)
     runs = []
-    for run in range(starts):
+    for seed in seeds:
         # By itself dask-ml draws two candidates a round, and fills up with any samples.
-        model = KMeans(
+        model = kind(
             count, init="k-means||", oversampling_factor=_OVERSAMPLING * count,
-            init_max_iter=_ROUNDS, random_state=seed + run, n_init=1,
+            init_max_iter=_ROUNDS, random_state=seed, n_init=1,
         )  # fmt: skip
         with warnings.catch_warnings():
             # Of few distinct samples all become candidates, and no cost is left to draw by (0 / 0).
@@ -112,7 +126,7 @@ def k_means(vectors: Any, count: int, *, seed: int = 0, starts: int = 2) -> Mean
             warnings.filterwarnings("ignore", "Number of distinct clusters")
             centers = model.fit(scaled).cluster_centers_ * scale
         runs.append(_assign(vectors, centers.astype(vectors.dtype)))
-    return min(runs, key=lambda means: means.inertia)
+    return runs
 
 
 def _assign(vectors: Any, centers: Array) -> Means:
@@ -145,6 +159,33 @@ def nearest_center(vectors: Array, centers: Array) -> tuple[NDArray[np.int32], A
     return nearest, squared
 
 
+def nearest_with_lead(vectors: Array, centers: Array) -> Assigned:
+    """Return the nearest centre of each row, and 1 - its distance / that of the next nearest.
+
+    That is the simplified silhouette; 1 where there is one centre only, 0 where two are as near.
+
+    Parameters
+    ----------
+    vectors : array, shape (m, d)
+    centers : array, shape (count, d)
+    """
+    nearest, squared = nearest_center(vectors, centers)
+    lead = np.ones(len(vectors), np.float32)
+    if len(centers) == 1:
+        return nearest, lead
+    norms = np.einsum("ij,ij->i", centers, centers)
+    for start in range(0, len(vectors), ROW_TILE):
+        here = slice(start, start + ROW_TILE)
+        tile, own = vectors[here], nearest[here]
+        others = norms - 2 * (tile @ centers.T)
+        others[np.arange(len(tile)), own] = np.inf
+        away = tile - centers[others.argmin(axis=1)]
+        second = np.einsum("ij,ij->i", away, away)
+        share = np.divide(squared[here], second, out=np.ones_like(second), where=second > 0)
+        lead[here] = np.clip(1 - np.sqrt(share), 0, 1)
+    return nearest, lead
+
+
 def cluster_qr(vectors: Any, *, seed: int = 0, most_rows: int | None = None) -> NDArray[np.int32]:
     """Return clusters by column-pivoted QR, reading the vectors in blocks.
 
@@ -165,7 +206,7 @@ def cluster_qr(vectors: Any, *, seed: int = 0, most_rows: int | None = None) -> 
         Of 0 ... k-1.
     """
     rows, k = vectors.shape
-    most_rows = most_rows or max(ROW_TILE, round(_SAMPLE_ROWS * k * np.log2(k + 1)))
+    most_rows = most_rows or enough_rows(k)
     blocks = [slice(start, start + ROW_TILE) for start in range(0, rows, ROW_TILE)]
     chosen = np.arange(rows)
     if rows > most_rows:
@@ -176,7 +217,14 @@ def cluster_qr(vectors: Any, *, seed: int = 0, most_rows: int | None = None) -> 
         within = slice(*np.searchsorted(chosen, [here.start, here.stop]))
         sample.append(np.asarray(vectors[here])[chosen[within] - here.start])
     rotation = qr_rotation(np.concatenate(sample))
-    return np.concatenate([largest_entry(np.asarray(vectors[here]), rotation) for here in blocks])
+    return np.concatenate(
+        [largest_entry(np.asarray(vectors[here]), rotation)[0] for here in blocks]
+    )
+
+
+def enough_rows(count: int) -> int:
+    """Return how many rows are enough for the pivoted QR of `count` clusters."""
+    return max(ROW_TILE, round(_SAMPLE_ROWS * count * math.log2(count + 1)))
 
 
 def draw_rows(
@@ -218,8 +266,10 @@ def qr_rotation(sample: Array) -> NDArray[np.float64]:
     return np.asarray(left @ right)
 
 
-def largest_entry(vectors: Array, rotation: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return the column of the largest entry of each rotated row, its sign apart.
+def largest_entry(vectors: Array, rotation: NDArray[np.float64]) -> Assigned:
+    """Return the column of the largest entry of each rotated row, and 1 - the next largest / it.
+
+    Signs do not count.
 
     Parameters
     ----------
@@ -227,73 +277,17 @@ def largest_entry(vectors: Array, rotation: NDArray[np.float64]) -> NDArray[np.i
     rotation : array, shape (k, k)
         See `qr_rotation`.
     """
-    rotated = vectors @ rotation.astype(vectors.dtype)
-    return np.asarray(np.abs(rotated, out=rotated).argmax(axis=1), np.int32)
-
-
-def recursive_cut(
-    blocks: Sequence[RowBlock],
-    degree: NDArray[np.float64],
-    count: int,
-    fiedler: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
-    *,
-    limit: float = np.inf,
-    least: int = 1,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Split the part that is cheapest to split, by normalised cut, until there are `count`.
-
-    Prices are those of the part as a graph of its own (Shi, Malik 2000, 3.1): cut and volumes
-    count its edges within. A part that is not connected falls apart at the price 0.
-
-    Parameters
-    ----------
-    blocks
-        Row blocks of W.
-    degree : array, shape (n,)
-        Row sums of W.
-    count
-        Parts to stop at.
-    fiedler
-        Takes the rows of a part, ascending, and returns a vector over them whose thresholds are
-        tried; by default `fiedler_vector` of the part, for graphs that fit into memory.
-    limit
-        Ncut above which nothing is split.
-    least
-        Rows of the smallest part. Parts of k nearest neighbours shed single rows at the price 0: a
-        thousandth of the rows or so keeps those from using up `count`.
-
-    Returns
-    -------
-    clusters : array of int, shape (n,)
-    prices : array, shape (splits,)
-        Ncut of every split made, in the order of the splits.
-    """
-    clusters = np.zeros(len(degree), np.int32)
-    prices: list[float] = []
-    # (price, part, rows of the part, the split of them); no two parts have one number.
-    waiting: list[tuple[float, int, NDArray[np.int64], Split]] = []
-
-    def consider(part: int) -> None:
-        members = np.flatnonzero(clusters == part)
-        if len(members) < 2 * least:
-            return
-        graph = subgraph(blocks, members)
-        vector = fiedler_vector(graph, least) if fiedler is None else fiedler(members)
-        if np.isfinite(vector).all() and not separates(vector, least):
-            return  # stays whole
-        own = np.asarray(graph.sum(axis=1), np.float64)
-        split = sweep_cuts([as_block(graph)], own, vector, least=least).ncut
-        heapq.heappush(waiting, (split.ncut, part, members, split))
-
-    if count > 1:
-        consider(0)
-    while waiting and len(prices) + 1 < count:
-        price, part, members, split = heapq.heappop(waiting)
-        if price > limit:
-            break
-        prices.append(price)
-        clusters[members[split.inside]] = len(prices)
-        if len(prices) + 1 < count:  # or nobody would ask for their splits
-            consider(part)
-            consider(len(prices))
-    return clusters, np.array(prices)
+    clusters = np.empty(len(vectors), np.int32)
+    lead = np.ones(len(vectors), np.float32)
+    turn = rotation.astype(vectors.dtype)
+    for start in range(0, len(vectors), ROW_TILE):
+        here = slice(start, start + ROW_TILE)
+        entries = np.abs(vectors[here] @ turn)
+        rows, best = np.arange(len(entries)), entries.argmax(axis=1)
+        clusters[here] = best
+        if len(turn) > 1:
+            largest = entries[rows, best]
+            entries[rows, best] = -1
+            second = entries.max(axis=1)
+            lead[here] = 1 - np.divide(second, largest, out=np.ones_like(second), where=largest > 0)
+    return clusters, lead

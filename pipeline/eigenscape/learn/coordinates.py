@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, chunk_rows, create_memmap, open_array, save_array
 from eigenscape.learn import eigenfunctions
-from eigenscape.learn.centroid import class_sums, nearest_class, smallest_angle, unit_means
+from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
 from eigenscape.learn.labelled import Labelled
+from eigenscape.learn.priors import training_shares
 from eigenscape.stage import Block, Context, blocks
 
 _TILE_BYTES = 2**24
@@ -31,15 +32,15 @@ class Coordinates:
         The labelled samples.
     modes
         Number of eigenvectors.
-    constant
-        Whether the first one is constant: that of a connected graph.
+    nulls
+        How many of them, the first ones, are null vectors: constant on a component each.
     """
 
     path: str
     folder: Path
     labelled: Labelled
     modes: int
-    constant: bool
+    nulls: int
 
     def copy(self, mode: str = "r") -> NDArray[np.float32]:
         """Map the coordinates of the labelled samples, shape (labelled, modes)."""
@@ -58,7 +59,7 @@ def gather(context: Context, labelled: Labelled) -> Coordinates:
     samples, modes = context.open("spectrum/vector").shape
     coordinates = Coordinates(
         context.path("spectrum/vector"), context.workspace.folder("learn"), labelled, modes,
-        spectrum.summary["null_vectors"] == 1,
+        spectrum.summary["null_vectors"],
     )  # fmt: skip
     create_memmap(coordinates.folder / "labelled", (len(labelled.sample), modes), np.float32)
     ranges = blocks(samples, chunk_rows(samples, 4 * modes))
@@ -85,13 +86,17 @@ class CentroidAngle:
 
     @property
     def bytes_per_sample(self) -> float:
-        """Coordinates, their products with the means, angles."""
+        """Coordinates, their products with the means."""
         return 12 * self.coordinates.modes
 
-    def fit(self, number: int) -> NDArray[np.intp]:
+    def implied(self, number: int) -> None:
+        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        del number
+
+    def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
         labelled, X = self.coordinates.labelled, self.coordinates.copy()
-        skip = int(self.coordinates.constant)
+        skip = int(self.coordinates.nulls == 1)
         sums = np.zeros((1, labelled.count, X.shape[1] - skip))
         for tile in self.coordinates.tiles():
             here = slice(*tile)
@@ -101,18 +106,17 @@ class CentroidAngle:
                 vectors[known], labelled.classes[here][known],
                 labelled.train[number, None, here][:, known], labelled.count,
             )  # fmt: skip
-        means = unit_means(sums)
-        if number == 0:
-            save_array(self.coordinates.folder / "means.npy", means[0])
+        means = unit_means(sums)[0]
+        save_array(self.coordinates.folder / f"means-{number}.npy", means)
         return np.concatenate(
-            [nearest_class(X[slice(*tile), skip:], means)[0] for tile in self.coordinates.tiles()]
+            [angle_scores(X[slice(*tile), skip:], means) for tile in self.coordinates.tiles()]
         )
 
-    def classify(self, block: Block) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
-        skip = int(self.coordinates.constant)
+        skip = int(self.coordinates.nulls == 1)
         vectors = open_array(self.coordinates.path)[slice(*block)][:, skip:]
-        return smallest_angle(vectors, np.load(self.coordinates.folder / "means.npy"))
+        return angle_scores(vectors, np.load(self.coordinates.folder / f"means-{number}.npy"))
 
 
 @dataclass(frozen=True)
@@ -122,9 +126,9 @@ class Eigenfunctions:
     Attributes
     ----------
     coordinates
-        Of all samples; the constant one is among them.
+        Of all samples; the null vectors are among them, and always used.
     eigenvectors
-        How many are used; "auto" is a fifth of the training samples.
+        How many are used beside the null vectors; "auto" is a fifth of the training samples.
     """
 
     coordinates: Coordinates
@@ -132,15 +136,20 @@ class Eigenfunctions:
 
     @property
     def bytes_per_sample(self) -> float:
-        """Coordinates, scores of every class."""
-        return 8 * self.coordinates.modes + 16 * self.coordinates.labelled.count
+        """Coordinates, read whole."""
+        return 8 * self.coordinates.modes
 
-    def fit(self, number: int) -> NDArray[np.intp]:
+    def implied(self, number: int) -> NDArray[np.float64]:
+        """See `eigenscape.learn.methods.Method`: least squares follow the training samples."""
+        return training_shares(self.coordinates.labelled, number)
+
+    def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
         labelled, X = self.coordinates.labelled, self.coordinates.copy()
         train = labelled.train[number]
-        count = eigenfunctions.choose_count(
-            self.eigenvectors, int(train.sum()), self.coordinates.modes
+        nulls = self.coordinates.nulls
+        count = nulls + eigenfunctions.choose_count(
+            self.eigenvectors, int(train.sum()), self.coordinates.modes - nulls
         )
         G = np.zeros((count, count))
         B = np.zeros((count, labelled.count))
@@ -154,17 +163,16 @@ class Eigenfunctions:
             G += sums[0]
             B += sums[1]
         weights = eigenfunctions.solve(G, B)
-        if number == 0:
-            save_array(self.coordinates.folder / "weights.npy", weights)
+        save_array(self.coordinates.folder / f"weights-{number}.npy", weights)
         return np.concatenate(
             [
-                eigenfunctions.classify(X[slice(*tile), :count], weights)[0]
+                eigenfunctions.estimates(X[slice(*tile), :count], weights)
                 for tile in self.coordinates.tiles()
             ]
         )
 
-    def classify(self, block: Block) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
-        weights = np.load(self.coordinates.folder / "weights.npy")
+        weights = np.load(self.coordinates.folder / f"weights-{number}.npy")
         vectors = open_array(self.coordinates.path)[slice(*block)][:, : len(weights)]
-        return eigenfunctions.classify(vectors, weights)
+        return eigenfunctions.estimates(vectors, weights)

@@ -6,7 +6,18 @@ of both of its ends; vol(A) is the sum of the degrees of A, cut(A, B) the weight
     Ncut(A, B) = cut(A, B) (1 / vol(A) + 1 / vol(B))          (Shi, Malik 2000)
     h(A, B)    = cut(A, B) / min(vol(A), vol(B))              (Cheeger)
 
-A split that cuts nothing costs nothing, even where a side is a sample without edges.
+A split that cuts nothing costs nothing, even where a side is a sample without edges. A part of the
+graph can be split like a graph of its own: then only the edges within it count.
+
+Examples
+--------
+A path of four samples, cut in its middle:
+
+>>> neighbors = np.array([1, 0, 2, 1, 3, 2])
+>>> path = [RowBlock(0, np.array([0, 1, 3, 5, 6]), neighbors, np.ones(6))]
+>>> split = measure_split(path, np.array([1.0, 2, 2, 1]), np.array([True, True, False, False]))
+>>> split.cut, split.volume, round(split.ncut, 3), round(split.cheeger, 3)
+(1.0, 3.0, 0.667, 0.333)
 """
 
 from collections.abc import Sequence
@@ -14,10 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from eigenscape.errors import InputError
 from eigenscape.spectrum.operator import RowBlock
@@ -25,6 +34,8 @@ from eigenscape.spectrum.operator import RowBlock
 F8 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+SWEEP_BYTES = 150
+"""Memory that a sweep over a vector takes for each of its entries."""
 _SLACK = 1e-9
 """Share by which an eigenvalue or a sum of weights may be off by rounding."""
 
@@ -99,7 +110,12 @@ class CheegerBounds:
 
 
 def measure_split(
-    blocks: Sequence[RowBlock], degree: F8, inside: Mask, *, threshold: float | None = None
+    blocks: Sequence[RowBlock],
+    degree: F8,
+    inside: Mask,
+    *,
+    threshold: float | None = None,
+    members: Mask | None = None,
 ) -> Split:
     """Return what it costs to cut a set of rows off.
 
@@ -107,24 +123,34 @@ def measure_split(
     ----------
     blocks
         Row blocks of W.
-    degree : array, shape (n,)
-        Row sums of W.
-    inside : array of bool, shape (n,)
+    degree : array, shape (m,)
+        Row sums of W, within the part.
+    inside : array of bool, shape (m,)
         The set.
     threshold
         Noted in the result.
+    members : array of bool, shape (n,), optional
+        The part that is split; all rows, and m = n, by default.
     """
-    inside = np.ascontiguousarray(inside, np.bool_)
+    side = np.asarray(inside, np.int8)
+    if members is not None:
+        side = np.full(len(members), -1, np.int8)
+        side[members] = inside
     cut = 0.0
     for block in blocks:
-        cut += _cut_weight(block.first, block.indptr, block.indices, block.data, inside)
+        cut += _cut_weight(block.first, block.indptr, block.indices, block.data, side)
     volume, outside = float(degree[inside].sum()), float(degree[~inside].sum())
     ncut, cheeger = _prices(np.array([cut]), np.array([volume]), np.array([outside]))
     return Split(inside, cut, volume, outside, float(ncut[0]), float(cheeger[0]), threshold)
 
 
 def sweep_cuts(
-    blocks: Sequence[RowBlock], degree: F8, vector: NDArray[Any], *, least: int = 1
+    blocks: Sequence[RowBlock],
+    degree: F8,
+    vector: NDArray[Any],
+    *,
+    least: int = 1,
+    members: Mask | None = None,
 ) -> Sweep:
     """Return the best splits {vector > threshold}, over all thresholds in one pass over the edges.
 
@@ -135,13 +161,16 @@ def sweep_cuts(
     ----------
     blocks
         Row blocks of W.
-    degree : array, shape (n,)
-        Row sums of W.
-    vector : array, shape (n,)
+    degree : array, shape (m,)
+        Row sums of W, within the part: see
+        `eigenscape.learn.parts.degrees_within`.
+    vector : array, shape (m,)
         For Cheeger's bounds the first eigenvector that is not constant of D^-1 (D - W): that of the
         normalised Laplacian times D^-1/2. Rows of equal entries are never separated.
     least
         Rows that the best thresholds leave on either side, at least.
+    members : array of bool, shape (n,), optional
+        The part that is split; all rows, and m = n, by default.
 
     Raises
     ------
@@ -155,8 +184,12 @@ def sweep_cuts(
             "Give an eigenvector that is not constant."
         )
     order = np.argsort(vector, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    rank = position
+    if members is not None:
+        rank = np.full(len(members), -1, np.int64)
+        rank[members] = position
     change = np.zeros(len(order))
     for block in blocks:
         _add_changes(block.first, block.indptr, block.indices, block.data, rank, change)
@@ -171,11 +204,15 @@ def sweep_cuts(
         prices[tied] = np.inf
         prices[: least - 1] = prices[len(order) - least :] = np.inf
         threshold = ascending[prices.argmin()]
-        best.append(measure_split(blocks, degree, vector > threshold, threshold=float(threshold)))
+        best.append(
+            measure_split(
+                blocks, degree, vector > threshold, threshold=float(threshold), members=members
+            )
+        )
     positive = vector > 0
     sign = None
     if positive.any() and not positive.all():
-        sign = measure_split(blocks, degree, positive, threshold=0.0)
+        sign = measure_split(blocks, degree, positive, threshold=0.0, members=members)
     return Sweep(best[0], best[1], sign)
 
 
@@ -185,76 +222,23 @@ def separates(vector: NDArray[Any], least: int) -> bool:
     return len(vector) >= 2 * least and bool(ascending[least - 1] < ascending[-least])
 
 
-def cheeger_bounds(eigenvalue: float, split: Split) -> CheegerBounds:
-    """Return Cheeger's bounds and whether a split keeps them.
+def cheeger_bounds(eigenvalue: float, ratio: float) -> CheegerBounds:
+    """Return Cheeger's bounds and whether a ratio keeps them.
 
     Parameters
     ----------
     eigenvalue
         lambda_1 of the normalised Laplacian, the first that is not a constant vector's; 0 for a
         graph that is not connected.
-    split
-        The split of the smallest Cheeger ratio known: `Sweep.cheeger`.
+    ratio
+        The smallest Cheeger ratio known: that of `Sweep.cheeger`.
     """
     value = max(eigenvalue, 0.0)
     lower, upper = value / 2, float(np.sqrt(2 * value))
     # A graph that is not connected has h = lambda_1 = 0, to which no strict bound applies.
-    within = split.cheeger < upper or split.cheeger <= _SLACK
-    holds = lower * (1 - _SLACK) - _SLACK <= split.cheeger and within
-    return CheegerBounds(lower, upper, split.cheeger, holds)
-
-
-def subgraph(blocks: Sequence[RowBlock], members: NDArray[np.int64]) -> scipy.sparse.csr_array:
-    """Return the weights among some rows.
-
-    Parameters
-    ----------
-    blocks
-        Row blocks of W.
-    members : array of int, shape (m,)
-        Rows, ascending.
-    """
-    rows = blocks[-1].first + len(blocks[-1].indptr) - 1
-    pieces = []
-    for block in blocks:
-        here = len(block.indptr) - 1
-        matrix = scipy.sparse.csr_array((block.data, block.indices, block.indptr), (here, rows))
-        within = slice(*np.searchsorted(members, [block.first, block.first + here]))
-        pieces.append(matrix[members[within] - block.first][:, members])
-    return scipy.sparse.csr_array(scipy.sparse.vstack(pieces))
-
-
-def as_block(graph: scipy.sparse.csr_array) -> RowBlock:
-    """Return a matrix as one block of all its rows."""
-    return RowBlock(0, graph.indptr, graph.indices, graph.data)
-
-
-def fiedler_vector(graph: scipy.sparse.csr_array, least: int = 1) -> NDArray[np.float64]:
-    """Return the first eigenvector of D^-1 (D - W) that is not constant, of a graph in memory.
-
-    Of a graph that is not connected, the numbers of its pieces, which are eigenvectors for 0: cuts
-    between them cost nothing. Where there are fewer than `least` rows beside the largest piece, its
-    own eigenvector, and 0 for those.
-
-    Parameters
-    ----------
-    graph : csr_array, shape (m, m)
-        Symmetric weights; two rows or more.
-    least
-        Rows that are worth a split.
-    """
-    from eigenscape.inmemory import eigenpairs
-
-    _, component = connected_components(graph, directed=False)
-    sizes = np.bincount(component)
-    rank = np.argsort(np.argsort(-sizes, kind="stable"))[component]
-    inside = np.flatnonzero(rank == 0)
-    if len(rank) - len(inside) >= least:
-        return np.asarray(rank, np.float64)
-    vector = np.zeros(len(rank))
-    main = graph[inside][:, inside]
-    vector[inside] = eigenpairs(main, 1, kind="random-walk").vectors[:, 1]
-    return vector
+    within = ratio < upper or ratio <= _SLACK
+    holds = lower * (1 - _SLACK) - _SLACK <= ratio and within
+    return CheegerBounds(lower, upper, ratio, holds)
 
 
 def _prices(cut: F8, volume: F8, outside: F8) -> tuple[F8, F8]:
@@ -268,27 +252,32 @@ def _prices(cut: F8, volume: F8, outside: F8) -> tuple[F8, F8]:
 
 
 @njit(cache=True, nogil=True)
-def _cut_weight(first, indptr, indices, weights, inside):  # type: ignore[no-untyped-def]
-    """Return the weight of the entries that lead from the inside to the outside."""
+def _cut_weight(first, indptr, indices, weights, side):  # type: ignore[no-untyped-def]
+    """Return the weight of the entries that lead from the inside, 1, to the outside, 0."""
     total = 0.0
     for row in range(indptr.shape[0] - 1):
-        if inside[first + row]:
+        if side[first + row] == 1:
             for entry in range(indptr[row], indptr[row + 1]):
-                if not inside[indices[entry]]:
+                if side[indices[entry]] == 0:
                     total += weights[entry]
     return total
 
 
 @njit(cache=True, nogil=True)
 def _add_changes(first, indptr, indices, weights, rank, change):  # type: ignore[no-untyped-def]
-    """Add to `change` by how much each row in the order of the vector changes the cut."""
+    """Add to `change` by how much each row in the order of the vector changes the cut.
+
+    Rows of rank -1 are not there.
+    """
     for row in range(indptr.shape[0] - 1):
         own = rank[first + row]
+        if own < 0:
+            continue
         total = 0.0
         for entry in range(indptr[row], indptr[row + 1]):
             other = rank[indices[entry]]
             if other > own:
                 total += weights[entry]
-            elif other < own:
+            elif 0 <= other < own:
                 total -= weights[entry]
         change[own] += total

@@ -17,7 +17,10 @@ _LEAST_SHARE = 1e-10
 
 
 def choose_count(asked: int | Literal["auto"], labels: int, modes: int) -> int:
-    """Return how many eigenvectors to use.
+    """Return how many eigenvectors to use beside the constant one.
+
+    The tables of the thesis do not count it: with it among the first five or ten, errors on MNIST
+    are 5 to 10 points above those of table 3.1, without it they agree.
 
     Parameters
     ----------
@@ -28,7 +31,7 @@ def choose_count(asked: int | Literal["auto"], labels: int, modes: int) -> int:
     modes
         How many there are.
     """
-    wanted = max(2, labels // LABELS_PER_EIGENVECTOR) if asked == "auto" else asked
+    wanted = max(1, labels // LABELS_PER_EIGENVECTOR) if asked == "auto" else asked
     return min(wanted, modes)
 
 
@@ -76,43 +79,27 @@ def solve(G: NDArray[np.float64], B: NDArray[np.float64]) -> F4:
     return weights.astype(np.float32)
 
 
-def classify(vectors: F4, weights: F4) -> tuple[NDArray[np.intp], F4]:
-    """Return the class with the largest value of each sample, and by how much it leads.
+def estimates(vectors: F4, weights: F4) -> F4:
+    """Return (1 + f) / 2 of the function f of every class: an estimate of its probability.
+
+    The expectation of targets of 1 and -1 is 2 p - 1, and least squares estimate it.
 
     Parameters
     ----------
     vectors : array, shape (m, p)
-        Samples without coordinates (NaN) get class -1.
+        Samples without coordinates (NaN) have NaN.
     weights : array, shape (p, count)
         See `solve`.
 
     Returns
     -------
-    classes : array of int, shape (m,)
-    confidence : array, shape (m,), float32
-        Half the lead over the next class, at most 1: what perfect values of 1 and -1 would give.
+    array, shape (m, count), float32
+        Outside of 0 ... 1 where a function overshoots.
     """
-    classes = np.empty(len(vectors), np.intp)
-    lead = np.empty(len(vectors), np.float32)
+    scores = np.empty((len(vectors), weights.shape[1]), np.float32)
     for start in range(0, len(vectors), ROW_TILE):
         here = slice(start, start + ROW_TILE)
         # Products of whole tiles: the same bits for any block.
-        classes[here], lead[here] = leading(vectors[here] @ weights)
-    return classes, np.clip(lead / 2, 0, 1)
-
-
-def leading(scores: F4) -> tuple[NDArray[np.intp], F4]:
-    """Return the class of the largest score and its lead over the next one.
-
-    Parameters
-    ----------
-    scores : array, shape (m, count)
-        A sample with a NaN gets class -1 and lead 0; so does the lead of a class alone.
-    """
-    known = np.isfinite(scores).all(axis=1)
-    classes: NDArray[np.intp] = np.where(known, scores.argmax(axis=1), -1)
-    lead = np.zeros(len(scores), np.float32)
-    if scores.shape[1] > 1:
-        top = np.partition(scores[known], -2, axis=1)
-        lead[known] = top[:, -1] - top[:, -2]
-    return classes, lead
+        scores[here] = (1 + vectors[here] @ weights) / 2
+    scores[~np.isfinite(vectors).all(axis=1)] = np.nan
+    return scores

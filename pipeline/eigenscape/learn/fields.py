@@ -1,7 +1,8 @@
 """Classifiers that spread labels over the graph itself: one field for every class of every fit.
 
 Columns are classes of fits, one fit after the other, in groups of `WIDTH`: each group is a task. Of
-the first fit all rows are kept, for the map; of the others those of the labelled samples.
+the first fit all rows are kept, for the map; of the others those of the labelled samples, unless the
+job smooths, which takes all rows of all fits.
 """
 
 from dataclasses import dataclass
@@ -12,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
 from eigenscape.learn import propagation
-from eigenscape.learn.eigenfunctions import leading
 from eigenscape.learn.labelled import Labelled
+from eigenscape.learn.priors import wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
 from eigenscape.options import LearnOptions
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator, StoredOperator, open_stored
-from eigenscape.spectrum.scaled import store_laplacian
+from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
 from eigenscape.stage import Block, Context
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
@@ -59,8 +60,14 @@ class Fields:
 
     @property
     def bytes_per_sample(self) -> float:
-        """Scores of every class."""
-        return 24 * self.labelled.count
+        """Rows of a group, picked out."""
+        return 8 * WIDTH
+
+    @property
+    def kept(self) -> int:
+        """Columns of which all rows are kept."""
+        count = self.labelled.count
+        return count * len(self.labelled.train) if self.options.smoothing else count
 
     @property
     def groups(self) -> list[NDArray[np.int64]]:
@@ -86,11 +93,12 @@ class Fields:
             values[train, place] = self.labelled.classes[inside[train]] == own
         bench = _Bench(self.folder, number, self.operator.dtype, self.in_memory)
         try:
-            X, said = self._propagate(operator, Labels(row[inside], values), bench)
+            X, said = self._propagate(operator, Labels(row[inside], values), bench, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
             found[inside] = X[row[inside], : len(columns)]
             save_array(self.folder / f"labelled-{number}.npy", found)
-            if columns[0] < self.labelled.count:
+            save_array(self.folder / f"mass-{number}.npy", self._masses(X, row, columns))
+            if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
         finally:
@@ -98,14 +106,16 @@ class Fields:
         return said
 
     def _propagate(
-        self, operator: Operator, labels: Labels, bench: "_Bench"
+        self,
+        operator: Operator,
+        labels: Labels,
+        bench: "_Bench",
+        columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
         component = None if self.component is None else np.asarray(open_stored(self.component))
         if options.method == "poisson-mbo":
-            classes = self.labelled.count
-            shares = np.nansum(labels.values[:, :classes], axis=0)
-            sizes = _round_shares(shares / shares.sum(), operator.rows)
+            sizes = _round_shares(self._wanted(columns), operator.rows)
             found = poisson_mbo(operator, labels, sizes, bench, component=component).classes
             X = bench(operator.rows)
             X[np.arange(operator.rows), found] = 1
@@ -113,51 +123,88 @@ class Fields:
         if options.method == "interpolated":
             result = propagation.interpolate(operator, labels, bench)
         elif options.method == "tikhonov":
+            power = None if options.kernel == "heat" else options.power
             result = propagation.regularize(
-                operator, labels, bench, gamma=options.gamma, power=options.power
+                operator, labels, bench, gamma=options.gamma, power=power, time=options.time
             )
         else:
-            result = propagation.poisson(operator, labels, bench, component=component)
+            shares = None
+            if options.prior != "none":
+                shares = np.ones(WIDTH)
+                shares[: len(columns)] = self._wanted(columns)
+            result = propagation.poisson(
+                operator, labels, bench, component=component, shares=shares
+            )
         return result.X, {
             "iterations": result.solved.iterations,
             "residual": float(result.solved.residuals.max()),
         }
 
-    def fit(self, number: int) -> NDArray[np.intp]:
-        """See `eigenscape.learn.methods.Method`."""
-        called, lead = leading(self._scores(number))
-        if number == 0:
-            known = lead[called >= 0]
-            save_array(self.folder / "lead.npy", np.array(np.median(known) if len(known) else 1.0))
-        return called
+    def _masses(
+        self, X: Array, row: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of each column over the rows that its fit did not learn from."""
+        sums = X.sum(axis=0, dtype=np.float64)[: len(columns)]
+        for place, column in enumerate(columns):
+            known = row[self.labelled.train[int(column) // self.labelled.count]]
+            sums[place] -= X[known[known >= 0], place].sum(dtype=np.float64)
+        return np.asarray(sums)
 
-    def classify(self, block: Block) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """See `eigenscape.learn.methods.Method`.
+    def implied(self, number: int) -> NDArray[np.float64] | None:
+        """See `eigenscape.learn.methods.Method`: the mass of each class of a harmonic function.
 
-        Confidence is the lead of the best class for values between 0 and 1; potentials, which have
-        no scale of their own, are compared with the median lead on the labelled samples, which gets
-        1/2.
+        Poisson learning has scaled its potentials, and given sizes to its classes.
         """
+        if self.options.method != "interpolated":
+            return None
+        masses = np.empty(self.labelled.count)
+        for group, place, own in self._places(number):
+            masses[own] = np.load(self.folder / f"mass-{group}.npy")[place]
+        return np.asarray(np.maximum(masses, 0) / masses.sum())
+
+    def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share that the class of each column is to have."""
+        fits, classes = np.divmod(columns, self.labelled.count)
+        shares = np.empty(len(columns))
+        for fit in np.unique(fits):
+            wanted = wanted_shares(self.options.prior, self.labelled, int(fit))
+            shares[fits == fit] = wanted[classes[fits == fit]]
+        return shares
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
+        for group, place, own in self._places(number):
+            stored = np.load(self.folder / f"labelled-{group}.npy", mmap_mode="r")
+            scores[:, own] = stored[:, place]
+        if not self._potentials:
+            return scores
+        known = scores[np.isfinite(scores).all(axis=1)]
+        lead = 1.0
+        if len(known) and known.shape[1] > 1:
+            top = np.partition(known, -2, axis=1)
+            lead = float(np.median(top[:, -1] - top[:, -2])) or 1.0
+        save_array(self.folder / f"lead-{number}.npy", np.array(lead))
+        return self._as_shares(scores, number)
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
         rows = np.load(self.folder / "row.npy", mmap_mode="r")[slice(*block)]
         inside = rows >= 0
         scores = np.full((len(rows), self.labelled.count), np.nan, np.float32)
-        for number, place, own in self._places(0):
-            scores[inside, own] = self._field(number)[rows[inside], place]
-        called, lead = leading(scores)
-        if self.options.method in ("interpolated", "poisson-mbo"):
-            return called, np.clip(lead, 0, 1)
-        usual = np.float32(np.load(self.folder / "lead.npy"))
-        total = lead + usual
-        return called, np.divide(lead, total, out=np.zeros_like(lead), where=total > 0)
+        for group, place, own in self._places(number):
+            scores[inside, own] = self._field(group)[rows[inside], place]
+        return self._as_shares(scores, number) if self._potentials else scores
 
-    def _scores(self, fit: int) -> NDArray[np.float32]:
-        """Return the fields of a fit at the labelled samples, shape (labelled, classes)."""
-        scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
-        for number, place, own in self._places(fit):
-            scores[:, own] = np.load(self.folder / f"labelled-{number}.npy", mmap_mode="r")[
-                :, place
-            ]
-        return scores
+    @property
+    def _potentials(self) -> bool:
+        """Whether the fields have a mean of about 0 and no scale of their own."""
+        return self.options.method in ("tikhonov", "poisson")
+
+    def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
+        """Return potentials in units of twice their usual lead, about the share of one class of all."""
+        usual = np.float32(np.load(self.folder / f"lead-{number}.npy"))
+        return np.float32(1 / self.labelled.count) + scores / (2 * usual)
 
     def _places(self, fit: int) -> list[tuple[int, int, int]]:
         """Return group, place in it and class of every column of a fit."""
@@ -185,13 +232,11 @@ class _Bench:
         self.files: list[Path] = []
 
     def __call__(self, rows: int) -> Array:
-        if self.in_memory:
-            return np.zeros((rows, WIDTH), self.dtype)
-        path = self.folder / f"work-{self.group}-{len(self.files)}"
-        path.unlink(missing_ok=True)
-        create_memmap(path, (rows, WIDTH), self.dtype)
-        self.files.append(path)
-        return attach_memmap(path, (rows, WIDTH), self.dtype, "r+")
+        path = None
+        if not self.in_memory:
+            path = self.folder / f"work-{self.group}-{len(self.files)}"
+            self.files.append(path)
+        return scratch_zeros((rows, WIDTH), self.dtype, path)
 
     def clear(self) -> None:
         """Delete the scratch files."""
@@ -211,14 +256,11 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
     operator = store_laplacian(context, folder, "unnormalized", "float32")
-    order = context.memmap("graph/sample")
-    row = np.full(context.open("samples/pixel").shape[0], -1, np.int64)
-    row[order] = np.arange(len(order))
-    save_array(folder / "row.npy", row)
+    save_array(folder / "row.npy", sample_rows(context))
     component = None
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
-        save_array(folder / "component.npy", open_memmap(context.path("graph/component"))[order])
+        save_array(folder / "component.npy", row_components(context))
     fits_in = MOST_ARRAYS * operator.rows * WIDTH * 4 <= context.task_bytes
     fields = Fields(context.job.learn, labelled, operator, component, folder, fits_in)
     groups = list(range(len(fields.groups)))

@@ -6,7 +6,6 @@ Dijkstra from all labelled samples at once finds the nearest to every sample, an
 nearest of another class, which says how clear the choice is.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.spectrum.operator import RowBlock
 
 _ROOM = 2**16
+_TRIFLE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -39,31 +39,34 @@ class Nearest:
     rival: NDArray[np.int32]
     rival_distance: NDArray[np.float64]
 
-    def classes(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the class of every sample, -1 where no path leads to a labelled one.
+    def scores(self, classes: NDArray[np.intp], count: int) -> NDArray[np.float32]:
+        """Return how near the two nearest classes are: b / (a + b) and a / (a + b).
 
         Parameters
         ----------
         classes : array of int, shape (labelled,)
-        """
-        return np.where(self.position < 0, -1, classes[self.position])
-
-    def confidence(self) -> NDArray[np.float32]:
-        """Return (b - a) / (b + a) for the distance a to the nearest and b to its rival.
+            0 ... count-1.
+        count
+            Number of classes.
 
         Returns
         -------
-        array, shape (n,), float32
-            0 on the border between two classes and where nothing is reached; 1 on a labelled sample
-            and where one class alone is reached.
+        array, shape (n, count), float32
+            For the distance a to the nearest labelled sample and b to its rival; 0 for all other
+            classes. Equally near ones are told apart by a trifle. NaN where nothing is reached.
         """
-        clear = np.zeros(len(self.distance), np.float32)
-        both = self.rival >= 0
+        scores = np.full((len(self.position), count), np.nan, np.float32)
+        reached = np.flatnonzero(self.position >= 0)
+        scores[reached] = 0
+        scores[reached, classes[self.position[reached]]] = 1
+        both = np.flatnonzero(self.rival >= 0)
         near, far = self.distance[both], self.rival_distance[both]
         total = near + far
-        clear[both] = np.divide(far - near, total, out=np.zeros_like(total), where=total > 0)
-        clear[(self.position >= 0) & ~both] = 1
-        return clear
+        share = np.divide(far, total, out=np.full_like(total, 0.5), where=total > 0)
+        share = np.maximum(share, 0.5 + _TRIFLE)
+        scores[both, classes[self.position[both]]] = share
+        scores[both, classes[self.rival[both]]] = 1 - share
+        return scores
 
 
 def undirected(
@@ -125,30 +128,6 @@ def geodesic_nearest(
         np.asarray(sample, np.int64), np.asarray(classes, np.int64), position, distance,
     )  # fmt: skip
     return Nearest(position[:, 0], distance[:, 0], position[:, 1], distance[:, 1])
-
-
-def geodesic_fits(
-    graph: RowBlock,
-    sample: NDArray[np.int64],
-    classes: NDArray[np.intp],
-    train: NDArray[np.bool_],
-) -> Iterator[Nearest]:
-    """Yield `geodesic_nearest` for one training set after the other: each takes 24 bytes a sample.
-
-    Parameters
-    ----------
-    graph, sample, classes
-        As in `geodesic_nearest`.
-    train : array of bool, shape (fits, labelled)
-        Which labelled samples each fit learns from. Positions count all labelled samples.
-    """
-    for chosen in train:
-        members = np.append(np.flatnonzero(chosen), -1).astype(np.int32)
-        found = geodesic_nearest(graph, sample[chosen], classes[chosen])
-        # The last member, -1, is where position -1 points.
-        yield Nearest(
-            members[found.position], found.distance, members[found.rival], found.rival_distance
-        )
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ class Method(Protocol):
     Attributes
     ----------
     bytes_per_sample
-        What `classify` takes for each sample of a block, temporaries included.
+        What `scores` takes for each sample of a block beside the scores, temporaries included.
     """
 
     @property
@@ -27,15 +27,26 @@ class Method(Protocol):
         """See above."""
         ...
 
-    def fit(self, number: int) -> NDArray[np.intp]:
-        """Fit to one training set; return the class of every labelled sample, -1 for none.
+    def implied(self, number: int) -> NDArray[np.float64] | None:
+        """Return the shares of the classes that the scores of a fit follow, after it was fitted.
 
-        The first fit leaves its model where `classify` finds it.
+        None where the method itself has brought in what ``learn.prior`` says.
         """
         ...
 
-    def classify(self, block: Block) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return class (-1 for none) and confidence, 0 ... 1, of some samples, by the first fit."""
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """Fit to one training set; return the scores of all labelled samples, (labelled, classes).
+
+        Scores are about the share that speaks for each class (`eigenscape.learn.decisions`); NaN
+        where there is nothing to tell. The model stays where `scores` finds it.
+        """
+        ...
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """Return the scores of some samples, shape (samples, classes), by a fit.
+
+        Where the job does not smooth, of the first fit alone.
+        """
         ...
 
 

@@ -1,24 +1,29 @@
-"""Baselines without eigenvectors: nearest neighbours in feature space, and along the graph."""
+"""Nearest neighbours: baselines in feature space and along the graph, and classes of new samples."""
 
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array, open_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap, save_array
+from eigenscape.errors import InputError
 from eigenscape.learn.geodesic import geodesic_nearest, undirected
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.nearest import nearest_rows, vote
+from eigenscape.learn.priors import training_shares
 from eigenscape.memory import ROW_TILE
 from eigenscape.rows import Rows, Vectors
+from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.operator import RowBlock
+from eigenscape.spectrum.trained import Trained
 from eigenscape.stage import Block, Context, blocks
 
-Called = tuple[NDArray[np.intp], NDArray[np.float32]]
-
 _PARTS = ("indptr", "indices", "data")
+_TRIFLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -31,40 +36,68 @@ class NearestNeighbors:
         Features of all samples.
     labelled
         The labelled samples.
+    folder
+        Where a copy of their features lies.
     k
         How many vote; ties go to the nearer one.
     """
 
     rows: Rows
     labelled: Labelled
+    folder: Path
     k: int
 
     @property
     def bytes_per_sample(self) -> float:
         """Features, tiles of products, lists and votes."""
-        return 8 * self.rows.shape[1] + 64 * self.k
+        return 8 * self.rows.shape[1] + 64 * self.k + 16 * self.labelled.count
 
-    def fit(self, number: int) -> NDArray[np.intp]:
+    def implied(self, number: int) -> NDArray[np.float64]:
+        """See `eigenscape.learn.methods.Method`: the commoner a class, the more often it is near."""
+        return training_shares(self.labelled, number)
+
+    def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
-        features = self.rows.take(self.labelled.sample)
-        train = self.labelled.train[number]
-        return np.concatenate(
-            [
-                self._vote(features[slice(*tile)], features[train], train)[0]
-                for tile in blocks(len(train), ROW_TILE)
-            ]
+        features = self._features()
+        tiles = blocks(len(self.labelled.sample), ROW_TILE)
+        return np.concatenate([self._vote(features[slice(*tile)], number) for tile in tiles])
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        return self._vote(self.rows.read(*block), number)
+
+    def _vote(self, queries: Vectors, number: int) -> NDArray[np.float32]:
+        features, members = self._features(), np.flatnonzero(self.labelled.train[number])
+        index, _ = nearest_rows(
+            queries, lambda start, stop: features[members[start:stop]], len(members), self.k
+        )
+        return vote(index, self.labelled.classes[members], self.k, self.labelled.count)
+
+    def _features(self) -> Vectors:
+        """Map the features of the labelled samples."""
+        if not self.rows.sparse:
+            shape = (len(self.labelled.sample), self.rows.shape[1])
+            return attach_memmap(self.folder / "features", shape, np.float32)
+        indptr, indices, data = (
+            np.load(self.folder / f"features-{part}.npy", mmap_mode="r") for part in _PARTS
+        )
+        return scipy.sparse.csr_array(
+            (data, indices, indptr), shape=(len(indptr) - 1, self.rows.shape[1])
         )
 
-    def classify(self, block: Block) -> Called:
-        """See `eigenscape.learn.methods.Method`."""
-        train = self.labelled.train[0]
-        return self._vote(
-            self.rows.read(*block), self.rows.take(self.labelled.sample[train]), train
-        )
-
-    def _vote(self, queries: Vectors, candidates: Vectors, train: NDArray[np.bool_]) -> Called:
-        index, _ = nearest_rows(queries, candidates, self.k)
-        return vote(index, self.labelled.classes[train], self.k)
+    def copy_features(self, block: Block) -> None:
+        """Copy the features of the labelled samples in a block; all of them if they are sparse."""
+        if self.rows.sparse:
+            found = scipy.sparse.csr_array(self.rows.take(self.labelled.sample))
+            for part in _PARTS:
+                save_array(self.folder / f"features-{part}.npy", getattr(found, part))
+            return
+        here = self.labelled.within(block)
+        if here.start < here.stop:
+            shape = (len(self.labelled.sample), self.rows.shape[1])
+            target = attach_memmap(self.folder / "features", shape, np.float32, "r+")
+            vectors = self.rows.read(*block)
+            target[here] = vectors[self.labelled.sample[here] - block[0]]
 
 
 @dataclass(frozen=True)
@@ -76,20 +109,27 @@ class GeodesicNearest:
     Attributes
     ----------
     folder
-        Where the graph of distances lies, and what the first fit found.
+        Where the graph of distances lies, and what the fits found.
     nearest
         For samples out of reach.
+    whole
+        Whether all fits keep what they found of all samples, not the first alone.
     """
 
     folder: Path
     nearest: NearestNeighbors
+    whole: bool
 
     @property
     def bytes_per_sample(self) -> float:
         """As where all are out of reach."""
         return self.nearest.bytes_per_sample
 
-    def fit(self, number: int) -> NDArray[np.intp]:
+    def implied(self, number: int) -> None:
+        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        del number
+
+    def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
         labelled = self.nearest.labelled
         train = labelled.train[number]
@@ -100,40 +140,48 @@ class GeodesicNearest:
         found = geodesic_nearest(
             RowBlock(0, indptr, indices, data), labelled.sample[train], classes
         )
-        called = found.classes(classes)
-        if number == 0:
-            save_array(self.folder / "class.npy", called)
-            save_array(self.folder / "confidence.npy", found.confidence())
-        own = called[labelled.sample]
-        away = own < 0
+        scores = found.scores(classes, labelled.count)
+        if number == 0 or self.whole:
+            save_array(self.folder / f"geodesic-{number}.npy", scores)
+        own = scores[labelled.sample]
+        away = np.isnan(own[:, 0])
         if away.any():
-            own[away] = self.nearest.fit(number)[away]
+            own[away] = self._unclear(self.nearest.fit(number)[away])
         return own
 
-    def classify(self, block: Block) -> Called:
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
-        called, clear = (
-            np.array(np.load(self.folder / f"{name}.npy", mmap_mode="r")[slice(*block)])
-            for name in ("class", "confidence")
-        )
-        away = called < 0
+        stored = np.load(self.folder / f"geodesic-{number}.npy", mmap_mode="r")
+        scores = np.array(stored[slice(*block)])
+        away = np.isnan(scores[:, 0])
         if away.any():
-            # How clear that is cannot be told: confidence stays 0.
-            called[away] = self.nearest.classify(block)[0][away]
-        return called, clear
+            scores[away] = self._unclear(self.nearest.scores(number, block)[away])
+        return scores
+
+    def _unclear(self, votes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return scores that name a class, and how clear that is cannot be told."""
+        return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
 
 
 def prepare_nearest(context: Context, labelled: Labelled, k: int) -> NearestNeighbors:
     """Return the nearest neighbours in the features and the metric of a job."""
-    unit = context.job.neighbors.metric == "angle"
-    return NearestNeighbors(Rows(context.path("features/values"), unit=unit), labelled, k)
+    rows = Rows(context.path("features/values"), unit=context.job.neighbors.metric == "angle")
+    method = NearestNeighbors(rows, labelled, context.workspace.folder("learn"), k)
+    samples, columns = rows.shape
+    ranges = [(0, samples)]
+    if not rows.sparse:
+        ranges = blocks(samples, rows.step)
+        shape = (len(labelled.sample), columns)
+        create_memmap(method.folder / "features", shape, np.float32)
+    work = partial(NearestNeighbors.copy_features, method)
+    context.map("features", work, ranges, label="labelled samples")
+    return method
 
 
 def prepare_geodesic(context: Context, labelled: Labelled) -> GeodesicNearest:
     """Write the graph of distances: the lists of the neighbors stage, seen from both ends."""
-    method = GeodesicNearest(
-        context.workspace.folder("learn"), prepare_nearest(context, labelled, 1)
-    )
+    nearest = prepare_nearest(context, labelled, 1)
+    method = GeodesicNearest(nearest.folder, nearest, context.job.learn.smoothing > 0)
     paths = [context.path(f"neighbors/{name}") for name in ("index", "distance", "indptr")]
     work = partial(_write_distances, method.folder, paths)
     context.map("distances", work, ["all"], label="distances")
@@ -146,3 +194,75 @@ def _write_distances(folder: Path, paths: list[str], _: str) -> None:
     graph = undirected(index, distance, indptr)
     for part, values in zip(_PARTS, (graph.indptr, graph.indices, graph.data), strict=True):
         save_array(folder / f"{part}.npy", values)
+
+
+def classify_new(
+    run: str | Path, samples: Any, *, k: int = 3
+) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+    """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
+
+    Every sample of the run that got a class is a training sample, whoever labelled it: so a k-NN
+    classifier, which knows nothing of manifolds, profits from one that does.
+
+    Parameters
+    ----------
+    run
+        Run directory whose class map is finished.
+    samples : array or sparse array, shape (m, bands)
+        As in `eigenscape.extend`; read in blocks.
+    k
+        How many of the nearest vote, at least 1; ties go to the nearer one.
+
+    Returns
+    -------
+    classes : array, shape (m,), uint16
+        Class numbers of the source; 0 for samples that are not finite.
+    share : array, shape (m,), float32
+        Of the votes that the class got, at most 1; 0 without a class.
+
+    Raises
+    ------
+    InputError
+        The run has no class map, it has spatial edges, or the number of bands is wrong.
+
+    Notes
+    -----
+    Each is compared with all samples of the run, exactly: the time is proportional to the product of
+    both numbers. A block of 4096 new samples, and a chunk of the run's, are in memory at a time.
+    """
+    if k < 1:
+        raise InputError(f"k = {k}: at least one neighbour has to vote. Give 1 or more.")
+    trained = Trained.open(Path(run))
+    path = trained.run.array_path("labels/class")
+    if not (path / "zarr.json").exists():
+        raise InputError(
+            f"{run}: its job has not made a class map yet. Give a directory in which `eigenscape run` "
+            "has finished the stage learn on a scene with labels."
+        )
+    called = np.asarray(open_array(path)[...])
+    numbers, place = np.unique(called, return_inverse=True)
+    # Samples without a class do not vote: those behind them would have to, so they are no candidates.
+    candidates = np.flatnonzero(called)
+    classes, count = place[candidates], len(numbers)
+    found = np.zeros(samples.shape[0], np.uint16)
+    share = np.zeros(samples.shape[0], np.float32)
+    bands = band_numbers(trained.good, tuple(samples.shape))
+
+    def read(start: int, stop: int) -> Vectors:
+        first, last = int(candidates[start]), int(candidates[stop - 1]) + 1
+        return trained.rows.read(first, last)[candidates[start:stop] - first]
+
+    for start, stop in blocks(samples.shape[0], ROW_TILE):
+        given = read_rows(samples, start, stop)
+        given = given if bands is None else given[:, bands]
+        finite = finite_rows(given)
+        if not len(finite):
+            continue
+        index, _ = nearest_rows(trained.project(given[finite]), read, len(candidates), k)
+        votes = np.minimum(vote(index, classes, k, count), 1)
+        best = votes.argmax(axis=1)
+        known = np.isfinite(votes[:, 0])
+        here = start + finite[known]
+        found[here] = numbers[best[known]]
+        share[here] = votes[known, best[known]]
+    return found, share

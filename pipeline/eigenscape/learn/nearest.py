@@ -1,6 +1,6 @@
-"""Nearest neighbours among the labelled samples: the baselines, and votes on any lists."""
+"""Nearest neighbours among some candidates, tile by tile, and votes on any lists."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,12 @@ from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors.tiles import push_tiles
 from eigenscape.rows import Vectors
 
+_TIE = 0.01
+"""Of a vote."""
+
 
 def nearest_rows(
-    queries: Vectors, candidates: Vectors, k: int
+    queries: Vectors, read: Callable[[int, int], Vectors], count: int, k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the k candidates nearest to each query, exactly.
 
@@ -19,8 +22,10 @@ def nearest_rows(
     ----------
     queries : array or csr_array, shape (m, d), float32
         A block of features.
-    candidates : array or csr_array, shape (c, d), float32
-        Of the labelled samples, say.
+    read
+        Called with a range of candidates, returns their features: a tile is in memory at a time.
+    count
+        Number of candidates.
     k
         How many.
 
@@ -36,15 +41,14 @@ def nearest_rows(
     distance = np.full((rows, k), np.inf, np.float32)
     # None of the candidates is one of the queries.
     nobody = np.full(rows, -1, np.int64)
-    block = (0, candidates.shape[0])
-    push_tiles(queries, nobody, lambda a, b: candidates[a:b], block, index, distance)
+    push_tiles(queries, nobody, read, (0, count), index, distance)
     return index, np.sqrt(distance, out=distance)
 
 
 def vote(
-    index: NDArray[np.signedinteger], classes: NDArray[np.signedinteger], k: int
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Return the class that most of the first k neighbours have; ties go to the nearer one.
+    index: NDArray[np.signedinteger], classes: NDArray[np.signedinteger], k: int, count: int
+) -> NDArray[np.float32]:
+    """Return the share of the votes of the first k neighbours that each class has.
 
     Parameters
     ----------
@@ -52,72 +56,33 @@ def vote(
         Neighbours, nearest first; -1 where there is none. They may be more than k: neighbours
         without a class do not vote, and those behind them do in their place.
     classes : array of int, shape (c,)
-        Class of everything that `index` may name; -1 for none.
+        Class of everything that `index` may name, 0 ... count-1; -1 for none.
     k
         How many vote.
+    count
+        Number of classes.
 
     Returns
     -------
-    classes : array of int, shape (m,)
-        -1 where nobody votes.
-    confidence : array, shape (m,), float32
-        Share of the votes cast.
+    array, shape (m, count), float32
+        A class is given less than a hundredth of a vote beside its own, the more the nearer its first
+        voter is: that decides ties. NaN where nobody votes.
     """
-    best = np.full(len(index), -1, np.intp)
-    share = np.zeros(len(index), np.float32)
+    shares = np.full((len(index), count), np.nan, np.float32)
     # Its last entry is the class of neighbour -1.
     classes = np.append(classes, -1)
     for start in range(0, len(index), ROW_TILE):
-        near = index[start : start + ROW_TILE]
-        votes = classes[near]
+        votes = classes[index[start : start + ROW_TILE]]
         # A voter has a class, and fewer than k voters before it.
         voters = (votes >= 0) & (np.cumsum(votes >= 0, axis=1) <= k)
-        alike = (votes[:, :, None] == votes[:, None, :]) & voters[:, None, :]
-        counts = alike.sum(axis=2) * voters
-        # The first of the largest counts: that of the class with the nearest voter.
-        winner = counts.argmax(axis=1)[:, None]
-        most = np.take_along_axis(counts, winner, axis=1)[:, 0]
-        here = slice(start, start + len(near))
-        best[here] = np.where(most > 0, np.take_along_axis(votes, winner, axis=1)[:, 0], -1)
-        share[here] = most / np.maximum(voters.sum(axis=1), 1)
-    return best, share
-
-
-def nearest_classes(
-    features: Vectors,
-    labelled: Vectors,
-    classes: NDArray[np.intp],
-    train: NDArray[np.bool_],
-    neighbors: Sequence[int] = (1, 3, 5),
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Classify a block of samples by their nearest neighbours, for several training sets.
-
-    The work is that of one product of the block with the training samples of every fit.
-
-    Parameters
-    ----------
-    features : array or csr_array, shape (m, d), float32
-        A block of samples. A labelled sample is its own nearest neighbour.
-    labelled : array or csr_array, shape (l, d), float32
-        Features of the labelled samples.
-    classes : array of int, shape (l,)
-        Their classes.
-    train : array of bool, shape (fits, l)
-        Which of them each fit learns from.
-    neighbors
-        Numbers of neighbours that vote; one search serves them all.
-
-    Returns
-    -------
-    classes : array of int, shape (fits, len(neighbors), m)
-        -1 where a fit has nothing to learn from.
-    confidence : array, shape (fits, len(neighbors), m), float32
-        Share of the votes.
-    """
-    shape = (len(train), len(neighbors), features.shape[0])
-    best, share = np.empty(shape, np.intp), np.empty(shape, np.float32)
-    for fit, chosen in enumerate(train):
-        index, _ = nearest_rows(features, labelled[chosen], max(neighbors))
-        for number, k in enumerate(neighbors):
-            best[fit, number], share[fit, number] = vote(index, classes[chosen], k)
-    return best, share
+        sums = np.zeros((len(votes), count))
+        # From behind, so that what the first voter of a class adds is what stays.
+        bonus = np.zeros_like(sums)
+        for place in range(votes.shape[1] - 1, -1, -1):
+            rows = np.flatnonzero(voters[:, place])
+            sums[rows, votes[rows, place]] += 1
+            bonus[rows, votes[rows, place]] = _TIE * (votes.shape[1] - place) / votes.shape[1]
+        cast = voters.sum(axis=1)
+        here = start + np.flatnonzero(cast)
+        shares[here] = ((sums + bonus) / np.maximum(cast, 1)[:, None])[cast > 0]
+    return shares

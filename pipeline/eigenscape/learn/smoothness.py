@@ -101,19 +101,70 @@ class Heat:
         return series[: int(np.flatnonzero(np.abs(series) > np.finfo(dtype).eps / 100).max()) + 1]
 
     def apply(self, X: Array, Z: Array) -> None:
-        """Z <- exp(-t L) X by Clenshaw's recurrence, which needs no third array."""
-        half = self.operator.bound / 2
-        series = self.coefficients(X.dtype).astype(X.dtype)
-        Z[:], self.spare[:] = 0, 0
-        # Both take turns; with an even number of terms Z would not come last.
-        last, before = (Z, self.spare) if len(series) % 2 else (self.spare, Z)
-        for number in range(len(series) - 1, 0, -1):
-            # last <- c X + 2 T before - last, T = (L - half) / half.
-            self.operator.step(before, last, 2 / half, -2.0, 1.0)
-            _add(last, series[number], X)
-            last, before = before, last
-        self.operator.step(before, last, 1 / half, -1.0, 1.0)
-        _add(last, series[0], X)
+        """Z <- exp(-t L) X."""
+        apply_series(self.operator, self.coefficients(X.dtype), X, Z, self.spare)
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """The smoother (1 + w L)^-1, by its expansion in Chebyshev polynomials.
+
+    Attributes
+    ----------
+    operator
+        L.
+    weight
+        w.
+    spare : array, shape (n, WIDTH)
+        Finite.
+    """
+
+    operator: Operator
+    weight: float
+    spare: Array
+
+    def coefficients(self, dtype: Any) -> F8:
+        """Return those of the expansion on [0, bound]: as many as the floating type can tell from 0.
+
+        1 / (c + d x) = (1 + 2 sum_k (-r)^k T_k(x)) / s, s = sqrt(c^2 - d^2), r = (c - s) / d.
+        """
+        d = self.weight * self.operator.bound / 2
+        # c - s without the difference of large numbers that are alike.
+        s = np.sqrt(1 + 2 * d)
+        ratio = d / (1 + d + s)
+        # The share of the sum that a term is: 2 r^k (1 - r).
+        enough = np.log(np.finfo(dtype).eps / 100) / np.log(ratio) if ratio > 0 else 0
+        series: F8 = 2 * (-ratio) ** np.arange(int(enough) + 1) / s
+        series[0] /= 2
+        return series
+
+    def apply(self, X: Array, Z: Array) -> None:
+        """Z <- (1 + w L)^-1 X."""
+        apply_series(self.operator, self.coefficients(X.dtype), X, Z, self.spare)
+
+
+def apply_series(operator: Operator, coefficients: F8, X: Array, Z: Array, spare: Array) -> None:
+    """Z <- sum_k c_k T_k(2 L / bound - 1) X by Clenshaw's recurrence, which needs no third array.
+
+    Parameters
+    ----------
+    operator
+        L.
+    coefficients : array, shape (terms,)
+    X, Z, spare : array, shape (n, WIDTH)
+    """
+    half = operator.bound / 2
+    series = coefficients.astype(X.dtype)
+    Z[:], spare[:] = 0, 0
+    # Both take turns; with an even number of terms Z would not come last.
+    last, before = (Z, spare) if len(series) % 2 else (spare, Z)
+    for number in range(len(series) - 1, 0, -1):
+        # last <- c X + 2 T before - last, T = (L - half) / half.
+        operator.step(before, last, 2 / half, -2.0, 1.0)
+        _add(last, series[number], X)
+        last, before = before, last
+    operator.step(before, last, 1 / half, -1.0, 1.0)
+    _add(last, series[0], X)
 
 
 @njit(cache=True, nogil=True)

@@ -6,6 +6,11 @@ from numpy.typing import NDArray
 BLOCKS_ACROSS = 12
 """Squares along the longer side of the scene in a blocked split."""
 
+MOST_DRAWS = 100_000
+"""Uniform draws after which it is given up that one has every class."""
+
+_DRAWS = 1000
+
 
 def random_split(
     classes: NDArray[np.intp], share: float, rng: np.random.Generator
@@ -26,10 +31,72 @@ def random_split(
     array of bool, shape (labelled,)
         True for training.
     """
+    numbers, counts = np.unique(classes, return_counts=True)
+    sizes = [min(max(1, round(share * size)), max(1, size - 1)) for size in counts.tolist()]
+    return _draw_within(classes, numbers, np.array(sizes, np.int64), rng)
+
+
+def uniform_split(
+    classes: NDArray[np.intp], size: int, rng: np.random.Generator
+) -> NDArray[np.bool_] | None:
+    """Draw exactly `size` pixels uniformly from all, again and again until every class has one.
+
+    The draw of Belkin 2003, 3.8. The sizes of the classes are drawn first, and pixels within the
+    classes then, so that a draw that lacks a class costs next to nothing.
+
+    Parameters
+    ----------
+    classes : array of int, shape (labelled,)
+    size
+        Pixels to draw, fewer than there are.
+    rng
+        Source of the draw.
+
+    Returns
+    -------
+    array of bool, shape (labelled,), or None
+        True for training. None where `MOST_DRAWS` draws all lacked a class.
+    """
+    numbers, counts = np.unique(classes, return_counts=True)
+    for _ in range(MOST_DRAWS // _DRAWS):
+        drawn = rng.multivariate_hypergeometric(counts, size, _DRAWS, method="marginals")
+        complete = np.flatnonzero((drawn > 0).all(axis=1))
+        if len(complete):
+            return _draw_within(classes, numbers, drawn[complete[0]], rng)
+    return None
+
+
+def balanced_split(
+    classes: NDArray[np.intp], each: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Draw the same number of pixels of every class.
+
+    Parameters
+    ----------
+    classes : array of int, shape (labelled,)
+    each
+        At most the size of the smallest class.
+    rng
+        Source of the draw.
+
+    Returns
+    -------
+    array of bool, shape (labelled,)
+        True for training.
+    """
+    numbers = np.unique(classes)
+    return _draw_within(classes, numbers, np.full(len(numbers), each), rng)
+
+
+def _draw_within(
+    classes: NDArray[np.intp],
+    numbers: NDArray[np.intp],
+    sizes: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
     train = np.zeros(len(classes), np.bool_)
-    for number in np.unique(classes):
+    for number, size in zip(numbers, sizes, strict=True):
         members = np.flatnonzero(classes == number)
-        size = min(max(1, round(share * len(members))), max(1, len(members) - 1))
         train[rng.choice(members, size, replace=False)] = True
     return train
 

@@ -3,10 +3,14 @@
 ::
 
     gather     sample blocks   what the method needs of the labelled samples
-    fit        training sets   a model each, and its confusion on the labelled samples
-    classify   sample blocks   class and confidence of every sample, by the first model
+    fit        training sets   a model each, its scores and its confusion on the labelled samples
+    smooth     training sets   the same after smoothing over the scene       (where the job asks)
+    calibrate  one task        scores to probabilities, on pixels that were held out
+    classify   sample blocks   class, probability, entropy of every sample, by the first model
+    queries    one task        which pixels to label next                    (where the job asks)
 """
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -14,16 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import chunk_rows, open_array
+from eigenscape.learn.calibration import calibrate_fits
+from eigenscape.learn.clustering import cluster_stage
+from eigenscape.learn.decisions import Calibration, decide
 from eigenscape.learn.labelled import Labelled, plan_fits
-from eigenscape.learn.methods import Method, prepare
-from eigenscape.learn.scores import accuracy, confusion_matrix, summarize
+from eigenscape.learn.methods import prepare
+from eigenscape.learn.priors import Prior
+from eigenscape.learn.queries import propose
+from eigenscape.learn.scores import accuracy, summarize
+from eigenscape.learn.smoothing import prepare_smoothing
+from eigenscape.learn.sources import Fitted, Source
 from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, sample_blocks
 
 
 def learn_stage(context: Context) -> dict[str, Any]:
-    """Write ``labels/class`` and ``labels/confidence``; return the scores."""
+    """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores."""
+    options = context.job.learn
+    if options.unsupervised:
+        return cluster_stage(context)
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
@@ -34,40 +48,68 @@ def learn_stage(context: Context) -> dict[str, Any]:
     confidence = context.workspace.create_array(
         "labels/confidence", (samples,), np.float32, dims=("sample",)
     )
-    method = prepare(context, labelled)
-    numbers = list(range(len(labelled.train)))
-    fit = partial(_fit, method, labelled)
-    confusions = np.array(context.map("fit", fit, numbers, label="fitting", keep=False))
-    ranges = sample_blocks(
-        samples, chunk_rows(samples, 4), context.task_bytes, method.bytes_per_sample
+    entropy = context.workspace.create_array(
+        "labels/entropy", (samples,), np.float32, dims=("sample",)
     )
-    work = partial(_classify, method, labelled, target, confidence)
-    context.map("classify", work, ranges, label="classifying", keep=False)
-    return {
+    folder = context.workspace.folder("learn")
+    method = prepare(context, labelled)
+    fitted = Fitted(method, Prior(options.prior, folder), labelled, folder)
+    numbers = list(range(len(labelled.train)))
+    confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
+    scores = _score(options, confusions, fits, labelled)
+    source: Source = fitted
+    if options.smoothing:
+        source = smoothed = prepare_smoothing(context, fitted)
+        bundles = list(range(len(smoothed.bundles)))
+        found = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
+        unsmoothed, confusions = scores, np.array([fit for bundle in found for fit in bundle])
+        scores = _score(options, confusions, fits, labelled)
+        scores["unsmoothed"] = _accuracies(unsmoothed)
+    protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
+    work = partial(_calibrate, source, labelled, protocols, options.seed)
+    calibration, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    row = method.bytes_per_sample + 24 * labelled.count
+    ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, row)
+    targets = (target, confidence, entropy)
+    classify = partial(_classify, source, labelled, Calibration(**calibration), targets)
+    context.map("classify", classify, ranges, label="classifying")
+    summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
-        "scores": _score(context.job.learn, confusions, fits, labelled),
+        "scores": scores,
     }
+    if options.queries:
+        summary["queries"] = propose(context, source, labelled, Calibration(**calibration))
+    return summary
 
 
-def _fit(method: Method, labelled: Labelled, number: int) -> NDArray[np.int64]:
-    """Return one confusion matrix for the training samples of a fit, and one for the others."""
-    called = method.fit(number)
-    train = labelled.train[number]
-    return np.stack(
-        [
-            confusion_matrix(labelled.classes[chosen], called[chosen], labelled.count)
-            for chosen in (train, ~train)
-        ]
-    )
+def _calibrate(
+    source: Source,
+    labelled: Labelled,
+    protocols: dict[str, list[int]],
+    seed: int,
+    _: str,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    calibration, report = calibrate_fits(source, labelled, protocols, seed)
+    return asdict(calibration), report
 
 
 def _classify(
-    method: Method, labelled: Labelled, target: str, confidence: str, block: Block
+    source: Source,
+    labelled: Labelled,
+    calibration: Calibration,
+    targets: tuple[str, str, str],
+    block: Block,
 ) -> None:
-    best, clear = method.classify(block)
-    open_array(target)[slice(*block)] = np.where(best < 0, 0, labelled.numbers[best])
-    open_array(confidence)[slice(*block)] = clear
+    found = decide(source.scores(block), calibration)
+    classes = np.where(found.classes < 0, 0, labelled.numbers[found.classes])
+    for target, values in zip(targets, (classes, found.confidence, found.entropy), strict=True):
+        open_array(target)[slice(*block)] = values
+
+
+def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
+    """Return the overall accuracy of each protocol."""
+    return {split: held["overall_accuracy"] for split, held in scores["held_out"].items()}
 
 
 def _score(

@@ -23,6 +23,7 @@ from eigenscape.arrays import chunk_rows, open_array
 from eigenscape.errors import InputError
 from eigenscape.neighbors.bisection import bisect_lists, list_length
 from eigenscape.neighbors.descent import descend
+from eigenscape.neighbors.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
 from eigenscape.neighbors.duplicates import most_equal
 from eigenscape.neighbors.exhaustive import exact_lists, radius_lists
 from eigenscape.neighbors.layout import Layout, lay_out
@@ -33,7 +34,10 @@ from eigenscape.neighbors.scratch import Lists
 from eigenscape.neighbors.searchers import choose_searcher
 from eigenscape.options import NeighborOptions
 from eigenscape.rows import Rows
-from eigenscape.stage import Block, Context, sample_blocks
+from eigenscape.stage import Block, Context, blocks, sample_blocks
+
+_DIMENSION_SEGMENTS = 256
+"""Segments of samples, at most, whose lists the intrinsic dimension is estimated from."""
 
 
 def neighbors_stage(context: Context) -> dict[str, Any]:
@@ -74,14 +78,31 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
         lists = exact_lists(context, layout, options.k)
     else:
         lists = _descend(context, layout, options.k)
-    _write_lists(context, layout, lists, version)
+    distance = _write_lists(context, layout, lists, version)
     measured = truth.measure(np.array(lists.index(version)[truth.queries]))
     if options.recall is not None and measured["recall"] < options.recall:
         context.reporter.note(
             f"neighbors.recall = {options.recall}: {measured['recall']:.4f} was reached; raise "
             'neighbors.overlap or leaf_size, or use neighbors.method = "exact"'
         )
-    return {**summary, "k": options.k, **steps, **measured}
+    return {
+        **summary, "k": options.k, **steps, **measured,
+        "intrinsic_dimension": _measure_dimension(context, distance, layout.samples),
+    }  # fmt: skip
+
+
+def _measure_dimension(context: Context, distance: str, rows: int) -> dict[str, Any]:
+    """Return the intrinsic dimension by segments of samples, spread evenly over all of them."""
+    stride = -(-rows // (SEGMENT_ROWS * _DIMENSION_SEGMENTS))
+    work = partial(_sum_segments, distance, stride)
+    ranges = blocks(rows, open_array(distance).chunks[0])
+    sums = context.map("dimension", work, ranges, label="intrinsic dimension", keep=False)
+    return intrinsic_dimension(np.concatenate(sums)).to_json()
+
+
+def _sum_segments(distance: str, stride: int, block: Block) -> NDArray[np.float64]:
+    row = np.arange(*block)
+    return log_sums(open_array(distance)[slice(*block)][row // SEGMENT_ROWS % stride == 0])
 
 
 def _nothing_within(context: Context, layout: Layout, options: NeighborOptions) -> InputError:
@@ -121,7 +142,7 @@ def _descend_all(layout: Layout, lists: Lists, threads: int, _: str) -> None:
     lists.index(0, "r+")[...], lists.distance(0, "r+")[...] = index, distance
 
 
-def _write_lists(context: Context, layout: Layout, lists: Lists, version: int) -> None:
+def _write_lists(context: Context, layout: Layout, lists: Lists, version: int) -> str:
     options, rows = context.job.neighbors, layout.samples
     shape, dims = (rows, options.k), ("sample", "neighbor")
     index = context.workspace.create_array("neighbors/index", shape, layout.dtype, dims=dims)
@@ -130,6 +151,7 @@ def _write_lists(context: Context, layout: Layout, lists: Lists, version: int) -
     chunk = chunk_rows(rows, 4 * options.k)
     ranges = sample_blocks(rows, chunk, context.task_bytes, 40 * lists.k)
     context.map("write", work, ranges, label="writing lists")
+    return distance
 
 
 def _write_block(

@@ -68,12 +68,13 @@ class _Canvas:
 def write_quicklook(
     path: str | Path,
     *,
-    scene_rgb: NDArray[np.uint8] | None,
+    scene_rgb: NDArray[np.uint8],
     class_map: NDArray[np.uint16],
     legend: Legend,
     title: str,
     subtitle: str = "",
     given_labels: NDArray[np.uint16] | None = None,
+    given_title: str = "Given labels",
     counts: Mapping[int, int] | None = None,
 ) -> None:
     """Write a PNG of the scene beside its labels and its class map, with a legend.
@@ -85,9 +86,8 @@ def write_quicklook(
     ----------
     path
         The PNG file.
-    scene_rgb : array, shape (height, width, 3), optional
-        The scene, decimated to about 1200 pixels. None for a sparse table: its columns are words
-        or the like, and no three of them make a picture.
+    scene_rgb : array, shape (height, width, 3)
+        The scene, decimated to about 1200 pixels.
     class_map : array, shape (height, width)
         Class numbers, 0 = unclassified (light grey).
     legend
@@ -96,6 +96,8 @@ def write_quicklook(
         First and second line, such as the name of the run and its accuracy.
     given_labels : array, shape (height, width), optional
         Labels, 0 = none.
+    given_title
+        What stands above them.
     counts
         Pixels per class of the full map, for the shares in the legend; else those of `class_map`.
 
@@ -113,9 +115,9 @@ def write_quicklook(
     present |= {number for number, pixels in counts.items() if pixels}
     legend = complete_legend(legend, present)
     entries = _entries(legend, sorted(present - {0}), counts)
-    panels = [] if scene_rgb is None else [("Scene", scene_rgb)]
+    panels = [("Scene", scene_rgb)]
     if given_labels is not None:
-        panels.append(("Given labels", paint_classes(given_labels, legend)))
+        panels.append((given_title, paint_classes(given_labels, legend)))
     panels.append(("Class map", paint_classes(class_map, legend)))
 
     wide = class_map.shape[1] > 1.7 * class_map.shape[0]
@@ -154,7 +156,7 @@ def write_quicklook(
             middle = legend_top + _LABEL + (index + 0.5) * _ENTRY
             _draw_entry(canvas, legend_left, middle, _width(column), entry)
         legend_left += _width(column) + _GAP
-    _save(canvas.figure, Path(path))
+    save_figure(canvas.figure, Path(path))
 
 
 def paint_classes(classes: NDArray[np.uint16], legend: Legend) -> NDArray[np.uint8]:
@@ -294,7 +296,14 @@ def _draw_entry(canvas: _Canvas, left: float, middle: float, width: float, entry
     canvas.text(left + width, middle, entry.share, size=8.5, color=_FAINT, ha="right")
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a PNG that is whole if it is there.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
     try:
         # A name in a script that the font lacks shows boxes; that is no reason to stop.
         with replacing(path) as temporary, warnings.catch_warnings():

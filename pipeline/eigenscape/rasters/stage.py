@@ -3,107 +3,24 @@
 One process writes each file from top to bottom: a GeoTIFF has one writer.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.rasters.canvas import Canvas
 from eigenscape.rasters.geotiff import write_raster
 from eigenscape.rasters.palette import complete_legend
+from eigenscape.rasters.queries import write_queries
 from eigenscape.rasters.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
 from eigenscape.rasters.sidecar import write_categories, write_legend_csv
-from eigenscape.rows import Rows
+from eigenscape.rasters.tables import write_classes, write_embedding
 from eigenscape.scenes.types import Grid, Legend
-from eigenscape.stage import Block, Context, blocks
+from eigenscape.stage import Context, blocks
 
-QUICKLOOK_PIXELS = 1200
-"""Longest side of the quick-look's pictures."""
-
-STRIP_BYTES = 2**25
-"""Bytes of an array that are read at a time."""
 _FALSE_COLOR_PIXELS = 800
 _CLASS_MAP = "class_map.tif"
-
-
-class _Canvas:
-    """Reads arrays of samples as strips of the scene's grid.
-
-    Parameters
-    ----------
-    context
-        The export stage's.
-    grid
-        The scene's grid.
-    """
-
-    def __init__(self, context: Context, grid: Grid) -> None:
-        self._context = context
-        self.grid = grid
-        self._row_start = context.open("samples/row_start")[...]
-        self._pixel = context.open("samples/pixel")
-
-    def strips(
-        self, name: str, fill: float, columns: slice | None = None, *, label: str
-    ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield first row and values, (rows, width) or (columns, rows, width), of each strip.
-
-        Parameters
-        ----------
-        name
-            Array of samples.
-        fill
-            Value where there is no sample.
-        columns
-            Which columns of a two-dimensional array.
-        label
-            What the progress bar says.
-        """
-        array = self._context.open(name)
-        width = self.grid.width
-        ranges = self._ranges(array)
-        self._context.reporter.begin(label, len(ranges), 0)
-        for start, stop in ranges:
-            values, place = self.samples(array, start, stop)
-            values = values if columns is None else values[:, columns].T
-            strip = np.full((*values.shape[:-1], (stop - start) * width), fill, array.dtype)
-            strip[..., place - start * width] = values
-            yield start, strip.reshape(*values.shape[:-1], stop - start, width)
-            self._context.reporter.advance()
-        self._context.reporter.end()
-
-    def samples(self, array: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the values and flat pixels of the samples in some rows."""
-        first, last = int(self._row_start[start]), int(self._row_start[stop])
-        return array[first:last], self._pixel[first:last]
-
-    def _ranges(self, array: Any) -> list[Block]:
-        """Cut the rows of the grid so that a strip of the array takes about 32 MiB."""
-        pixel_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-        return blocks(self.grid.height, max(1, STRIP_BYTES // (self.grid.width * pixel_bytes)))
-
-    def thumbnail(
-        self, name: str, columns: tuple[int, ...] | None = None
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return an array as a picture of at most `QUICKLOOK_PIXELS` a side, and where it is valid.
-
-        Every few rows and columns are taken: classes have no mean.
-        """
-        grid = self.grid
-        step = -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
-        shape = (-(-grid.height // step), -(-grid.width // step))
-        array = self._context.open(name)
-        depth = () if columns is None else (len(columns),)
-        picture = np.zeros((*shape, *depth), array.dtype)
-        valid = np.zeros(shape, np.bool_)
-        for start, stop in self._ranges(array):
-            values, place = self.samples(array, start, stop)
-            row, column = place // grid.width, place % grid.width
-            taken = (row % step == 0) & (column % step == 0)
-            at = row[taken] // step, column[taken] // step
-            picture[at] = values[taken] if columns is None else values[taken][:, list(columns)]
-            valid[at] = True
-        return picture, valid
+_UNMATCHED_COLOR = (120, 120, 120)
 
 
 def export_stage(context: Context) -> dict[str, Any]:
@@ -113,8 +30,10 @@ def export_stage(context: Context) -> dict[str, Any]:
     assert ingest is not None, "export follows ingest"
     assert learn is not None, "export follows learn"
     assert spectrum is not None, "export follows the spectrum"
-    canvas = _Canvas(context, Grid.from_json(ingest.summary["grid"]))
-    formats = context.job.output.formats
+    grid = Grid.from_json(ingest.summary["grid"])
+    canvas = Canvas(context, grid)
+    # A table of samples makes no picture: its classes are a table too, its eigenvectors a plane.
+    formats = () if grid.is_table else context.job.output.formats
     outputs: dict[str, str] = {}
     first = spectrum.summary["null_vectors"]
     modes = min(context.job.output.eigenvectors, context.job.spectrum.dimension)
@@ -122,19 +41,40 @@ def export_stage(context: Context) -> dict[str, Any]:
         outputs["eigenvectors"] = _write_eigenvectors(context, canvas, first, modes)
     if "png" in formats:
         outputs["eigenvectors_quicklook"] = _write_false_colors(context, canvas, first)
+    legend = None
     if "classes" in learn.summary:
-        legend = complete_legend(_legend(ingest.summary), learn.summary["classes"])
+        known = _legend(ingest.summary)
+        if "names" in learn.summary:
+            # Clusters, which have no names or colours of classes.
+            known = Legend(names={int(k): v for k, v in learn.summary["names"].items()}, colors={})
+        legend = complete_legend(known, learn.summary["classes"])
         counts = _count_classes(context)
         write_legend_csv(context.workspace.file("legend.csv"), legend, counts)
         outputs["legend"] = "legend.csv"
+        if learn.summary.get("queries"):
+            write_queries(context, grid, legend, "queries.csv")
+            outputs["queries"] = "queries.csv"
         if "geotiff" in formats:
             outputs |= _write_maps(context, canvas, legend)
         if "png" in formats:
-            scores = learn.summary["scores"]
-            outputs["quicklook"] = _write_quicklook(
-                context, canvas, legend, counts, ingest.summary["bands"], scores
-            )
+            outputs["quicklook"] = _write_quicklook(context, canvas, legend, counts)
+    if grid.is_table and context.job.output.formats:
+        outputs |= _write_table(context, legend)
     return {"outputs": outputs}
+
+
+def _write_table(context: Context, legend: Legend | None) -> dict[str, str]:
+    outputs, subtitle = {}, ""
+    if legend is not None:
+        learn = context.run.record("learn")
+        assert learn is not None, "export follows learn"
+        write_classes(context, legend, "classes.csv")
+        outputs["classes"] = "classes.csv"
+        subtitle = describe_scores(learn.summary["scores"])
+    if "png" in context.job.output.formats and context.job.spectrum.dimension > 1:
+        write_embedding(context, legend, subtitle, "embedding.png")
+        outputs["embedding"] = "embedding.png"
+    return outputs
 
 
 def _legend(summary: dict[str, Any]) -> Legend:
@@ -152,7 +92,7 @@ def _count_classes(context: Context) -> dict[int, int]:
     return {int(number): int(counts[number]) for number in np.flatnonzero(counts)}
 
 
-def _write_maps(context: Context, canvas: _Canvas, legend: Legend) -> dict[str, str]:
+def _write_maps(context: Context, canvas: Canvas, legend: Legend) -> dict[str, str]:
     kind = np.uint8 if max(legend.names, default=0) < 256 else np.uint16
     path = context.workspace.file(_CLASS_MAP)
     strips = canvas.strips("labels/class", 0, label="writing class map")
@@ -176,10 +116,22 @@ def _write_maps(context: Context, canvas: _Canvas, legend: Legend) -> dict[str, 
         band_names=("confidence",),
         tags=_tags(context),
     )
-    return {"class_map": _CLASS_MAP, "confidence": "confidence.tif"}
+    outputs = {"class_map": _CLASS_MAP, "confidence": "confidence.tif"}
+    if (context.run.array_path("labels/entropy") / "zarr.json").exists():
+        write_raster(
+            context.workspace.file("entropy.tif"),
+            canvas.grid,
+            canvas.strips("labels/entropy", np.nan, label="writing entropy"),
+            dtype=np.float32,
+            nodata=float("nan"),
+            band_names=("entropy",),
+            tags=_tags(context),
+        )
+        outputs["entropy"] = "entropy.tif"
+    return outputs
 
 
-def _write_eigenvectors(context: Context, canvas: _Canvas, first: int, modes: int) -> str:
+def _write_eigenvectors(context: Context, canvas: Canvas, first: int, modes: int) -> str:
     name = "eigenvectors.tif"
     values = context.open("spectrum/value")[first : first + modes]
     columns = slice(first, first + modes)
@@ -197,7 +149,7 @@ def _write_eigenvectors(context: Context, canvas: _Canvas, first: int, modes: in
     return name
 
 
-def _write_false_colors(context: Context, canvas: _Canvas, first: int) -> str:
+def _write_false_colors(context: Context, canvas: Canvas, first: int) -> str:
     """Write the first three eigenvectors as red, green and blue."""
     from matplotlib.image import imsave
 
@@ -211,31 +163,30 @@ def _write_false_colors(context: Context, canvas: _Canvas, first: int) -> str:
     image = image.repeat(scale, axis=0).repeat(scale, axis=1)
     imsave(
         context.workspace.file(name),
-        stretch_rgb(picture, valid),
+        image,
         metadata={"Software": "eigenscape"},
     )
     return name
 
 
 def _write_quicklook(
-    context: Context,
-    canvas: _Canvas,
-    legend: Legend,
-    counts: dict[int, int],
-    bands: dict[str, Any],
-    scores: dict[str, Any],
+    context: Context, canvas: Canvas, legend: Legend, counts: dict[int, int]
 ) -> str:
-    name = "class_map.png"
-    scene = None
-    if not Rows(context.path("samples/values")).sparse:
-        good = np.flatnonzero(bands["good"])
-        wavelength = bands["wavelength"]
-        centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
-        scene = stretch_rgb(
-            *canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good)))
-        )
+    ingest, learn = context.run.record("ingest"), context.run.record("learn")
+    assert ingest is not None, "export follows ingest"
+    assert learn is not None, "export follows learn"
+    name, bands, scores = "class_map.png", ingest.summary["bands"], learn.summary["scores"]
+    good = np.flatnonzero(bands["good"])
+    wavelength = bands["wavelength"]
+    centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
+    scene = stretch_rgb(*canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good))))
     class_map, _ = canvas.thumbnail("labels/class")
-    given, _ = canvas.thumbnail("labels/given")
+    given, given_title = None, "Given labels"
+    if "clusters" not in scores or scores["agreement"]:
+        given, _ = canvas.thumbnail("labels/given")
+    if given is not None and "clusters" in scores:
+        given_title = "Given labels, colours as matched"
+        given, legend = _paint_matches(given, scores["agreement"], legend)
     write_quicklook(
         context.workspace.file(name),
         scene_rgb=scene,
@@ -244,13 +195,36 @@ def _write_quicklook(
         title=context.job.name,
         subtitle=describe_scores(scores),
         given_labels=given,
+        given_title=given_title,
         counts=counts,
     )
     return name
 
 
+def _paint_matches(
+    given: NDArray[np.uint16], agreement: dict[str, Any], legend: Legend
+) -> tuple[NDArray[np.uint16], Legend]:
+    """Give every class the number of the cluster that matches it, and one more to the others."""
+    other = max(legend.names) + 1
+    numbers = np.zeros(2**16, np.uint16)
+    numbers[agreement["classes"]] = other
+    for cluster, match in enumerate(agreement["matches"], 1):
+        if match is not None:
+            numbers[match] = cluster
+    names = {**legend.names, other: "classes without a cluster"}
+    return numbers[given], Legend(names, {**legend.colors, other: _UNMATCHED_COLOR})
+
+
 def describe_scores(scores: dict[str, Any]) -> str:
-    """Return the accuracy in one line that says what it was measured on."""
+    """Return the accuracy in one line that says what it was measured on, or what clusters cost."""
+    if "clusters" in scores:
+        line = f"{scores['clusters']} clusters ({scores['method']}), Ncut {scores['ncut']:.3g}"
+        if agreed := scores["agreement"]:
+            line += (
+                f"; with the labels: ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, "
+                f"best match {_percent(agreed['best_match_accuracy'])}"
+            )
+        return line
     held_out = ", ".join(
         f"{split} split {_percent(result['overall_accuracy'])}"
         for split, result in scores["held_out"].items()

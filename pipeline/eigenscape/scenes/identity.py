@@ -12,7 +12,14 @@ from eigenscape.scenes.registry import is_registered, registered
 _SAMPLE = 2**16
 
 
-def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.path") -> Any:
+def file_identity(
+    path: str,
+    resolve: Callable[[str], str],
+    key: str = "scene.path",
+    *,
+    samples: int | None = None,
+    seed: int | None = None,
+) -> Any:
     """Return what a stage's key holds of a file: size, time of change, first and last 64 KiB.
 
     The name is left out: a scene that was moved is the same scene. Side-car files beside it (same
@@ -26,6 +33,8 @@ def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.pa
         Makes it absolute.
     key
         The key of the job that names it, for messages.
+    samples, seed
+        What a registered data set is made with, if it is.
 
     Raises
     ------
@@ -33,7 +42,13 @@ def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.pa
         There is no such file.
     """
     if is_registered(path):
-        return [_one(Path(file)) for file in registered(path).locate()]
+        named = registered(path)
+        prepared = named.key(samples, seed)
+        if prepared is not None:
+            return [path, prepared]
+        located = named.locate()
+        files = [*located.paths, *([located.labels] if located.labels else [])]
+        return [_family(Path(file)) for file in files]
     place = resolve(path)
     if "://" in place:
         return place
@@ -54,6 +69,11 @@ def file_identity(path: str, resolve: Callable[[str], str], key: str = "scene.pa
         return sorted(
             [str(part.relative_to(file)), *_one(part)] for part in file.rglob("*") if part.is_file()
         )
+    return _family(file)
+
+
+def _family(file: Path) -> list[Any]:
+    """Return what tells a file and its side-cars apart from others."""
     beside = file.parent.glob(f"{glob.escape(file.stem)}.*")
     sidecars = {other for other in beside if other.is_file() and _is_sidecar(other)}
     family = [file, *sorted(sidecars - {file})]

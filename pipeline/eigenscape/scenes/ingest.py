@@ -104,7 +104,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     Raises
     ------
     InputError
-        k or a dimension is too large, or the labels cannot train a classifier.
+        k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
     if job.neighbors.method != "radius" and job.neighbors.k >= samples:
@@ -118,6 +118,9 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
             f"{samples - 1} or less."
         )
+    if job.learn.unsupervised:
+        _check_clusters(job, len(labelled))
+        return
     if len(labelled) == 1:
         (number, count), *_ = labelled.items()
         raise SceneError(
@@ -133,6 +136,22 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
                 f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
                 'or "all".'
             )
+
+
+def _check_clusters(job: Job, classes: int) -> None:
+    """Refuse more clusters than there will be eigenvectors."""
+    auto = job.learn.clusters == "auto"
+    if auto and (classes < 2 or job.learn.ncut is not None):
+        return
+    wanted = classes if job.learn.clusters == "auto" else job.learn.clusters
+    if wanted - 1 > job.spectrum.dimension:
+        why = f", the {classes} classes of the labels," if auto else ""
+        raise InputError(
+            f"learn.clusters = {job.learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
+            f"eigenvectors beside the constant one, and spectrum.dimension is "
+            f"{job.spectrum.dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
+            "learn.clusters to fewer."
+        )
 
 
 def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Labels of a scene: class numbers on its grid, from rasters, vectors, arrays or a data set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from eigenscape.scenes.planes import (
 )
 from eigenscape.scenes.rasterfiles import check_exists, open_raster
 from eigenscape.scenes.registry import is_registered, registered
+from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 
 _VECTORS = {
@@ -85,13 +86,18 @@ def open_labels(
     SceneError
         The labels cannot be read, or cannot be brought onto the scene's grid.
     """
+    subset = subset_of(scene)
+    grid = scene.grid if subset is None else Grid(subset.total, 1)
+    labels = _open_all(options, grid, resolve)
+    return labels if labels is None or subset is None else SubsetLabels(labels, subset)
+
+
+def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) -> Labels | None:
     if options.labels is not None:
-        return _open(resolve(options.labels), options, scene.grid)
+        return _open(resolve(options.labels), options, grid)
     own = options.path if isinstance(options.path, str) else None
     if own is not None and is_registered(own):
-        data_set = registered(own)
-        plane = find_plane(data_set.locate()[1], None, scene.grid, key="labels")
-        return PlaneLabels(plane, data_set.legend)
+        return _open_registered(own, options, grid)
     if options.labels_variable is None:
         return None
     path = resolve(own) if own is not None else ", ".join(options.path)
@@ -100,9 +106,20 @@ def open_labels(
             f"{path}: scene.labels_variable = {options.labels_variable!r} names an array in the "
             "scene's own file, which is a raster. Give the file of the labels in scene.labels."
         )
-    return PlaneLabels(
-        find_plane(path, options.labels_variable, scene.grid, key="labels"), Legend()
-    )
+    return PlaneLabels(find_plane(path, options.labels_variable, grid, key="labels"), Legend())
+
+
+def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | None:
+    data_set = registered(name)
+    located = data_set.locate(options.samples, options.seed)
+    variable = options.labels_variable or located.labels_variable
+    if located.labels is None and variable is None:
+        return None
+    options = options.model_copy(update={"labels_variable": variable})
+    labels = _open(located.labels or located.paths[0], options, grid)
+    if isinstance(labels, PlaneLabels) and data_set.legend.names:
+        return replace(labels, legend=data_set.legend)
+    return labels
 
 
 def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:

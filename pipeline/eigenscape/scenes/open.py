@@ -29,22 +29,32 @@ def open_scene(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
     ------
     SceneError
         The source, its mask or its bands cannot be used.
-    MissingExtraError
-        The data set that is named comes in a package that is not installed.
     """
     scene = _open_unmasked(options, resolve)
-    if options.mask is None:
-        return scene
-    from eigenscape.scenes.masks import mask_scene
+    if options.mask is not None:
+        from eigenscape.scenes.masks import mask_scene
 
-    return mask_scene(scene, resolve(options.mask))
+        scene = mask_scene(scene, resolve(options.mask))
+    path = options.path
+    named = registered(path).data_set if isinstance(path, str) and is_registered(path) else None
+    if options.samples is not None and (named is None or named.samples is None):
+        from eigenscape.scenes.subset import draw_samples
+
+        return draw_samples(scene, options.samples, options.seed or 0)
+    if options.samples is None and options.seed is not None and not (named and named.seeded):
+        raise SceneError(
+            f"scene.seed = {options.seed}: {scene.files[0]} is not made with a seed. Leave the key "
+            "out, or draw a random subset with scene.samples."
+        )
+    return scene
 
 
 def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
     given = options.path
     if isinstance(given, str) and is_registered(given):
-        path = registered(given).locate()[0]
-        return _open_array(path, options)
+        located = registered(given).locate(options.samples, options.seed)
+        options = options.model_copy(update={"variable": options.variable or located.variable})
+        return _open_files(list(located.paths), options)
     if not isinstance(given, str):
         if not given:
             raise SceneError("scene.path: the list is empty. Give at least one file.")
@@ -53,11 +63,15 @@ def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scen
         return _open_rasters([resolve(name) for name in given], options)
     path = resolve(given)
     _check_known(given, path)
+    return _open_files([path], options)
+
+
+def _open_files(paths: list[str], options: SceneOptions) -> Scene:
     from eigenscape.scenes.arrays import array_format
 
-    if array_format(path) is not None:
-        return _open_array(path, options)
-    return _open_rasters([path], options)
+    if len(paths) == 1 and array_format(paths[0]) is not None:
+        return _open_array(paths[0], options)
+    return _open_rasters(paths, options)
 
 
 def _open_array(path: str, options: SceneOptions) -> Scene:

@@ -1,146 +1,163 @@
-"""Public scenes that can be named instead of a path."""
+"""Data sets that a job names instead of a path: where their files are on this machine."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from eigenscape.errors import MissingExtraError, SceneError, did_you_mean
-from eigenscape.scenes.types import Color, Legend
+from eigenscape.datasets.cache import find_form, prepared, prepared_key
+from eigenscape.datasets.catalog import DATA_SETS
+from eigenscape.datasets.entry import DataSet, Form
+from eigenscape.datasets.fetch import Progress, by_hand, fetch
+from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.scenes.types import Legend
+
+
+@dataclass(frozen=True)
+class Located:
+    """Files of a data set, as the readers take them.
+
+    Attributes
+    ----------
+    paths
+        The scene: one file, or one for each band.
+    labels
+        The labels; None where there are none, or where the scene's own file has them.
+    variable, labels_variable
+        As the keys of ``[scene]``.
+    """
+
+    paths: tuple[str, ...]
+    labels: str | None = None
+    variable: str | None = None
+    labels_variable: str | None = None
 
 
 @dataclass(frozen=True)
 class RegisteredScene:
-    """A public scene that travels in a Python package.
+    """A data set and what can be done with it here.
 
     Attributes
     ----------
-    name
-        What ``scene.path`` says.
-    description
-        Sensor, place and date, in a line.
-    shape
-        Rows, columns, bands.
-    classes
-        Names of the classes, from number 1.
-    colors
-        One per class.
-    package, extra
-        The package that brings the files, and the extra of eigenscape that brings the package.
-    cube, labels
-        The two files, relative to the package.
-    source, licence
-        Who made it, and what may be done with it.
+    data_set
+        What the catalogue says of it.
     """
 
-    name: str
-    description: str
-    shape: tuple[int, int, int]
-    classes: tuple[str, ...]
-    colors: tuple[Color, ...]
-    package: str
-    extra: str
-    cube: str
-    labels: str
-    source: str
-    licence: str
+    data_set: DataSet
 
     @property
-    def installed(self) -> bool:
-        """Whether the files are on this machine."""
-        directory = self._directory()
-        return directory is not None and (directory / self.cube).is_file()
+    def name(self) -> str:
+        """What ``scene.path`` says."""
+        return self.data_set.name
 
     @property
     def legend(self) -> Legend:
         """Names and colours of the classes."""
-        return Legend(
-            names=dict(enumerate(self.classes, start=1)),
-            colors=dict(enumerate(self.colors, start=1)),
-        )
+        return self.data_set.legend
 
-    def locate(self) -> tuple[str, str]:
-        """Return the paths of the cube and of the labels.
+    @property
+    def installed(self) -> bool:
+        """Whether its files are on this machine, or none are needed."""
+        return self.data_set.kind == "made" or find_form(self.data_set) is not None
+
+    def fetch(self, progress: Progress | None = None) -> None:
+        """Bring its files to the data directory, unless they are here or none are needed.
 
         Raises
         ------
-        MissingExtraError
-            The package is not installed, or a version of it without the files.
+        FetchError
+            There is nothing to fetch, no answer, or content with another hash.
         """
-        directory = self._directory()
-        if directory is None or not self.installed:
-            raise MissingExtraError(self.package, self.extra, f"The data set {self.name}")
-        return str(directory / self.cube), str(directory / self.labels)
+        if self.data_set.kind != "made":
+            fetch(self.data_set, progress)
 
-    def _directory(self) -> Path | None:
-        # find_spec does not import the package: tensorly would take a second.
-        spec = find_spec(self.package)
-        return Path(spec.origin).parent if spec is not None and spec.origin else None
+    def locate(self, samples: int | None = None, seed: int | None = None) -> Located:
+        """Return the paths of its files; what has to be prepared is, the first time.
 
+        Parameters
+        ----------
+        samples, seed
+            For sets that are made: number of samples, and what they are drawn with.
 
-_INDIAN_PINES: Mapping[str, Color] = {
-    "Alfalfa": (255, 179, 0),
-    "Corn-notill": (240, 228, 66),
-    "Corn-mintill": (201, 178, 30),
-    "Corn": (139, 115, 20),
-    "Grass-pasture": (144, 214, 96),
-    "Grass-trees": (62, 163, 74),
-    "Grass-pasture-mowed": (199, 236, 160),
-    "Hay-windrowed": (222, 184, 135),
-    "Oats": (255, 127, 80),
-    "Soybean-notill": (86, 180, 233),
-    "Soybean-mintill": (0, 114, 178),
-    "Soybean-clean": (20, 60, 130),
-    "Wheat": (230, 120, 200),
-    "Woods": (0, 90, 50),
-    "Buildings-Grass-Trees-Drives": (150, 110, 170),
-    "Stone-Steel-Towers": (120, 120, 120),
-}
+        Raises
+        ------
+        SceneError
+            The files are not on this machine, or damaged.
+        OutputError
+            The cache cannot be written.
+        """
+        if self.data_set.recipe is None:
+            form, paths = self._found()
+            return Located(
+                tuple(map(str, paths[: len(form.scene)])),
+                str(paths[-1]) if form.labels else None,
+                form.variable,
+                form.labels_variable,
+            )
+        folder = prepared(self.data_set, self._sources(), *self._draw(samples, seed))
+        values, labels = (
+            next((str(folder / name) for name in names if (folder / name).exists()), None)
+            for names in (
+                ("values.npy", "values.npz", "scene.tif"),
+                ("labels.npy", "scene_labels.tif"),
+            )
+        )
+        assert values is not None, f"{folder} was prepared without values"
+        return Located((values,), labels)
 
-_SCENES = {
-    scene.name: scene
-    for scene in (
-        RegisteredScene(
-            name="indian-pines",
-            description=(
-                "AVIRIS, Indian Pines test site, Indiana, 12 June 1992, 200 bands "
-                "(water absorption removed), 16 classes"
-            ),
-            shape=(145, 145, 200),
-            classes=tuple(_INDIAN_PINES),
-            colors=tuple(_INDIAN_PINES.values()),
-            package="tensorly",
-            extra="examples",
-            cube="datasets/data/Indian_pines_corrected.npy",
-            labels="datasets/data/Indian_pines_gt.npy",
-            source="Baumgardner, Biehl, Landgrebe 2015, doi:10.4231/R7RX991C",
-            licence="CC-BY 3.0",
-        ),
-    )
-}
+    def key(self, samples: int | None = None, seed: int | None = None) -> str | None:
+        """Return what prepared arrays are known by; None for files that are read as they are.
+
+        Raises
+        ------
+        SceneError
+            The files are not on this machine.
+        """
+        if self.data_set.recipe is None:
+            return None
+        return prepared_key(self.data_set, self._sources(), *self._draw(samples, seed))
+
+    def _draw(self, samples: int | None, seed: int | None) -> tuple[int, int]:
+        """Return number of samples and seed, 0 where the data set has no use for them."""
+        default = self.data_set.samples
+        drawn = 0 if default is None else samples if samples is not None else default
+        return drawn, (seed or 0) if self.data_set.seeded else 0
+
+    def _sources(self) -> tuple[Path, ...]:
+        return () if self.data_set.kind == "made" else self._found()[1]
+
+    def _found(self) -> tuple[Form, tuple[Path, ...]]:
+        found = find_form(self.data_set)
+        if found is None:
+            fetch = f"Fetch it with: eigenscape data fetch {self.name}"
+            what = (
+                f"{fetch}. Or: {by_hand(self.data_set)}"
+                if self.data_set.remotes
+                else (by_hand(self.data_set))
+            )
+            raise SceneError(f"The data set {self.name} is not on this machine. {what}")
+        return found
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the names of the registered scenes."""
-    return tuple(_SCENES)
+    """Return the names of the registered data sets."""
+    return tuple(DATA_SETS)
 
 
 def is_registered(name: str) -> bool:
-    """Return whether a ``scene.path`` is the name of a registered scene."""
-    return name in _SCENES
+    """Return whether a ``scene.path`` is the name of a registered data set."""
+    return name in DATA_SETS
 
 
 def registered(name: str) -> RegisteredScene:
-    """Return a registered scene.
+    """Return a registered data set.
 
     Raises
     ------
     SceneError
         There is none of that name.
     """
-    if name not in _SCENES:
+    if name not in DATA_SETS:
         raise SceneError(
-            f"{name}: no registered data set.{did_you_mean(name, _SCENES)} "
-            f"Registered are: {', '.join(_SCENES)}."
+            f"{name}: no registered data set.{did_you_mean(name, DATA_SETS)} "
+            f"Registered are: {', '.join(DATA_SETS)}."
         )
-    return _SCENES[name]
+    return RegisteredScene(DATA_SETS[name])

@@ -12,6 +12,7 @@ from eigenscape.options import SceneOptions
 from eigenscape.scenes.arrays import list_variables, local_path, reading
 from eigenscape.scenes.bandlists import parse_bad_bands
 from eigenscape.scenes.pixels import check_some_band
+from eigenscape.scenes.subset import Subset
 from eigenscape.scenes.types import Bands, Grid
 
 SparseFormat: TypeAlias = Literal["csr", "csc", "coo"]
@@ -41,6 +42,8 @@ class SparseScene:
         Number of values it stores.
     scale
         Factor from stored values to values.
+    subset
+        The rows of the file that are taken; None for all.
     """
 
     grid: Grid
@@ -49,6 +52,7 @@ class SparseScene:
     format: SparseFormat
     entries: int
     scale: float
+    subset: Subset | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -102,14 +106,18 @@ class SparseScene:
             names = ("row", "col") if self.format == "coo" else ("indices", "indptr")
             stored = archive["coords"] if "coords" in archive else [archive[n] for n in names]
             one, two = (_signed(part) for part in stored)
-        shape = (self.grid.height, len(self.bands.good))
+        subset = self.subset
+        height = self.grid.height if subset is None else subset.total
+        shape = (height, len(self.bands.good))
         if self.format == "coo":
-            return csr_array(coo_array((data, (one, two)), shape=shape))
-        kind = csr_array if self.format == "csr" else csc_array
-        table = kind((data, one, two), shape=shape)
-        # What converts and sums is compiled, and would follow a wrong index out of the array.
-        table.check_format(full_check=True)
-        return csr_array(table)
+            table = csr_array(coo_array((data, (one, two)), shape=shape))
+        else:
+            kind = csr_array if self.format == "csr" else csc_array
+            table = kind((data, one, two), shape=shape)
+            # What converts and sums is compiled, and would follow a wrong index out of the array.
+            table.check_format(full_check=True)
+            table = csr_array(table)
+        return table if subset is None else csr_array(table[subset.rows])
 
 
 def _signed(index: NDArray[Any]) -> NDArray[Any]:

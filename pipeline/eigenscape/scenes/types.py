@@ -39,6 +39,11 @@ class Grid:
         """Number of pixels, valid or not."""
         return self.height * self.width
 
+    @property
+    def is_table(self) -> bool:
+        """Whether these are samples without a place: a table's rows, one below the other."""
+        return self.width == 1 and self.transform is None
+
     def to_json(self) -> dict[str, Any]:
         """Return the grid as JSON values, the inverse of `from_json`."""
         return {

@@ -81,6 +81,8 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     twin (median; 55 modes, normalised), nearly all of it in length, by the degree: the median cosine
     is 0.9998. Angles to class means hardly change.
 
+    A potential of the run is 0 at new samples: the formula holds there as it stands.
+
     New samples do not see each other. Each is compared with all samples of the run, so that the
     time is proportional to the product of both numbers.
     """
@@ -89,15 +91,15 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):
         samples = np.asarray(samples)
-    bands = _band_numbers(trained.good, tuple(samples.shape))
+    bands = band_numbers(trained.good, tuple(samples.shape))
     values = np.asarray(trained.run.open("spectrum/value")[...])
     _check_values(trained, values)
     coordinates = np.full((samples.shape[0], len(values)), np.nan, np.float32)
     step = _block_rows(trained, memory, len(values))
     for start, stop in blocks(samples.shape[0], step):
-        given = _read_rows(samples, start, stop)
+        given = read_rows(samples, start, stop)
         given = given if bands is None else given[:, bands]
-        finite = _finite_rows(given)
+        finite = finite_rows(given)
         if len(finite):
             features = trained.project(given[finite])
             near = trained.search(features)
@@ -127,7 +129,7 @@ def weigh(
     scale : array, shape (n,), and float
         Scale of each sample of the run, and the least that a new one has.
     bandwidth
-        t of the heat kernel.
+        t of the heat kernel or of self-tuning weights.
     """
     starts, index, distance = near
     weights = np.ones(len(index), np.float32)
@@ -137,7 +139,9 @@ def weigh(
         own = np.empty(len(starts) - 1, np.float32)
         kernels.last_distances(starts, index, distance, own)
         both = np.concatenate([scale[0], np.maximum(own, np.float32(scale[1]))])
-        kernels.self_tuning_weights(len(scale[0]), starts, index, distance, both, weights)
+        kernels.self_tuning_weights(
+            len(scale[0]), starts, index, distance, both, bandwidth, weights
+        )
     return weights
 
 
@@ -198,7 +202,7 @@ def nystrom(
     return np.asarray(coordinates * factor)
 
 
-def _band_numbers(good: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
+def band_numbers(good: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
     """Return the bands to take of samples, None for all of them."""
     if len(shape) == 2 and shape[1] == good.sum():
         return None
@@ -213,14 +217,16 @@ def _band_numbers(good: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np
     )
 
 
-def _read_rows(samples: Any, start: int, stop: int) -> Vectors:
+def read_rows(samples: Any, start: int, stop: int) -> Vectors:
+    """Return some of the samples, dense or sparse, in single precision."""
     if issparse(samples):
         return csr_array(samples[start:stop], dtype=np.float32)
     with np.errstate(over="ignore"):  # to infinity, and so to NaN
         return np.asarray(samples[start:stop], np.float32)
 
 
-def _finite_rows(samples: Vectors) -> NDArray[np.intp]:
+def finite_rows(samples: Vectors) -> NDArray[np.intp]:
+    """Return the numbers of the rows that are finite throughout."""
     if isinstance(samples, np.ndarray):
         return np.flatnonzero(np.isfinite(samples).all(axis=1))
     rows = np.repeat(np.arange(samples.shape[0]), np.diff(samples.indptr))

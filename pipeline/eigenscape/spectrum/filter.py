@@ -18,6 +18,7 @@ _LOCKED_NOISE = 1e-2
 """Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
 
 _MOST_CLEAN = 1001
+"""Degree below which that is sought: no filter is longer than `columns._MOST_DEGREE`."""
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,90 @@ def balance_rows(indptr, indices, data, diagonal, first, rows, shift, X):  # typ
             X[here, column] = sums[column] / (diagonal[here] - shift[column])
 
 
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def rest_of_rows(indptr, indices, data, diagonal, first, rows, places, shift, X, rest):  # type: ignore[no-untyped-def]
+    """Set rest[places] to some rows of (A - shift) X; see `balance_rows` for the parameters."""
+    sums = np.empty(WIDTH, X.dtype)
+    last = len(indices) - 1
+    for number in range(len(rows)):
+        here, place = rows[number], places[number]
+        row = here - first
+        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        for column in range(WIDTH):
+            own = (diagonal[here] - shift[column]) * X[here, column]
+            rest[place, column] = own - sums[column]
+
+
+@njit(cache=True, nogil=True)
+def add_ties(member, starts, pull, X, Z, factor):  # type: ignore[no-untyped-def]
+    """Z <- Z + factor V X in place, in double; see `eigenscape.spectrum.ties`."""
+    mean = np.empty(X.shape[1])
+    for cluster in range(len(starts) - 1):
+        begin, end = starts[cluster], starts[cluster + 1]
+        mean[:] = 0
+        for place in range(begin, end):
+            for column in range(X.shape[1]):
+                mean[column] += pull[place] * X[member[place], column]
+        mean /= end - begin
+        for place in range(begin, end):
+            row = member[place]
+            for column in range(X.shape[1]):
+                apart = pull[place] * X[row, column] - mean[column]
+                Z[row, column] += factor * pull[place] * apart
+
+
+@njit(cache=True, nogil=True)
+def tie_rows(member, starts, pull, level, rest, X):  # type: ignore[no-untyped-def]
+    """X <- level / pull + y on every cluster, where V y = - rest as far as V can, in place.
+
+    Parameters
+    ----------
+    member, starts, pull
+        See `eigenscape.spectrum.ties.Ties`.
+    level : array, shape (clusters, WIDTH)
+    rest : array, shape (members, WIDTH)
+        Overwritten by y.
+    X : array, shape (n, WIDTH)
+    """
+    share = np.empty(WIDTH)
+    for cluster in range(len(starts) - 1):
+        begin, end = starts[cluster], starts[cluster + 1]
+        length = 0.0
+        for place in range(begin, end):
+            length += 1 / pull[place] ** 2
+        # The range of V is orthogonal to its null vector 1 / u; there V^-1 is u^-2 ...
+        for turn in range(2):
+            share[:] = 0
+            for place in range(begin, end):
+                for column in range(WIDTH):
+                    share[column] += rest[place, column] / pull[place]
+            share /= length
+            for place in range(begin, end):
+                for column in range(WIDTH):
+                    rest[place, column] -= share[column] / pull[place]
+                    if turn == 0:
+                        rest[place, column] /= -(pull[place] ** 2)
+        # ... up to a null vector, which the second turn takes out.
+        for place in range(begin, end):
+            for column in range(WIDTH):
+                X[member[place], column] = (
+                    level[cluster, column] / pull[place] + rest[place, column]
+                )
+
+
+@njit(cache=True, nogil=True)
+def level_of(member, starts, pull, X, level):  # type: ignore[no-untyped-def]
+    """Set level so that level / pull is the part of X along the null vector of every cluster."""
+    for cluster in range(len(starts) - 1):
+        length = 0.0
+        level[cluster] = 0
+        for place in range(starts[cluster], starts[cluster + 1]):
+            length += 1 / pull[place] ** 2
+            for column in range(WIDTH):
+                level[cluster, column] += X[member[place], column] / pull[place]
+        level[cluster] /= length
+
+
 @njit(cache=True, nogil=True)
 def multiply(indptr, indices, data, diagonal, first, x, image):  # type: ignore[no-untyped-def]
     """Image <- diagonal x - data x for one vector in double; see `filter_step`."""

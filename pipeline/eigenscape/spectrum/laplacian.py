@@ -1,6 +1,7 @@
 """The Laplacians of a weighted graph, and Schroedinger operators on it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse
@@ -8,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.operator import Array, Operator, RowBlock
+from eigenscape.spectrum.ties import Ties
 
 
 def laplacian(
@@ -19,6 +21,7 @@ def laplacian(
     *,
     potential: NDArray[np.float64] | None = None,
     edges: scipy.sparse.csr_array | None = None,
+    ties: Ties | None = None,
 ) -> Operator:
     """Return the Laplacian of a weighted graph, or the Schroedinger operator L + V + L_E.
 
@@ -45,6 +48,8 @@ def laplacian(
     edges : csr_array, shape (n, n), optional
         Non-negative symmetric weights E, alpha included, whose own Laplacian is added in the same
         way: it pulls their ends together.
+    ties
+        Clusters of samples to draw together, alpha included, added in the same way.
     """
     normalized = kind != "unnormalized"
     scale = 1 / np.sqrt(degree) if normalized else np.ones_like(degree)
@@ -67,7 +72,11 @@ def laplacian(
         turn = scipy.sparse.diags_array(scale if kind == "random-walk" else np.ones_like(degree))
         scaled = [_add_rows(block, (turn @ edges @ turn).tocsr()) for block in scaled]
     bound = 2.0 if normalized else 2.0 * float(degree.max())
-    singular = is_singular(kind, potential, edges)
+    if ties is not None:
+        if kind == "random-walk":
+            ties = replace(ties, pull=ties.pull * scale[ties.member])
+        bound += ties.most
+    singular = is_singular(kind, potential, edges, ties)
     if not singular:
         # Low vectors fall off where the potential is large.
         null = null / (1 + added / diagonal)
@@ -78,6 +87,7 @@ def laplacian(
         singular,
         # Weyl: no more than the sum of both; L_E by Gershgorin.
         bound + 2 * float(added.max(initial=0)),
+        ties,
     )
 
 
@@ -85,11 +95,12 @@ def is_singular(
     kind: str,
     potential: NDArray[np.float64] | None = None,
     edges: scipy.sparse.csr_array | None = None,
+    ties: Ties | None = None,
 ) -> bool:
     """Whether the operator of `laplacian` has the null vectors of the Laplacian alone."""
     # Constants are null vectors of L_E, so they stay those of the whole only where they are L's.
-    harmless = potential is None or not potential.any()
-    return harmless and (edges is None or edges.nnz == 0 or kind != "normalized")
+    joined = ties is not None or (edges is not None and edges.nnz > 0)
+    return (potential is None or not potential.any()) and (kind != "normalized" or not joined)
 
 
 def _add_rows(block: RowBlock, edges: scipy.sparse.csr_array) -> RowBlock:

@@ -78,7 +78,7 @@ class Level:
                 file.unlink()
         return state
 
-    def begin(self, most: int, goal: int | None = None, *, whole: bool = False) -> State:
+    def begin(self, most: int, goal: int, *, whole: bool) -> State:
         """Return the vectors to start from: those of a coarse problem, or random ones.
 
         Parameters
@@ -86,9 +86,9 @@ class Level:
         most
             Columns to start with, if nothing speaks for fewer.
         goal
-            Pairs that these columns aim at; None on a coarse level, where all columns count.
+            Pairs that these columns aim at; on a coarse level all of them.
         whole
-            Whether no further pairs are wanted.
+            Whether no further pairs are wanted, so that fewer columns may serve.
         """
         problem, level = self.problem, self.problem.level
         work: Any = partial(tasks.coarsen, problem, most)
@@ -111,14 +111,14 @@ class Level:
             state = Level.on(below, self.run).solve_roughly(most)
             values, rough = np.array(state.values), below.vectors(state.files)
             most_cut = self.bound
-            if goal is not None and whole:
+            if whole:
                 density = problem.operator.rows / problem.operator.entries
                 values = values[: columns.choose_columns(values, goal, self.bound, density)]
             start = problem.named("pass-0", range(len(values) // WIDTH))
         work = partial(tasks.start, problem, start, rough)
         self.run(f"start-{level}", work, list(range(start.groups)), label="start")
         unknown = (np.inf,) * len(values)
-        return self.note(State(start.files, tuple(values), unknown, most_cut, goal or most))
+        return self.note(State(start.files, tuple(values), unknown, most_cut, goal))
 
     def grow(self, state: State, most: int, goal: int) -> State:
         """Put random columns beside those there are, up to `most`, to look for further pairs."""
@@ -168,7 +168,7 @@ class Level:
             step = f"dense-{problem.level}"
             values = self.run(step, work, ["all"], label="coarsest level")[0]
             return State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
-        state = self.load() or self.begin(most)
+        state = self.load() or self.begin(most, most, whole=False)
         for degree in _COARSE_DEGREES[state.passes :]:
             plan = columns.plan_short(
                 np.array(state.values), degree, self.low(state), self.bound,
@@ -227,27 +227,28 @@ class Level:
         rotation = rayleigh_ritz(*gram.assemble(items, sums))
         save_array(problem.directory / "rotation.npy", rotation.C)
         following = problem.named(f"pass-{number + 1}", active)
+        rotated = problem.named("rotated", active) if balanced else following
         tile = columns.tile_rows(filtered.columns)
         work = algebra.Rotate(
-            filtered, following, str(problem.directory / "rotation.npy"),
+            filtered, rotated, str(problem.directory / "rotation.npy"),
             rotation.rank, number, tile,
         )  # fmt: skip
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
         if measured:
-            work = tasks.Residuals(problem, following, rotation.values, balanced)
+            even = following if balanced else None
+            work = tasks.Residuals(problem, rotated, rotation.values, even)
             norms = self.run(f"residual-{step}", work, groups, label="residuals")
+        if balanced:
+            rotated.remove()
         residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
         gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
-        after = State(
+        after = replace(
+            state,
             files=state.files[:locked] + following.files,
             values=state.values[:fixed] + tuple(map(float, rotation.values)),
             residuals=residuals,
-            most_cut=state.most_cut,
-            goal=state.goal,
-            settled=state.settled,
-            locked=locked,
             balanced=state.balanced and (gained or not balanced),
             passes=number + 1,
             products=state.products + len(groups) * (plan.times * plan.degree + 1 + measured),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, open_memmap, save_array, save_raw
 from eigenscape.spectrum import kernels
+from eigenscape.spectrum.ties import Ties
 
 Array = NDArray[Any]
 
@@ -27,7 +28,7 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Operator:
-    """A symmetric positive semi-definite operator ``A = diag(diagonal) - S`` on groups of columns.
+    """A symmetric positive semi-definite operator ``A = diag(diagonal) - S + V`` on groups of columns.
 
     Attributes
     ----------
@@ -43,6 +44,8 @@ class Operator:
         Whether the null vectors are those: not with a potential.
     bound
         Upper bound of the spectrum that theory gives.
+    ties
+        V, which draws clusters of samples together; None for 0.
     """
 
     blocks: Sequence[RowBlock]
@@ -50,6 +53,7 @@ class Operator:
     null: NDArray[np.float64]
     singular: bool
     bound: float
+    ties: Ties | None = None
 
     @property
     def rows(self) -> int:
@@ -64,6 +68,8 @@ class Operator:
                 block.indptr, block.indices, block.data, self.diagonal, block.first,
                 X, Z, kind(a), kind(b), kind(c),
             )  # fmt: skip
+        if self.ties is not None:
+            self.ties.add(X, Z, a)
 
     def times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return A x for one vector, in double."""
@@ -73,6 +79,8 @@ class Operator:
                 block.indptr, block.indices, block.data, self.diagonal, block.first,
                 x, image,
             )  # fmt: skip
+        if self.ties is not None:
+            self.ties.add(x[:, None], image[:, None], 1.0)
         return image
 
     def matrix(self) -> scipy.sparse.csr_array:
@@ -85,9 +93,10 @@ class Operator:
         S = scipy.sparse.csr_array(
             (data, columns, np.concatenate(indptr)), shape=(self.rows, self.rows)
         )
-        return scipy.sparse.csr_array(
-            scipy.sparse.diags_array(np.asarray(self.diagonal, np.float64)) - S
-        )
+        A: Any = scipy.sparse.diags_array(np.asarray(self.diagonal, np.float64)) - S
+        if self.ties is not None:
+            A = A + self.ties.matrix(self.rows)
+        return scipy.sparse.csr_array(A)
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,8 @@ class StoredOperator:
         Of the operator.
     diagonal, null
         Paths, raw.
+    ties
+        Stem of the paths of V, None for 0.
     """
 
     graph: tuple[tuple[str, str], ...]
@@ -118,6 +129,7 @@ class StoredOperator:
     null: str
     singular: bool
     bound: float
+    ties: str | None = None
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "StoredOperator":
@@ -139,6 +151,7 @@ class StoredOperator:
             attach_memmap(self.null, (self.rows,), np.float64),
             self.singular,
             self.bound,
+            None if self.ties is None else Ties.load(self.ties),
         )
 
 
@@ -180,6 +193,10 @@ def store_operator(
     """
     for name, values in (("diagonal", operator.diagonal), ("null", operator.null)):
         save_raw(directory / name, values)
+    ties = None
+    if operator.ties is not None:
+        ties = str(directory / "ties")
+        operator.ties.save(ties)
     if graph is None or data is None:
         graph, data = [], []
         for number, block in enumerate(operator.blocks):
@@ -200,6 +217,7 @@ def store_operator(
         null=str(directory / "null"),
         singular=operator.singular,
         bound=operator.bound,
+        ties=ties,
     )
 
 

@@ -1,6 +1,8 @@
 """The well-known ways to the same eigenpairs, in double: LAPACK, ARPACK, LOBPCG with multigrid."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,20 @@ def dense_pairs(operator: Operator, null: NullSpace, count: int) -> Pairs:
     return values, vectors
 
 
+def _product(operator: Operator) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return what multiplies columns by A; its ties are no matrix, which would have m^2 entries."""
+    A = replace(operator, ties=None).matrix()
+
+    def apply(X: NDArray[np.float64]) -> NDArray[np.float64]:
+        X = np.ascontiguousarray(X)
+        image: NDArray[np.float64] = np.ascontiguousarray(A @ X)
+        if operator.ties is not None:
+            operator.ties.add(X.reshape(len(X), -1), image.reshape(len(X), -1), 1.0)
+        return image
+
+    return apply
+
+
 def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float) -> Pairs:
     """Return the lowest eigenpairs above the null space by implicitly restarted Lanczos (ARPACK).
 
@@ -55,13 +71,13 @@ def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: fl
     ConvergenceError
         ARPACK gave up.
     """
-    A = operator.matrix()
+    product = _product(operator)
     bound = operator.bound
     entries = null.entries
 
     def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         x = np.ravel(vector)
-        image: NDArray[Any] = bound * x - A @ x
+        image: NDArray[Any] = bound * x - product(x)
         if null.count:
             shares = np.bincount(null.component, entries * x, null.count)
             image -= bound * entries * shares[null.component]
@@ -100,7 +116,7 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
         import pyamg
     except ImportError:
         raise MissingExtraError("pyamg", "amg", "spectrum.solver = 'lobpcg'") from None
-    A = scipy.sparse.csr_matrix(operator.matrix())
+    A = scipy.sparse.csr_matrix(replace(operator, ties=None).matrix())
     A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
     near = np.asarray(operator.null)[:, None]
     # Off zero, so that the coarsest system of every component can be solved.
@@ -119,7 +135,7 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
         # What was not reached is told by the residuals, not by SciPy's warning.
         warnings.simplefilter("ignore", UserWarning)
         values, vectors = scipy.sparse.linalg.lobpcg(
-            A, start, M=hierarchy.aspreconditioner(), Y=constraints, tol=tolerance,
+            _product(operator), start, M=hierarchy.aspreconditioner(), Y=constraints, tol=tolerance,
             largest=False, maxiter=_LOBPCG_ITERATIONS,
         )  # fmt: skip
     order = np.argsort(values)[:count]
@@ -147,6 +163,6 @@ def residual_norms(operator: Operator, pairs: Pairs) -> NDArray[np.float64]:
     """Return |A v - lambda v| of each pair, in double."""
     values, vectors = pairs
     norms: NDArray[np.float64] = np.linalg.norm(
-        operator.matrix() @ vectors - vectors * values, axis=0
+        _product(operator)(vectors) - vectors * values, axis=0
     )
     return norms

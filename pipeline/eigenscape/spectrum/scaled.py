@@ -9,10 +9,32 @@ from numpy.typing import NDArray
 from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
 from eigenscape.spectrum.laplacian import laplacian
 from eigenscape.spectrum.operator import RowBlock, StoredOperator, store_operator
+from eigenscape.spectrum.ties import Ties
 from eigenscape.stage import Context
 
 
-def store_laplacian(context: Context, directory: Path, kind: str, dtype: str) -> StoredOperator:
+def sample_rows(context: Context) -> NDArray[np.int64]:
+    """Return the row of every sample in the graph stage's matrix, -1 for those it leaves out."""
+    order = context.memmap("graph/sample")
+    row = np.full(context.open("samples/pixel").shape[0], -1, np.int64)
+    row[order] = np.arange(len(order))
+    return row
+
+
+def row_components(context: Context) -> NDArray[np.int32]:
+    """Return the connected component of every row, where the graph's are those of samples."""
+    return np.asarray(context.memmap("graph/component")[context.memmap("graph/sample")])
+
+
+def store_laplacian(
+    context: Context,
+    directory: Path,
+    kind: str,
+    dtype: str,
+    *,
+    potential: NDArray[np.float64] | None = None,
+    ties: Ties | None = None,
+) -> StoredOperator:
     """Write the Laplacian of the graph stage's weights; their structure is shared with it.
 
     Parameters
@@ -21,7 +43,7 @@ def store_laplacian(context: Context, directory: Path, kind: str, dtype: str) ->
         Of a stage that follows the graph.
     directory
         Where the scaled weights go.
-    kind, dtype
+    kind, dtype, potential, ties
         See `eigenscape.spectrum.laplacian.laplacian`.
     """
     record = context.run.record("graph")
@@ -46,5 +68,5 @@ def store_laplacian(context: Context, directory: Path, kind: str, dtype: str) ->
         return attach_memmap(path, (size,), dtype, "r+")
 
     degree = np.array(context.memmap("graph/degree"))
-    operator = laplacian(blocks, degree, kind, dtype, allocate)
+    operator = laplacian(blocks, degree, kind, dtype, allocate, potential=potential, ties=ties)
     return store_operator(operator, directory, graph, paths)

@@ -42,9 +42,19 @@ def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
     return "chebyshev", f"{block} in groups of {WIDTH}, from a coarse graph if it serves"
 
 
-def precision(solver: str, tolerance: float) -> str:
-    """Return the floating type that a solver works in at a tolerance."""
-    single = solver == "chebyshev" and tolerance >= _SINGLE_TOLERANCE
+def precision(solver: str, tolerance: float, pull: float = 0.0) -> str:
+    """Return the floating type that a solver works in.
+
+    Parameters
+    ----------
+    solver, tolerance
+        Of the job.
+    pull
+        Largest eigenvalue of the ties: so many times they multiply what rounding does to a vector
+        at their members, so that strong ones need double.
+    """
+    rounding = pull * float(np.finfo(np.float32).eps)
+    single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
     return "float32" if single else "float64"
 
 

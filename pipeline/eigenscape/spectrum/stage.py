@@ -2,6 +2,11 @@
 
 The null vectors (one for each connected component) are known, so they are never searched: they
 enter the result as they are and every other vector is kept orthogonal to them.
+
+With ``[graph.potential]`` it is the spectrum of L + V. A barrier leaves no null vector (the lowest
+vector, which is nearly constant, is the first of ``spectrum.dimension``); an identification leaves
+the constants of the unnormalised and the random-walk Laplacian. The graph itself stays as it is, and
+so does what is read from it alone: labels that are spread over it, neighbours, geodesics.
 """
 
 from functools import partial
@@ -21,10 +26,12 @@ from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.filter import NullSpace
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Operator
-from eigenscape.spectrum.scaled import store_laplacian
+from eigenscape.spectrum.potential import Potential, make_potential
+from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
 from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.state import Solution
 from eigenscape.spectrum.tasks import Problem, fits
+from eigenscape.spectrum.ties import join_components
 from eigenscape.spectrum.vectors import Vectors
 from eigenscape.stage import Block, Context, sample_blocks
 
@@ -36,8 +43,9 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     assert graph is not None, "the spectrum follows the graph"
     rows, connected = graph.summary["rows"], graph.summary["connected"]
     solver, reason = choose_solver(options.solver, options.dimension, rows)
-    dtype = precision(solver, options.tolerance)
-    problem = _set_up(context, rows, connected, dtype)
+    potential = make_potential(context, np.asarray(context.memmap("graph/degree")))
+    dtype = precision(solver, options.tolerance, potential.pull)
+    problem = _set_up(context, rows, connected, dtype, potential)
     null = problem.null_space()
     _check_dimension(options, rows, null.count)
     solution = find_pairs(
@@ -54,6 +62,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "passes": solution.passes,
         "products": solution.products,
         "null_vectors": null.count,
+        **({"potential": potential.summary} if potential.summary else {}),
     }
 
 
@@ -68,14 +77,20 @@ def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> No
         )
 
 
-def _set_up(context: Context, rows: int, connected: bool, dtype: str) -> Problem:
-    """Scale the weights into a Laplacian in scratch."""
+def _set_up(
+    context: Context, rows: int, connected: bool, dtype: str, potential: Potential
+) -> Problem:
+    """Scale the weights into a Laplacian in scratch, and add the potential."""
     directory = context.workspace.folder("operator")
-    stored = store_laplacian(context, directory, context.job.graph.laplacian, dtype)
+    stored = store_laplacian(
+        context, directory, context.job.graph.laplacian, dtype,
+        potential=potential.barrier, ties=potential.ties,
+    )  # fmt: skip
     component = None
     if not connected:
-        # In row order, where the graph's is in sample order.
-        labels = context.memmap("graph/component")[context.memmap("graph/sample")]
+        labels = row_components(context)
+        if potential.ties is not None:
+            labels = join_components(labels, potential.ties)
         component = context.workspace.create_array(
             "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
         )
@@ -100,9 +115,7 @@ def _write(
     target = context.workspace.create_array(
         "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
     )
-    row = np.full(samples, -1, np.int64)
-    row[context.memmap("graph/sample")] = np.arange(problem.operator.rows)
-    save_array(problem.directory / "row.npy", row)
+    save_array(problem.directory / "row.npy", sample_rows(context))
     # Worked out once: it takes a pass over all rows, which no task should repeat.
     save_array(problem.directory / "null.npy", null.entries)
     scale = None

@@ -1,19 +1,19 @@
 """What the tasks of the iteration do: each opens what it needs by its path and leaves files."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, save_array, scratch_zeros
 from eigenscape.spectrum import coarse, density, kernels, oracles
 from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator, StoredOperator, open_stored, upper_bound
-from eigenscape.spectrum.stiff import Balanced, stiff_rows
+from eigenscape.spectrum.stiff import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.vectors import Vectors
 from eigenscape.stage import blocks
 
@@ -61,26 +61,22 @@ class Problem:
         """Return the vectors in some files."""
         return Vectors(tuple(files), self.operator.rows, self.operator.dtype)
 
-    def named(self, name: str, groups: range, *, create: bool = True) -> Vectors:
+    def named(self, name: str, groups: range) -> Vectors:
         """Return groups of vectors under one name, their space reserved."""
         files = tuple(str(self.directory / f"{name}-{group}") for group in groups)
-        vectors = self.vectors(files)
-        return vectors.create() if create else vectors
+        return self.vectors(files).create()
 
     def balanced(self, operator: Operator, values: NDArray[np.float64]) -> Balanced:
-        """Return the operator whose stiff rows follow the others, for columns of given values."""
+        """Return the operator whose stiff part follows the rest, for columns of given values."""
         shift = np.where(np.isfinite(values), values, 0).astype(operator.diagonal.dtype)
-        return Balanced(operator, np.load(self.directory / _STIFF), shift)
+        # The first entry is the number of sweeps: see `measure`.
+        sweeps, *rows = np.split(np.load(self.directory / _STIFF), [1])
+        return Balanced(operator, rows[0], shift, int(sweeps[0]))
 
     def work(self, name: str) -> Array:
         """Return a group of zeros to work on, which `drop` gives back."""
-        shape = (self.operator.rows, WIDTH)
-        if self.in_memory:
-            return np.zeros(shape, self.operator.dtype)
-        create_memmap(self.directory / name, shape, self.operator.dtype)
-        group = attach_memmap(self.directory / name, shape, self.operator.dtype, "r+")
-        group[:] = 0
-        return group
+        path = None if self.in_memory else self.directory / name
+        return scratch_zeros((self.operator.rows, WIDTH), self.operator.dtype, path)
 
     def drop(self, *names: str) -> None:
         """Delete the scratch files of `work`."""
@@ -133,16 +129,18 @@ def grow(vectors: Vectors, first: int, group: int) -> None:
 
 
 def measure(problem: Problem, _: str) -> tuple[float, float | None]:
-    """Return the upper bound of the spectrum, and that without the stiff rows if there are any."""
+    """Return the upper bound of the spectrum, and that without its stiff part if there is one."""
     operator = problem.operator.open()
-    bound = upper_bound(operator)
-    rows = stiff_rows(operator)
-    if not len(rows):
+    bound, rows, sweeps = upper_bound(operator), stiff_rows(operator), 0
+    untied = replace(operator, ties=None)
+    if operator.ties is not None:
+        sweeps = tie_sweeps(operator.ties, upper_bound(untied), operator.rows)
+    if not len(rows) and not sweeps:
         return bound, None
-    save_array(problem.directory / _STIFF, rows)
+    save_array(problem.directory / _STIFF, np.concatenate([[sweeps], rows]))
     free = np.ones(operator.rows, bool)
     free[rows] = False
-    return bound, upper_bound(operator, free)
+    return bound, upper_bound(untied if sweeps else operator, free)
 
 
 def find_cut(problem: Problem, bound: float, columns: int) -> tuple[float, float]:
@@ -211,18 +209,29 @@ class Image:
 
 @dataclass(frozen=True)
 class Residuals:
-    """|A x - theta x| of every column of a group; infinite where theta is."""
+    """|A x - theta x| of every column of a group; infinite where theta is.
+
+    Attributes
+    ----------
+    problem, vectors, values
+        A, x and theta.
+    balanced
+        Where the vectors go once their stiff part follows the rest; None to leave them as they are.
+        Not where they were: what a killed task had set is not what it would set again.
+    """
 
     problem: Problem
     vectors: Vectors
     values: NDArray[np.float64]
-    balanced: bool = False
+    balanced: Vectors | None = None
 
     def __call__(self, group: int) -> list[float]:
         """Return the norms of one group."""
-        operator, X = self.problem.operator.open(), self.vectors.attach(group, "r+")
+        operator, X = self.problem.operator.open(), self.vectors.attach(group)
         values = self.values[group * WIDTH : (group + 1) * WIDTH]
-        if self.balanced:
+        if self.balanced is not None:
+            source, X = X, self.balanced.attach(group, "r+")
+            X[:] = source
             # Exact for a Ritz vector, where the filtered columns were mixtures.
             self.problem.balanced(operator, values).balance(X)
         # Not where the filter left its image: a killed pass needs that once more.

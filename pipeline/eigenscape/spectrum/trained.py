@@ -191,9 +191,11 @@ class Trained:
 
     @cached_property
     def bandwidth(self) -> float:
-        """The run's t of the heat kernel: given, or the mean squared length of its lists."""
+        """The run's t: given, or 1 of self-tuning weights, the mean squared length of heat's lists."""
         if self.graph.bandwidth != "auto":
             return float(self.graph.bandwidth)
+        if self.graph.weights != "heat":
+            return 1.0
         total, count = 0.0, 0
         for start, (starts, index, distance) in self._lists():
             inside = np.repeat(self.degree[start : start + len(starts) - 1] > 0, np.diff(starts))
@@ -209,7 +211,9 @@ class Trained:
     def _projection(self) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
         """Shift, None for 0, and basis, of a diagonal one the diagonal."""
         shift = self._small("features/shift")
-        moved = self.features.standardize or (self._projected and self.features.method == "pca")
+        moved = self.features.standardize or (
+            self._projected and self.features.method in ("pca", "mnf")
+        )
         if moved and shift is None:
             raise InputError(
                 f"{self.run.path}: an earlier version made it and did not store the mean of the "

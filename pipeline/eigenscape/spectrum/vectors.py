@@ -1,6 +1,5 @@
 """Columns on disk: one raw file for each group of them, so that a task holds one group or one tile."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,6 @@ class Vectors:
     files: tuple[str, ...]
     rows: int
     dtype: str
-
-    @classmethod
-    def named(
-        cls, directory: Path, name: str, groups: Sequence[int], rows: int, dtype: str
-    ) -> "Vectors":
-        """Return what `create` will lay out for some groups, under one name."""
-        return cls(tuple(str(directory / f"{name}-{group}") for group in groups), rows, dtype)
 
     @property
     def groups(self) -> int:

@@ -6,7 +6,8 @@ pools these logarithms over all samples rather than averaging estimates of singl
 mean is too high (MacKay, Ghahramani 2005).
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,10 @@ class Dimension:
     low: float
     high: float
     samples: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as JSON values, None where a number is not finite."""
+        return {key: value if np.isfinite(value) else None for key, value in asdict(self).items()}
 
 
 def log_sums(distance: NDArray[np.floating], k: int | None = None) -> NDArray[np.float64]:

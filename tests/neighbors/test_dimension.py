@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from eigenscape.learn.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
 from eigenscape.memory import ROW_TILE
+from eigenscape.neighbors.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
 
 
 def distances(points, k=12):

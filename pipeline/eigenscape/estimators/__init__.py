@@ -1,0 +1,25 @@
+"""scikit-learn estimators on NumPy, sparse and dask arrays: fronts of the same stages as a job.
+
+::
+
+    samples       what is given, checked, streamed into a run directory
+    fitting       parameters -> job; its stages, one after the other
+    folders       where the run lies: kept, or deleted with the estimator
+    base          parameters of the graph        spectral     + eigenvectors, new samples
+    potentials    labels spread over the graph   labels       y, -1 for none
+    eigenmaps, schroedinger, eigenfunctions, poisson, clusterer: the estimators
+"""
+
+from eigenscape.estimators.clusterer import SpectralClusterer
+from eigenscape.estimators.eigenfunctions import EigenfunctionClassifier
+from eigenscape.estimators.eigenmaps import LaplacianEigenmaps
+from eigenscape.estimators.poisson import PoissonClassifier
+from eigenscape.estimators.schroedinger import SchroedingerEigenmaps
+
+__all__ = [
+    "EigenfunctionClassifier",
+    "LaplacianEigenmaps",
+    "PoissonClassifier",
+    "SchroedingerEigenmaps",
+    "SpectralClusterer",
+]

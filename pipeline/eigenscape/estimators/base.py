@@ -1,0 +1,175 @@
+"""What all estimators have in common: the graph of their samples, as parameters and as a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import dask.system
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from eigenscape.arrays import save_array
+from eigenscape.errors import EstimatorError
+from eigenscape.estimators.fitting import Fitting, make_job
+from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
+from eigenscape.estimators.samples import Samples, check_samples
+from eigenscape.job import Job
+from eigenscape.memory import ROW_TILE, parse_bytes
+from eigenscape.stage import BASE_BYTES
+
+Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
+Metric = Literal["euclidean", "angle"]
+Features = Literal["random-projection", "pca", "none"]
+Weights = Literal["self-tuning", "heat", "binary"]
+Laplacian = Literal["normalized", "random-walk", "unnormalized"]
+
+
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator on the graph of nearest neighbours of its samples.
+
+    Parameters are those of a job (``jobs/README.md``), under scikit-learn's names where it has any.
+
+    Parameters
+    ----------
+    n_neighbors
+        Neighbours per sample, itself not counted; all others where there are fewer.
+    neighbors
+        How they are searched: recursive Lanczos bisection, NN-descent in memory, or brute force.
+    metric
+        Distance of the features, or the angle between them.
+    features
+        Projection of samples with more than `features_dimension` features, before the search.
+    features_dimension
+        Features that are left of them.
+    weights
+        exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1.
+    bandwidth
+        t of the heat kernel; "auto" is the mean of d^2.
+    random_state
+        Seed of whatever is drawn.
+    memory
+        Anonymous memory that a fit may take, what the libraries take (200 MiB) included and the
+        samples that are given in memory not.
+    threads
+        Threads to work on, every core by default.
+    directory
+        Where the run directory of each fit is made, and kept; by default it is made in the system's
+        place for temporary files and deleted with the estimator.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
+        self.metric = metric
+        self.features = features
+        self.features_dimension = features_dimension
+        self.weights = weights
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+        self.memory = memory
+        self.threads = threads
+        self.directory = directory
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _begin(
+        self,
+        X: Samples,
+        *,
+        given: NDArray[np.integer] | None = None,
+        values: NDArray[np.float64] | None = None,
+        **changed: Any,
+    ) -> Fitting:
+        """Check the parameters, make the run directory and write the samples into it.
+
+        Parameters
+        ----------
+        X
+            Checked samples.
+        given : array of int, shape (n,), optional
+            Class numbers for a potential, 0 for none.
+        values : array, shape (n,), optional
+            A potential.
+        changed
+            Parameters whose values are other than given.
+        """
+        small = X.shape[0] <= ROW_TILE and 8 * X.shape[0] * X.shape[1] <= SMALL_BYTES
+        folder = RunFolder(self.directory, small=small)
+        if values is not None:
+            # As the job of a scene names it: an array on the grid, here of one column.
+            changed["raster"] = str(folder.path / "potential.npy")
+            save_array(changed["raster"], values[:, None])
+        job = make_job({**self.get_params(deep=False), **changed}, self._draw_seed())
+        _check_offered(job)
+        self.n_neighbors_ = min(job.neighbors.k, X.shape[0] - 1)
+        near = job.neighbors.model_copy(update={"k": self.n_neighbors_})
+        self._folder = folder
+        return Fitting(job.model_copy(update={"neighbors": near}), folder.path, X, given)
+
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _check(self, X: Any, *, reset: bool = False) -> Samples:
+        return check_samples(self, X, reset=reset)
+
+    def _work_bytes(self) -> int:
+        return max(0, parse_bytes(self.memory) - BASE_BYTES)
+
+    def _map_new(
+        self, X: Any, function: Callable[..., NDArray[Any]], width: int, *further: Any
+    ) -> Any:
+        """Apply ``function(block, run, memory, *further)`` lazily to the rows of a dask array.
+
+        Parameters
+        ----------
+        X
+            The dask array.
+        function
+            Returns an array of `width` columns in single precision.
+        """
+        X = X.rechunk({1: -1})
+        # The scheduler's threads share the limit.
+        memory = self._work_bytes() // dask.system.CPU_COUNT
+        return X.map_blocks(
+            function, self._folder.held(), memory, *further, dtype=np.float32,
+            chunks=(X.chunks[0], (width,)), meta=np.empty((0, 0), np.float32),
+        )  # fmt: skip
+
+    @property
+    def run_(self) -> Path:
+        """The run directory, for `eigenscape.extend` and `eigenscape.open_run`."""
+        path: Path = self._folder.path
+        return path
+
+
+def _check_offered(job: Job) -> None:
+    """Refuse what a job can do and an estimator cannot."""
+    if job.neighbors.method == "radius":
+        raise EstimatorError(
+            "neighbors = 'radius': an estimator takes the nearest neighbours. Choose "
+            "'lanczos-bisection', 'pynndescent' or 'exact'."
+        )
+    if job.features.method == "mnf":
+        raise EstimatorError(
+            "features = 'mnf': noise is estimated from neighbouring pixels, and samples have none. "
+            "Choose 'random-projection', 'pca' or 'none'."
+        )

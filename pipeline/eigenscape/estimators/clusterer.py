@@ -1,0 +1,119 @@
+"""k-way spectral clustering as a scikit-learn clusterer."""
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import dask.array
+import numpy as np
+from sklearn.base import ClusterMixin
+
+from eigenscape.errors import EstimatorError
+from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.fitting import parameter_names
+from eigenscape.estimators.spectral import Spectral
+from eigenscape.learn.clusters import cluster_qr, k_means, row_normalized
+
+
+class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
+    """Clusters in the lowest eigenvectors of the normalised Laplacian.
+
+    Other parameters are those of `LaplacianEigenmaps`.
+
+    Parameters
+    ----------
+    n_clusters
+        Clusters, and eigenvectors, the constant one counted.
+    assign_labels
+        "cluster_qr": column-pivoted QR (Damle, Minden, Ying 2019), without start or iteration;
+        "kmeans": k-means of rows of length 1 (Ng, Jordan, Weiss 2001), by dask-ml (the extra
+        ``clusters``).
+    tolerance
+        Largest residual norm of an eigenpair.
+
+    Attributes
+    ----------
+    labels_ : array of int, shape (n,)
+        Cluster of each sample.
+    eigenvalues_ : array
+        Ascending, that of the constant eigenvector first; n_clusters of them, at least two.
+    n_neighbors_, run_
+        As of `LaplacianEigenmaps`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 9 * (np.arange(200) % 2)[:, None]
+    >>> labels = SpectralClusterer(2, random_state=0).fit_predict(X)
+    >>> labels[0] != labels[1], (labels[::2] == labels[0]).all()
+    (np.True_, np.True_)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        assign_labels: Literal["cluster_qr", "kmeans"] = "cluster_qr",
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        tolerance: float = 1e-5,
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        super().__init__(
+            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
+            features_dimension=features_dimension, weights=weights, bandwidth=bandwidth,
+            random_state=random_state, memory=memory, threads=threads, directory=directory,
+        )  # fmt: skip
+        self.n_clusters = n_clusters
+        self.assign_labels = assign_labels
+        self.tolerance = tolerance
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the eigenvectors and the clusters.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (n, d)
+        y
+            Not used.
+
+        Raises
+        ------
+        ValueError
+            Samples or parameters cannot work.
+        MissingExtraError
+            "kmeans" is asked for and dask-ml is not installed.
+        """
+        X = self._check(X, reset=True)
+        if not 1 <= self.n_clusters <= X.shape[0]:
+            raise EstimatorError(
+                f"n_clusters = {self.n_clusters}: give a number from 1 to that of the samples, "
+                f"{X.shape[0]}."
+            )
+        if self.assign_labels not in ("cluster_qr", "kmeans"):
+            raise EstimatorError(
+                f"assign_labels = {self.assign_labels!r}: give 'cluster_qr' or 'kmeans'."
+            )
+        with parameter_names():
+            fitting = self._begin(X, n_components=max(1, self.n_clusters - 1))
+            self._find_modes(fitting)
+            self.eigenvalues_, vectors = self._read_modes(fitting)
+            vectors, seed = vectors[:, : self.n_clusters], fitting.job.features.seed
+            if self.assign_labels == "cluster_qr":
+                self.labels_ = cluster_qr(vectors, seed=seed)
+            else:
+                self.labels_ = k_means(_normalized(vectors), self.n_clusters, seed=seed).clusters
+        self._folder.trim()
+        return self
+
+
+def _normalized(vectors: Any) -> Any:
+    if isinstance(vectors, dask.array.Array):
+        return vectors.map_blocks(row_normalized, dtype=vectors.dtype)
+    return row_normalized(vectors)

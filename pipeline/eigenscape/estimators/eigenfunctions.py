@@ -1,0 +1,186 @@
+"""Least squares on eigenfunctions as a scikit-learn classifier."""
+
+import os
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import dask.array
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from eigenscape.errors import EstimatorError
+from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
+from eigenscape.estimators.fitting import Fitting, parameter_names
+from eigenscape.estimators.labels import encode_labels, take_class
+from eigenscape.estimators.samples import Samples, stored_blocks
+from eigenscape.estimators.spectral import EXTENDED, SpectralEstimator, extend_block
+from eigenscape.learn import eigenfunctions
+from eigenscape.rows import Rows
+from eigenscape.stage import blocks
+
+_MOST_COMPONENTS = 55
+_TILE_BYTES = 2**24
+
+
+class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: ignore[misc]
+    """Least squares on the lowest eigenvectors, one class against all (Belkin 2003, 3.5).
+
+    Samples without a label, marked by -1 in `y`, shape the eigenvectors. Other parameters are those
+    of `LaplacianEigenmaps`.
+
+    Parameters
+    ----------
+    n_components
+        Eigenvectors, the constant one not counted; "auto" makes them, with it, a fifth of the
+        labelled samples as in the source, at least one for each class and at most 56. Those with
+        eigenvalues above 0.95, which do not extend to new samples, are left out (not of the
+        unnormalised Laplacian).
+
+    Attributes
+    ----------
+    classes_ : array, shape (c,)
+        Labels of the classes.
+    coef_ : array, shape (eigenvectors, c), float32
+        Coefficients of each class on the eigenvectors, the constant one first.
+    transduction_ : array, shape (n,)
+        Label of each fitted sample.
+    eigenvalues_ : array, shape (eigenvectors,)
+        Ascending.
+    n_neighbors_, run_
+        As of `LaplacianEigenmaps`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
+    >>> y = np.full(200, -1)
+    >>> y[:4] = 0, 1, 0, 1
+    >>> EigenfunctionClassifier(random_state=0).fit(X, y).predict(X[4:8])
+    array([0, 1, 0, 1])
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        laplacian: Laplacian = "normalized",
+        tolerance: float = 1e-5,
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        super().__init__(
+            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
+            features_dimension=features_dimension, weights=weights, bandwidth=bandwidth,
+            laplacian=laplacian, tolerance=tolerance, random_state=random_state, memory=memory,
+            threads=threads, directory=directory,
+        )  # fmt: skip
+        self.n_components = n_components  # type: ignore[assignment]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compute the eigenvectors and fit the classes to them.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (n, d)
+        y : array-like, shape (n,)
+            Labels, -1 for none. Texts with samples that have none are an array of objects.
+
+        Raises
+        ------
+        ValueError
+            Samples, labels or parameters cannot work.
+        """
+        X = self._check(X, reset=True)
+        self.classes_, classes = encode_labels(y, X.shape[0])
+        dimension: Any = self.n_components
+        if dimension == "auto":
+            most = min(_MOST_COMPONENTS, X.shape[0] - 1)
+            fifth = eigenfunctions.choose_count("auto", int((classes >= 0).sum()), most)
+            dimension = min(max(fifth, len(self.classes_) - 1), most)
+        with parameter_names():
+            fitting = self._begin(X, n_components=dimension)
+            self._find_extendable(fitting)
+        self.eigenvalues_ = fitting.run.open("spectrum/value")[...]
+        vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
+        self.coef_ = self._solve(vectors, classes)
+        best = np.empty(X.shape[0], np.intp)
+        for here, block in stored_blocks(fitting.run, "spectrum/vector"):
+            best[here] = eigenfunctions.estimates(block, self.coef_).argmax(axis=1)
+        self.transduction_ = self.classes_[best]
+        self._folder.trim()
+        return self
+
+    def _find_extendable(self, fitting: Fitting) -> None:
+        """Compute the eigenvectors, and again without those that do not extend."""
+        nulls = self._find_modes(fitting)
+        few = int((fitting.run.open("spectrum/value")[...] <= EXTENDED).sum()) - nulls
+        if self.laplacian == "unnormalized" or few == fitting.job.spectrum.dimension:
+            return
+        if few < 1:
+            raise EstimatorError(
+                f"n_neighbors = {self.n_neighbors_}: no eigenvector of the graph but the constant one "
+                f"extends to new samples (eigenvalue up to {EXTENDED}), for each of "
+                f"{fitting.X.shape[0]} samples has most others as neighbours. Take fewer."
+            )
+        self._noticed(fitting.fewer_modes(few))
+
+    def _solve(self, vectors: Rows, classes: NDArray[np.intp]) -> NDArray[np.float32]:
+        modes, count = vectors.shape[1], len(self.classes_)
+        G, B = np.zeros((modes, modes)), np.zeros((modes, count))
+        labelled = np.flatnonzero(classes >= 0)
+        for start, stop in blocks(len(labelled), max(1, _TILE_BYTES // (8 * modes))):
+            own = labelled[start:stop]
+            coordinates = vectors.take(own)
+            assert isinstance(coordinates, np.ndarray), "eigenvectors are dense"
+            sums = eigenfunctions.normal_equations(coordinates, classes[own], count)
+            G, B = G + sums[0], B + sums[1]
+        return eigenfunctions.solve(G, B)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the fitted function of each class, near 1 in it and -1 elsewhere.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (m, d)
+
+        Returns
+        -------
+        array or dask array, shape (m, c), float32
+            Of two classes the values of the second, shape (m,).
+        """
+        functions = 2 * self._estimates(X) - 1
+        return functions[:, -1] if len(self.classes_) <= 2 else functions
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of the largest function at each sample, shape (m,).
+
+        New samples get coordinates by the Nystrom extension, `eigenscape.extend`.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (m, d)
+        """
+        return take_class(self._estimates(X), self.classes_)
+
+    def _estimates(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = self._check(X)
+        if isinstance(X, dask.array.Array):
+            return self._map_new(X, _block_estimates, len(self.classes_), self.coef_)
+        return _block_estimates(X, self.run_, self._work_bytes(), self.coef_)
+
+
+def _block_estimates(
+    X: Samples, run: "os.PathLike[str]", memory: int, weights: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    return eigenfunctions.estimates(extend_block(X, run, memory, 0), weights)

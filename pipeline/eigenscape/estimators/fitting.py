@@ -1,0 +1,216 @@
+"""A fit as a run: the stages of a job, one after the other, on samples that come from memory."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from threadpoolctl import ThreadpoolController
+
+from eigenscape import __version__, memory
+from eigenscape.cluster import Executor, OnDone, Task, Threads
+from eigenscape.errors import EstimatorError, InputError
+from eigenscape.estimators.samples import Samples, write_samples
+from eigenscape.features.stage import feature_count, features_stage
+from eigenscape.files import explain_write_errors
+from eigenscape.graph.stage import graph_stage
+from eigenscape.job import Job
+from eigenscape.memory import ROW_TILE
+from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.progress import Silent
+from eigenscape.projection import Plan
+from eigenscape.sizes import Sizes
+from eigenscape.spectrum.stage import spectrum_stage
+from eigenscape.stage import Context, task_bytes
+from eigenscape.store import Record, Run
+
+KEYS = {
+    "n_components": "spectrum.dimension",
+    "n_neighbors": "neighbors.k",
+    "neighbors": "neighbors.method",
+    "metric": "neighbors.metric",
+    "features": "features.method",
+    "features_dimension": "features.dimension",
+    "weights": "graph.weights",
+    "bandwidth": "graph.bandwidth",
+    "potential": "graph.potential.kind",
+    "labels": "graph.potential.labels",
+    "raster": "graph.potential.raster",
+    "alpha": "graph.potential.alpha",
+    "relative": "graph.potential.relative",
+    "laplacian": "graph.laplacian",
+    "tolerance": "spectrum.tolerance",
+    "method": "learn.method",
+    "memory": "limits.memory",
+    "threads": "limits.threads",
+}
+"""The key of a job that each parameter of an estimator stands for."""
+
+_STAGES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
+    "features": features_stage,
+    "neighbors": neighbors_stage,
+    "graph": graph_stage,
+    "spectrum": spectrum_stage,
+}
+
+
+class InTurn:
+    """Runs tasks one by one in the calling thread: for few samples, where all threads but one idle."""
+
+    width = 1
+    tasks_per_process = 1
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run the tasks; their memory is not measured."""
+        # As `Threads` does: other numbers of BLAS threads round differently.
+        with _pools().limit(limits=1, user_api="blas"):
+            for number, item in enumerate(items):
+                on_done(number, function(item), 0)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    # Once: to look for the libraries takes longer than a small task.
+    return ThreadpoolController()
+
+
+class Fitting:
+    """Stages of a job that work in a directory of their own.
+
+    Parameters
+    ----------
+    job
+        Its tables; it has no scene.
+    path
+        An empty directory.
+    X
+        Checked samples.
+    given : array of int, shape (n,), optional
+        Class numbers for a potential, 0 for none.
+
+    Attributes
+    ----------
+    run
+        The run directory.
+    executor
+        Threads, or the calling thread alone where there is one block of samples.
+    """
+
+    def __init__(
+        self, job: Job, path: Path, X: Samples, given: NDArray[np.integer] | None = None
+    ) -> None:
+        self.job, self.X, self.given = job, X, given
+        self.executor: Executor = (
+            InTurn() if X.shape[0] <= ROW_TILE else Threads(job.limits.threads)
+        )
+        self.run = Run(path)
+        with explain_write_errors(path):
+            (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
+            self.run.manifest |= {"eigenscape": __version__, "name": job.name}
+        self.stage("ingest", self._ingest)
+
+    def through(self, last: str) -> dict[str, Any]:
+        """Run the stages up to one of them; return its summary.
+
+        Raises
+        ------
+        MemoryLimitError
+            They cannot fit into the limit.
+        """
+        wanted = list(_STAGES)[: list(_STAGES).index(last) + 1]
+        wanted = [name for name in wanted if self.run.record(name) is None]
+        self._check_memory(wanted)
+        for name in wanted:
+            summary = self.stage(name, _STAGES[name])
+        return summary
+
+    def fewer_modes(self, dimension: int) -> dict[str, Any]:
+        """Compute the spectrum again, of so many eigenvectors; return its summary."""
+        spectrum = self.job.spectrum.model_copy(update={"dimension": dimension})
+        self.job = self.job.model_copy(update={"spectrum": spectrum})
+        return self.stage("spectrum", spectrum_stage)
+
+    def stage(self, name: str, work: Callable[[Context], dict[str, Any]]) -> dict[str, Any]:
+        """Run one stage and commit what it wrote; return its summary."""
+        if self.X.shape[0] > ROW_TILE:
+            memory.release()
+        start = time.perf_counter()
+        # No other run shares the directory, so there are no other keys to tell apart.
+        workspace = self.run.workspace(name, "fit")
+        context = Context(self.job, self.run, workspace, self.executor, Silent())
+        with explain_write_errors(self.run.path):
+            summary = work(context)
+        seconds = round(time.perf_counter() - start, 3)
+        files = (workspace.arrays(), workspace.files())
+        record = Record("fit", seconds, context.worker_peak, *files, summary)
+        self.run.commit(name, workspace, record)
+        return summary
+
+    def _ingest(self, context: Context) -> dict[str, Any]:
+        # One thread reads, so it may take what all tasks may.
+        budget = context.task_bytes * self.executor.tasks_per_process
+        return write_samples(context.workspace, self.X, budget, self.given)
+
+    def _check_memory(self, stages: Sequence[str]) -> None:
+        rows, columns = self.X.shape
+        limit, tasks = self.job.limits.memory_bytes, self.executor.tasks_per_process
+        entries = None if isinstance(self.X, np.ndarray) else getattr(self.X, "nnz", None)
+        dimension = feature_count(self.job.features, columns)
+        budget = task_bytes(limit, tasks)
+        sizes = Sizes(self.job, rows, columns, dimension, tasks, budget, entries)
+        plans = tuple(getattr(sizes, name)() for name in stages)
+        Plan(rows, columns, dimension, plans).check(limit)
+
+
+def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
+    """Return the job that parameters of an estimator stand for.
+
+    Parameters
+    ----------
+    parameters
+        Values by name; names that are not in `KEYS` are passed over.
+    seed
+        Of the random projection.
+
+    Raises
+    ------
+    EstimatorError
+        A value is impossible.
+    """
+    tables: dict[str, Any] = {"scene": {"path": "samples"}, "features": {"seed": seed}}
+    for name, key in KEYS.items():
+        if name in parameters:
+            *path, option = key.split(".")
+            table = tables
+            for part in path:
+                table = table.setdefault(part, {})
+            value = parameters[name]
+            # Searches over parameters give NumPy's numbers.
+            table[option] = value.item() if isinstance(value, np.generic) else value
+    try:
+        return Job.model_validate({**tables, "name": "fit"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        name = next((name for name, key in KEYS.items() if place.startswith(key)), place)
+        reason = first["msg"].removeprefix("Value error, ")
+        raise EstimatorError(f"{name} = {first['input']!r}: {reason}.") from None
+
+
+@contextmanager
+def parameter_names() -> Iterator[None]:
+    """Turn errors about keys of a job into `EstimatorError` about parameters."""
+    try:
+        yield
+    except EstimatorError:
+        raise
+    except InputError as error:
+        text = str(error)
+        for name, key in KEYS.items():
+            text = text.replace(key, name)
+        raise EstimatorError(text) from error

@@ -1,0 +1,130 @@
+"""Where the run of a fitted estimator lies, for as long as anybody needs it."""
+
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import dask.array
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.arrays import open_array
+from eigenscape.files import explain_write_errors
+
+SMALL_BYTES = 4 * 2**20
+"""Samples up to this size make a small run."""
+
+_SHARED = Path("/dev/shm")
+_ROOM = 2**28
+"""What has to be free there, so that nobody is left without."""
+
+
+class RunFolder:
+    """A directory for one run: kept where the user asks for it, otherwise deleted with its owner.
+
+    A folder that would be deleted goes into pickles with all its files; one that is kept goes as its
+    path.
+
+    Parameters
+    ----------
+    parent
+        Directory in which it is made; None for the system's place for temporary files, or for small
+        runs for its shared memory, where hundreds of small files take half of the time.
+    small
+        Whether it will hold a few megabytes.
+
+    Attributes
+    ----------
+    path
+        The directory.
+    temporary
+        Whether it is deleted with this object.
+    """
+
+    path: Path
+    temporary: bool
+
+    def __init__(self, parent: str | Path | None = None, *, small: bool = False) -> None:
+        self.temporary = parent is None
+        if parent is not None:
+            with explain_write_errors(Path(parent)):
+                Path(parent).mkdir(parents=True, exist_ok=True)
+                self.path = Path(tempfile.mkdtemp(prefix="run-", dir=parent)).resolve()
+        else:
+            self._make(small)
+
+    def _make(self, small: bool) -> None:
+        roomy = small and _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM
+        self.path = Path(tempfile.mkdtemp(prefix="eigenscape-", dir=_SHARED if roomy else None))
+        weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def held(self) -> "HeldPath":
+        """Return the path as something to hand to lazy tasks."""
+        return HeldPath(self, self.path)
+
+    def trim(self) -> None:
+        """Delete what only a fit reads, if the folder is not kept."""
+        if self.temporary:
+            store = self.path / "store.zarr"
+            for path in (store / "samples" / "values", *(store / "graph").glob("[0-9]*")):
+                shutil.rmtree(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self.temporary:
+            return {"path": self.path}
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            archive.add(self.path, ".")
+        return {"files": stream.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.temporary = "files" in state
+        if not self.temporary:
+            self.path = state["path"]
+            return
+        self._make(len(state["files"]) < SMALL_BYTES)
+        with tarfile.open(fileobj=io.BytesIO(state["files"])) as archive:
+            archive.extractall(self.path, filter="data")
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not in a fork, where the same finalizer runs
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class HeldPath:
+    """The path of a run's array or directory, whose folder stays while this object does.
+
+    In another process it is the path alone: the owner of the files is here.
+    """
+
+    def __init__(self, folder: RunFolder, path: Path) -> None:
+        self.folder, self.path = folder, path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path, (str(self.path),)
+
+
+def read_lazily(folder: RunFolder, path: Path) -> Any:
+    """Return a zarr array of a run as a dask array that keeps its folder."""
+    array = open_array(path)
+    return dask.array.map_blocks(
+        _read_block, HeldPath(folder, path),
+        chunks=dask.array.core.normalize_chunks(array.chunks, array.shape),
+        dtype=array.dtype, meta=np.empty((0,) * array.ndim, array.dtype),
+    )  # fmt: skip
+
+
+def _read_block(path: "os.PathLike[str]", block_info: dict[Any, Any] | None = None) -> NDArray[Any]:
+    assert block_info is not None
+    start, stop = block_info[None]["array-location"][0]
+    rows: NDArray[Any] = open_array(os.fspath(path))[start:stop]
+    return rows

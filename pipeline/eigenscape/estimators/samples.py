@@ -1,0 +1,215 @@
+"""What estimators are given, checked, and its way into a run: a block of rows at a time.
+
+It takes the place of the ingest stage, which reads scenes from files: what it writes is the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import dask.array
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.validation import validate_data
+
+from eigenscape.arrays import attach_whole, chunk_rows, open_array
+from eigenscape.errors import EstimatorError
+from eigenscape.memory import format_bytes
+from eigenscape.rows import Vectors, create_sparse
+from eigenscape.scenes.types import Bands, Grid
+from eigenscape.stage import Block, blocks
+from eigenscape.store import Run
+from eigenscape.workspace import Workspace
+
+Samples: TypeAlias = Any
+"""A NumPy array, a sparse array of compressed rows, or a dask array, shape (n, d)."""
+
+_BLOCK_BYTES = 16 * 2**20
+_COPIES = 5
+"""Copies of a block of rows that are held while it is read: its chunks, joined along rows and columns,
+in single precision, and in the writer."""
+
+
+def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
+    """Return samples as scikit-learn's conventions want them, without computing a dask array.
+
+    Parameters
+    ----------
+    estimator
+        Learns (`reset`) or is held to the number and the names of the features.
+    X : array-like, sparse array or dask array, shape (n, d)
+    reset
+        Whether this is a fit.
+
+    Raises
+    ------
+    ValueError
+        Wrong shape, type or number of features; NaN or infinity, for all but dask arrays, which are
+        checked block by block when they are read.
+    """
+    least = 2 if reset else 1
+    if not isinstance(X, dask.array.Array):
+        return validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", ensure_min_samples=least
+        )
+    if X.ndim != 2:
+        raise EstimatorError(
+            f"X: a dask array of {X.ndim} axes; (n_samples, n_features) is needed."
+        )
+    if np.isnan(X.shape).any():
+        raise EstimatorError(
+            f"X: a dask array of unknown shape {X.shape}. Call X.compute_chunk_sizes() first."
+        )
+    if X.dtype.kind not in "uifb" or issparse(X._meta):
+        raise EstimatorError(
+            f"X: a dask array of {type(X._meta).__name__} of type {X.dtype}; dense real numbers are "
+            "needed. Convert its blocks with X.map_blocks."
+        )
+    if X.shape[0] < least or X.shape[1] < 1:
+        raise EstimatorError(
+            f"X: a dask array of shape {X.shape}; at least {least} samples and 1 feature are needed."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
+
+
+def write_samples(
+    workspace: Workspace, X: Samples, budget: int, given: NDArray[np.integer] | None = None
+) -> dict[str, Any]:
+    """Write ``samples/{values,pixel}`` and ``labels/given``; return the summary of an ingest stage.
+
+    Parameters
+    ----------
+    workspace
+        Of the ingest stage.
+    X
+        Checked samples.
+    budget
+        Bytes that reading may take.
+    given : array of int, shape (n,), optional
+        Class numbers, 0 for none.
+
+    Raises
+    ------
+    EstimatorError
+        A block is not finite or does not fit, or all samples are identical.
+    """
+    rows, columns = X.shape
+    if issparse(X):
+        varied = _write_sparse(workspace, X)
+    else:
+        path = workspace.create_array(
+            "samples/values", (rows, columns), np.float32, dims=("sample", "band")
+        )
+        target, first, varied = open_array(path), None, False
+        for start, stop in _row_blocks(X, budget):
+            block = read_rows(X, start, stop)
+            first = block[:1].copy() if first is None else first
+            varied = varied or bool((block != first).any())
+            target[start:stop] = block
+    if not varied:
+        raise EstimatorError(
+            f"X: all {rows} samples are identical, so none is nearer to another than to the rest."
+        )
+    pixel = workspace.create_array("samples/pixel", (rows,), np.int64, dims=("sample",))
+    open_array(pixel)[...] = np.arange(rows)
+    numbers, counts = np.zeros((2, 0), np.int64)
+    if given is not None:
+        labels = workspace.create_array("labels/given", (rows,), np.uint16, dims=("sample",))
+        open_array(labels)[...] = given
+        numbers, counts = np.unique(given[given > 0], return_counts=True)
+    return {
+        "samples": rows,
+        "grid": Grid(rows, 1).to_json(),
+        "bands": asdict(Bands((True,) * columns)),
+        "labelled": dict(zip(map(str, numbers.tolist()), counts.tolist(), strict=True)),
+        "class_names": {},
+    }
+
+
+def read_rows(X: Samples, start: int, stop: int) -> Vectors:
+    """Return rows start ... stop-1 in single precision.
+
+    Raises
+    ------
+    EstimatorError
+        One of them is not finite in it.
+    """
+    rows = X[start:stop]
+    if isinstance(rows, dask.array.Array):
+        # Threads of a pool keep memory. Who has a cluster has set its scheduler.
+        rows = rows.compute(scheduler=dask.base.get_scheduler() or "sync")
+    with np.errstate(over="ignore"):
+        if issparse(rows):
+            rows = csr_array(rows, dtype=np.float32, copy=True)
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+            values = rows.data
+        else:
+            rows = values = np.asarray(rows, np.float32)
+    if not np.isfinite(values).all():
+        raise EstimatorError(
+            f"Input X contains NaN, infinity or a value too large for float32, in the rows from "
+            f"{start} to {stop - 1}. Leave such samples out or impute them."
+        )
+    vectors: Vectors = rows
+    return vectors
+
+
+def _row_blocks(X: Samples, budget: int) -> Iterator[Block]:
+    """Yield ranges of rows to read at a time: of a dask array whole chunks, so that each is computed once.
+
+    Raises
+    ------
+    EstimatorError
+        A chunk of a dask array is too large.
+    """
+    rows, columns = X.shape
+    if not isinstance(X, dask.array.Array):
+        yield from blocks(rows, chunk_rows(rows, 4 * columns))
+        return
+    row_bytes = columns * max(X.dtype.itemsize, 4)
+    largest = max(X.chunks[0]) * row_bytes
+    if _COPIES * largest > budget:
+        fit = max(1, budget // (_COPIES * row_bytes))
+        raise EstimatorError(
+            f"X: a chunk of the dask array with all its columns holds {format_bytes(largest)}, and "
+            f"reading it takes {_COPIES} times as much; memory leaves {format_bytes(budget)}. "
+            f"Give more memory or X.rechunk(({fit}, -1))."
+        )
+    most = max(largest, min(_BLOCK_BYTES, budget // _COPIES))
+    start = stop = 0
+    for size in X.chunks[0]:
+        if (stop + size - start) * row_bytes > most:
+            yield start, stop
+            start = stop
+        stop += size
+    yield start, stop
+
+
+def _write_sparse(workspace: Workspace, X: csr_array) -> bool:
+    """Write a table of compressed rows; return whether its rows differ."""
+    rows, columns = X.shape
+    ranges = blocks(rows, max(1, int(_BLOCK_BYTES / 16 / max(1.0, X.nnz / rows))))
+    # Entries that are 0 or given twice are counted first: they are not stored.
+    lengths = [np.diff(read_rows(X, *block).indptr) for block in ranges]  # type: ignore[union-attr]
+    starts: NDArray[np.int64] = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    data, indices, _ = create_sparse(workspace, "samples/values", starts, columns)
+    values, places = attach_whole(data), attach_whole(indices)
+    varied = False
+    first = read_rows(X, 0, 1)
+    for start, stop in ranges:
+        block = read_rows(X, start, stop)
+        assert not isinstance(block, np.ndarray)
+        piece = slice(int(starts[start]), int(starts[stop]))
+        values[piece], places[piece] = block.data, block.indices
+        varied = varied or (block != first[np.zeros(stop - start, int)]).nnz > 0
+    return varied
+
+
+def stored_blocks(run: Run, name: str) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Yield the chunks of a (sample, ...) array of a run, and which samples they hold."""
+    array = run.open(name)
+    for start, stop in blocks(array.shape[0], array.chunks[0]):
+        yield slice(start, stop), array[start:stop]

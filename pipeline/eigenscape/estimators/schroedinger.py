@@ -1,0 +1,125 @@
+"""Schroedinger eigenmaps as a scikit-learn transformer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eigenscape.errors import EstimatorError
+from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
+from eigenscape.estimators.eigenmaps import Eigenmaps
+from eigenscape.estimators.fitting import Fitting
+from eigenscape.estimators.labels import encode_labels
+from eigenscape.estimators.samples import Samples
+
+Potential: TypeAlias = Literal["barrier", "identification"]
+
+_MOST_CLASSES = 65_535
+"""Labels are stored as 16-bit numbers, 0 for none."""
+
+
+class SchroedingerEigenmaps(Eigenmaps):
+    """Lowest eigenvectors of L + alpha V: eigenmaps steered by labels (Halevy 2011, chapter 3).
+
+    Parameters
+    ----------
+    n_components
+        Eigenvectors. Without a potential the constant one is left out; with one there is none.
+    potential
+        What V is. "barrier": 1 on the samples that `y` labels, which pushes them to 0, away from
+        the others; an array of n values >= 0 is V itself. "identification": the samples of each
+        label of `y` are drawn to their mean.
+    alpha
+        Factor of V ...
+    relative
+        ... or, if true, the factor is alpha tr(L) / tr(V) (Cahill, Czaja, Messinger 2014), which
+        means the same for few and for many labels.
+
+    Attributes
+    ----------
+    embedding_ : array or dask array, shape (n, n_components), float32
+        Coordinates of the samples.
+    eigenvalues_ : array, shape (n_components,)
+        Ascending.
+    n_neighbors_, run_
+        As of `LaplacianEigenmaps`, where the other parameters are explained too.
+
+    Notes
+    -----
+    The label -1 of `y` marks samples without one. New samples have no potential: `transform` is the
+    Nystrom formula of `LaplacianEigenmaps`, with the eigenvalues of L + alpha V.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> y = np.full(200, -1)
+    >>> y[:10] = 1
+    >>> SchroedingerEigenmaps(potential="identification", random_state=0).fit_transform(X, y).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        potential: Potential | Sequence[float] | NDArray[Any] = "barrier",
+        alpha: float = 1.0,
+        relative: bool = False,
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        laplacian: Laplacian = "normalized",
+        tolerance: float = 1e-5,
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        super().__init__(
+            n_components, n_neighbors=n_neighbors, neighbors=neighbors, metric=metric,
+            features=features, features_dimension=features_dimension, weights=weights,
+            bandwidth=bandwidth, laplacian=laplacian, tolerance=tolerance,
+            random_state=random_state, memory=memory, threads=threads, directory=directory,
+        )  # fmt: skip
+        self.potential = potential
+        self.alpha = alpha
+        self.relative = relative
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = isinstance(self.potential, str)
+        return tags
+
+    def _steered(self, X: Samples, y: Any) -> Fitting:
+        if not isinstance(self.potential, str):
+            V = _check_values(self.potential, X.shape[0])
+            return self._begin(X, potential="barrier", values=V)
+        if self.potential not in ("barrier", "identification"):
+            raise EstimatorError(
+                f"potential = {self.potential!r}: give 'barrier', 'identification' or an array."
+            )
+        classes, codes = encode_labels(y, X.shape[0])
+        if self.potential == "barrier":
+            codes = np.minimum(codes, 0)
+        elif len(classes) > _MOST_CLASSES:
+            raise EstimatorError(
+                f"y: {len(classes)} labels; at most {_MOST_CLASSES} are identified."
+            )
+        return self._begin(X, labels="all", given=codes + 1)
+
+
+def _check_values(potential: ArrayLike, samples: int) -> NDArray[np.float64]:
+    V = np.asarray(potential, np.float64)
+    if V.shape != (samples,):
+        raise EstimatorError(
+            f"potential: its shape is {V.shape}; ({samples},), one number per sample, is needed."
+        )
+    if not np.isfinite(V).all() or (V < 0).any() or not V.any():
+        raise EstimatorError("potential: give finite values, 0 or more, not all of them 0.")
+    return V

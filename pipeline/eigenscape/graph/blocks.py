@@ -1,0 +1,28 @@
+"""How the graph stage writes its arrays."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from eigenscape.arrays import attach_whole
+from eigenscape.workspace import Workspace
+
+
+def write_whole(workspace: Workspace, name: str, values: NDArray[Any], *dims: str) -> None:
+    """Write an array that is to be mapped; what an earlier attempt wrote is written over.
+
+    Parameters
+    ----------
+    workspace
+        Of the stage.
+    name
+        Of the array.
+    values
+        All of it.
+    dims
+        Names of its axes.
+    """
+    path = workspace.create_array(
+        name, values.shape, values.dtype, whole=True, **({"dims": dims} if dims else {})
+    )
+    attach_whole(path)[...] = values

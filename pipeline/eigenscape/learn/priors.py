@@ -1,0 +1,88 @@
+"""Class priors: how common each class is taken to be, where the training pixels do not say.
+
+Scores that follow the shares of the classes among the training pixels are multiplied by wanted over
+implied shares (Saerens, Latinne, Decaestecker 2002). Harmonic functions follow shares and graph
+together: they are multiplied by wanted shares over the mass that each class got, which is class
+mass normalisation (Zhu, Ghahramani, Lafferty 2003).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.arrays import save_array
+from eigenscape.errors import InputError
+from eigenscape.learn.labelled import Labelled
+
+Wanted = Literal["none", "training", "uniform"] | tuple[float, ...]
+
+_LEAST = 1e-6
+"""Shares at or below 0 count as this much: a factor would turn their order."""
+
+
+def wanted_shares(prior: Wanted, labelled: Labelled, number: int) -> NDArray[np.float64]:
+    """Return the shares of the classes that a job asks for, of a fit where training pixels say so.
+
+    Raises
+    ------
+    InputError
+        There are more or fewer shares than classes.
+    """
+    if isinstance(prior, str):
+        if prior == "uniform":
+            return np.full(labelled.count, 1 / labelled.count)
+        return training_shares(labelled, number)
+    if len(prior) != labelled.count:
+        raise InputError(
+            f"learn.prior has {len(prior)} shares, and the labels {labelled.count} classes: "
+            f"{', '.join(map(str, labelled.numbers.tolist()))}. Give one share for each, in this order."
+        )
+    return np.array(prior)
+
+
+def training_shares(labelled: Labelled, number: int) -> NDArray[np.float64]:
+    """Return the share of every class among the training samples of a fit."""
+    counts = np.bincount(labelled.classes[labelled.train[number]], minlength=labelled.count)
+    return np.asarray(counts / counts.sum())
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Factors of the scores of every class, for one fit after the other.
+
+    Attributes
+    ----------
+    wanted
+        Of ``learn.prior``.
+    folder
+        Where factors lie between `settle` and `weigh`.
+    """
+
+    wanted: Wanted
+    folder: Path
+
+    def settle(self, labelled: Labelled, number: int, implied: NDArray[np.float64] | None) -> None:
+        """Note the factors of a fit.
+
+        Parameters
+        ----------
+        implied : array, shape (classes,), optional
+            Shares that its scores follow; None where the method itself has taken care of the prior.
+        """
+        if self.wanted == "none" or implied is None:
+            return
+        shares = wanted_shares(self.wanted, labelled, number)
+        factors = np.divide(shares, implied, out=np.ones_like(shares), where=implied > 0)
+        save_array(self.folder / f"prior-{number}.npy", factors)
+
+    def weigh(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
+        """Return the scores of a fit, shape (m, classes), times its factors."""
+        path = self.folder / f"prior-{number}.npy"
+        if self.wanted == "none" or not path.exists():
+            return scores
+        factors = np.load(path).astype(np.float32)
+        weighed = np.maximum(scores, np.float32(_LEAST)) * factors
+        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))

@@ -1,0 +1,286 @@
+"""The potential of a job: which samples it chooses, and what it adds to the Laplacian.
+
+Samples that are chosen by their labels shape the eigenvectors, so what a classifier then says of
+their labels proves nothing. With ``labels = "train"`` they are those that the first fit of the
+learn stage learns from, and that stage makes this fit alone; with "all" nothing is held out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import InputError
+from eigenscape.learn.labelled import plan_fits
+from eigenscape.options import LearnOptions, PotentialOptions, SceneOptions
+from eigenscape.scenes.arrays import array_format
+from eigenscape.scenes.labels import open_labels
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.planes import find_plane, open_plane
+from eigenscape.scenes.rasterfiles import check_exists
+from eigenscape.scenes.types import Grid
+from eigenscape.spectrum.scaled import sample_rows
+from eigenscape.spectrum.ties import Ties
+from eigenscape.stage import Context, blocks
+
+_STRIP_PIXELS = 2**22
+_TABLE = "[graph.potential]"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some rows of the graph, each with a number.
+
+    Attributes
+    ----------
+    row : array of int, shape (chosen,)
+    number : array, shape (chosen,)
+        Of a raster the potential itself, otherwise the class.
+    """
+
+    row: NDArray[np.int64]
+    number: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Potential:
+    """What a job adds to its Laplacian.
+
+    Attributes
+    ----------
+    barrier : array, shape (rows,), optional
+        The diagonal matrix, its factor included.
+    ties
+        The matrix that draws clusters together, its factor included.
+    summary
+        What the manifest says of it: samples, clusters, and the factor of V.
+    """
+
+    barrier: NDArray[np.float64] | None = None
+    ties: Ties | None = None
+    summary: dict[str, Any] | None = None
+
+    @property
+    def pull(self) -> float:
+        """Largest eigenvalue of the ties, 0 without them; D^-1 of a random walk lets it be less."""
+        return 0.0 if self.ties is None else self.ties.most
+
+
+def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid: Grid) -> None:
+    """Refuse a potential that the scene or the rest of the job rules out, before anything runs.
+
+    Parameters
+    ----------
+    options, learn
+        Tables of the job.
+    grid
+        Of the scene.
+
+    Raises
+    ------
+    InputError
+        With the key, the limit and the fix.
+    """
+    if options is None:
+        return
+    if options.labels == "train" and learn.train == "all":
+        raise InputError(
+            f'{_TABLE} labels = "train": learn.train is "all", so the potential would be made of every '
+            "label and none be left to test on. Set learn.train to a share, a number or a raster, or "
+            'labels = "all" for a map that is not scored.'
+        )
+    _flat_pixels(options, grid)
+
+
+def make_potential(context: Context, degree: NDArray[np.float64]) -> Potential:
+    """Return the potential of a job, in the rows of its graph.
+
+    Parameters
+    ----------
+    context
+        Of the spectrum stage.
+    degree : array, shape (rows,)
+        Of the graph.
+
+    Raises
+    ------
+    InputError
+        Nothing is chosen, V is 0, or a number of it is negative, infinite or missing.
+    """
+    options = context.job.graph.potential
+    if options is None:
+        return Potential()
+    chosen = _choose(context, options)
+    # Of the random walk's operator D^-1 (L + V), L is that of D - W.
+    normalized = context.job.graph.laplacian == "normalized"
+    roughness = float(len(degree) if normalized else degree.sum())
+    if options.kind == "barrier":
+        barrier = np.zeros(len(degree))
+        barrier[chosen.row] = chosen.number if options.raster else 1.0
+        trace = float(barrier.sum())
+        if trace == 0:
+            raise InputError(
+                f"{_TABLE} raster = {options.raster!r}: V is 0 at all {len(degree)} samples of the "
+                "graph. Give a raster with values above 0, or leave the table out."
+            )
+        factor = options.alpha * (roughness / trace if options.relative else 1)
+        said = {"samples": int(np.count_nonzero(barrier)), "factor": factor}
+        return Potential(barrier=factor * barrier, summary=said)
+    member, starts = _clusters(chosen)
+    if len(starts) == 1:
+        raise InputError(
+            f"{_TABLE}: of {len(chosen.row)} chosen samples in the graph no two have the same class, "
+            "so there is nothing to identify. Choose two samples or more of a class."
+        )
+    trace = 2.0 * (len(member) - (len(starts) - 1))
+    factor = options.alpha * (roughness / trace if options.relative else 1)
+    ties = Ties(member, starts, np.full(len(member), np.sqrt(2 * factor)))
+    said = {"samples": len(member), "clusters": len(starts) - 1, "factor": factor}
+    return Potential(ties=ties, summary=said)
+
+
+def _clusters(chosen: Chosen) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows, class by class, and where each class begins; no class of one sample."""
+    _, which, sizes = np.unique(chosen.number, return_inverse=True, return_counts=True)
+    kept = sizes[which] > 1
+    order = np.lexsort((chosen.row[kept], which[kept]))
+    starts = np.concatenate([[0], np.cumsum(sizes[sizes > 1])])
+    return chosen.row[kept][order], starts.astype(np.int64)
+
+
+def _choose(context: Context, options: PotentialOptions) -> Chosen:
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "the spectrum follows ingest"
+    grid = Grid.from_json(ingest.summary["grid"])
+    check_potential(options, context.job.learn, grid)
+    if options.pixels:
+        wanted = _flat_pixels(options, grid)
+        sample = _samples_at(context, wanted)
+        if (sample < 0).any():
+            row, column = divmod(int(wanted[np.argmax(sample < 0)]), grid.width)
+            raise InputError(
+                f"{_TABLE} pixels: the scene has no valid pixel at [{row}, {column}]: it is nodata, "
+                "masked or not finite there. Choose another."
+            )
+        number: NDArray[Any] = np.ones(len(sample), np.int64)
+    elif options.raster is not None:
+        sample, number = _read_values(context, options.raster, grid)
+    else:
+        sample, number = _read_classes(context, options, grid)
+    rows = sample_rows(context)[sample]
+    inside = rows >= 0
+    if len(sample) and not inside.any():
+        raise InputError(
+            f"{_TABLE}: none of the {len(sample)} chosen samples is in the graph, which is the "
+            'largest component. Choose others, or set graph.components = "connect".'
+        )
+    if not inside.all():
+        context.reporter.note(
+            f"potential: {int((~inside).sum())} chosen samples are not in the graph and are left out"
+        )
+    return Chosen(rows[inside], number[inside])
+
+
+def _flat_pixels(options: PotentialOptions, grid: Grid) -> NDArray[np.int64]:
+    """Return the number of each pixel that is chosen by its place, ascending."""
+    places = [place if isinstance(place, tuple) else (place, 0) for place in options.pixels]
+    for row, column in places:
+        if row >= grid.height or column >= grid.width:
+            raise InputError(
+                f"{_TABLE} pixels: [{row}, {column}] is outside of the scene of {grid.height} x "
+                f"{grid.width} pixels (rows x columns). Rows go from 0 to {grid.height - 1}, columns "
+                f"from 0 to {grid.width - 1}."
+            )
+    return np.unique([row * grid.width + column for row, column in places]).astype(np.int64)
+
+
+def _samples_at(context: Context, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sample at each pixel, -1 where there is none."""
+    known = np.asarray(context.open("samples/pixel")[...])
+    place = np.minimum(np.searchsorted(known, pixels), len(known) - 1)
+    return np.where(known[place] == pixels, place, -1)
+
+
+def _read_classes(
+    context: Context, options: PotentialOptions, grid: Grid
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the samples that are chosen by their labels, and the class of each."""
+    job = context.job
+    if options.labels in ("train", "all"):
+        ingest = context.run.record("ingest")
+        if ingest is None or not ingest.summary["labelled"]:
+            raise InputError(
+                f"{_TABLE} labels = {options.labels!r}: the scene has no labels. Give scene.labels, or "
+                "choose samples by pixels or by a raster."
+            )
+    if options.labels == "train":
+        labelled, _ = plan_fits(context, grid)
+        sample = labelled.sample[labelled.train[0]]
+        number: NDArray[Any] = labelled.numbers[labelled.classes[labelled.train[0]]]
+    elif options.labels == "all":
+        given = np.asarray(context.open("labels/given")[...])
+        sample = np.flatnonzero(given)
+        number = given[sample]
+        context.reporter.note(
+            "potential: made of all labels, so that held-out accuracy proves nothing"
+        )
+    else:
+        scene = open_scene(job.scene, job.resolve)
+        source = open_labels(
+            SceneOptions(path=job.scene.path, labels=options.labels), scene, job.resolve
+        )
+        assert source is not None, "the options name labels"
+        parts = []
+        for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
+            flat = source.read(start, stop).ravel()
+            pixel = np.flatnonzero(flat)
+            parts.append((pixel + start * grid.width, flat[pixel]))
+        pixels, number = (np.concatenate(part) for part in zip(*parts, strict=True))
+        sample = _samples_at(context, pixels)
+        sample, number = sample[sample >= 0], number[sample >= 0]
+    if options.classes:
+        missing = sorted(set(options.classes) - set(number.tolist()))
+        if missing:
+            raise InputError(
+                f"{_TABLE} classes: no chosen sample has the class {', '.join(map(str, missing))}. "
+                f"There are {', '.join(map(str, np.unique(number).tolist())) or 'none'}."
+            )
+        kept = np.isin(number, options.classes)
+        sample, number = sample[kept], number[kept]
+    if not len(sample):
+        raise InputError(
+            f"{_TABLE} labels = {options.labels!r}: no valid pixel of the scene has a number above 0 "
+            "there. Mark the samples to choose with their class numbers."
+        )
+    return sample, number
+
+
+def _read_values(
+    context: Context, raster: str, grid: Grid
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the samples where a raster is not 0, and its values; nodata counts as 0."""
+    path = context.job.resolve(raster)
+    check_exists(path)
+    if array_format(path) is not None:
+        plane: Any = find_plane(path, None, grid, key="graph.potential.raster")
+    else:
+        plane = open_plane(path, grid, key="graph.potential.raster")
+    known = np.asarray(context.open("samples/pixel")[...])
+    samples, values = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
+        stored, given = plane.rows(start, stop)
+        first, last = np.searchsorted(known, [start * grid.width, stop * grid.width])
+        place = known[first:last] - start * grid.width
+        value = np.asarray(stored, np.float64).ravel()[place]
+        value[~given.ravel()[place] & ~np.isnan(value)] = 0
+        wrong = ~(np.isfinite(value) & (value >= 0))
+        if wrong.any():
+            row, column = divmod(int(known[first + np.argmax(wrong)]), grid.width)
+            raise InputError(
+                f"{_TABLE} raster = {raster!r}: holds {value[wrong][0]} at row {row}, column {column}; "
+                "a potential is finite and not negative. Write 0 where there is none."
+            )
+        samples.append(first + np.flatnonzero(value))
+        values.append(value[value != 0])
+    return np.concatenate(samples), np.concatenate(values)

@@ -1,0 +1,220 @@
+"""The picture of a study: lines that can be told apart in colour, in grey and by red-green blind eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigenscape.files import explain_write_errors, written_whole
+from eigenscape.job import Job
+from eigenscape.study.layout import Point, TextRow, order_of, points_of
+from eigenscape.study.measures import MEASURES
+from eigenscape.study.options import PlotOptions, StudyOptions
+from eigenscape.study.table import number_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito (2008) from dark to light, so that neighbours differ in grey too; yellow left out.
+_COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+_MARKERS = "osD^vP*Xhp<>"
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+_THEIRS = (0, (3, 2))
+_SHIFT = 0.1  # Between lines over names, which would hide one another.
+_INK, _GREY, _FAINT, _DPI = "#1d2329", "#5f6770", "#d9dde1", 160
+_SIZE = (7.6, 4.8)  # Inches.
+
+
+def draw_plot(path: Path, job: Job, rows: Sequence[TextRow]) -> dict[str, Path]:
+    """Draw the picture that ``[study.plot]`` describes; return it, or nothing where there is none.
+
+    Parameters
+    ----------
+    path
+        Where to write the PNG.
+    job
+        The study.
+    rows
+        Its table, as texts.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    study = job.study
+    points = points_of(job, rows)
+    if study is None or study.plot is None or not points:
+        return {}
+    from matplotlib.figure import Figure
+
+    # A Figure of its own never needs a display, nor touches the caller's pyplot.
+    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    _Picture(figure, study, study.plot, points).draw()
+    with explain_write_errors(path), written_whole(path) as temporary:
+        figure.savefig(temporary, format="png", facecolor="white")
+    return {"plot": path}
+
+
+class _Picture:
+    def __init__(
+        self, figure: Figure, study: StudyOptions, options: PlotOptions, points: list[Point]
+    ) -> None:
+        self.study, self.options, self.points = study, options, points
+        self.axes = figure.add_subplot()
+        self.figure = figure
+        places = order_of(points, options.x)
+        self.numeric = all(self._number(point) is not None for point in points)
+        self.names = {place: float(number) for number, place in enumerate(places)}
+        self.count = 0
+        self.published = False
+
+    def draw(self) -> None:
+        measures = self.options.y or self.study.measure[:1]
+        groups = self._groups()
+        handles: list[Any] = []
+        for measure in measures:
+            for name, points in groups:
+                words = [name] if len(groups) > 1 else []
+                words += [MEASURES[measure].label] if len(measures) > 1 or not words else []
+                handles += self._line(self.axes, measure, points, ", ".join(words))
+        title = MEASURES[measures[0]].title if len(measures) == 1 else self._shared(measures)
+        self._style(self.axes, title, "y")
+        if self.options.right is not None:
+            right = self.axes.twinx()
+            for name, points in groups:
+                label = MEASURES[self.options.right].label
+                label = f"{name}, {label}" if len(groups) > 1 else label
+                handles += self._line(right, self.options.right, points, f"{label} (right)")
+            self._style(right, MEASURES[self.options.right].title, "right")
+            right.spines["right"].set_visible(True)
+            right.grid(visible=False)
+        self._label_x()
+        # Over the whole figure: over the axes alone it would run into the legend.
+        self.figure.suptitle(self.study.title, x=0.01, ha="left", fontsize=10.5, color=_INK)
+        if self.published:
+            (open_marker,) = self.axes.plot(
+                [], [], linestyle=_THEIRS if self.numeric else "none", linewidth=1.0, color=_GREY,
+                marker="o", markerfacecolor="white", label="published",
+            )  # fmt: skip
+            handles.append(open_marker)
+        if len(handles) > 1:
+            self.figure.legend(
+                handles=handles, loc="outside right upper", frameon=False, fontsize=8.5,
+                handlelength=3.2,
+            )  # fmt: skip
+
+    def _groups(self) -> list[tuple[str, list[Point]]]:
+        if self.options.lines is None:
+            return [("", self.points)]
+        name = self.options.lines
+        label = self.study.labels.get(name, "")
+        found = []
+        for place in order_of(self.points, name):
+            words = f"{place} {label}".strip() if number_of(place) is not None else place
+            found.append((words, [p for p in self.points if p.place(name) == place]))
+        return found
+
+    def _line(self, axes: Axes, measure: str, points: list[Point], label: str) -> list[Any]:
+        """Draw ours with error bars and filled markers, theirs dashed with open ones."""
+        number = self.count
+        self.count += 1
+        look: dict[str, Any] = {
+            "color": _COLORS[number % len(_COLORS)],
+            "marker": _MARKERS[number % len(_MARKERS)],
+            "markersize": 5.5,
+            "linewidth": 1.5,
+        }
+        ours = sorted(
+            (self._at(p), value, p.spread(measure) or 0.0)
+            for p in points if (value := p.value(measure)) is not None
+        )  # fmt: skip
+        theirs = sorted(
+            (self._at(p), value) for p in points if (value := p.theirs(measure)) is not None
+        )
+        handles: list[Any] = []
+        shift = 0.0 if self.numeric else _SHIFT * number
+        if ours:
+            x, y, spread = np.array(ours).T
+            turn = number // len(_COLORS) + (axes is not self.axes)
+            style = _DASHES[turn % len(_DASHES)] if self.numeric else "none"
+            if self.options.slope and len(x) > 1:
+                label += f": ~ {self._axis_word()}$^{{{_exponent(x, y):.2f}}}$"
+            bars = axes.errorbar(
+                x + shift, y, spread, linestyle=style, capsize=2.5, elinewidth=1.0,
+                label=label, **look,
+            )  # fmt: skip
+            handles.append(bars)
+        if theirs:
+            x, y = np.array(theirs).T
+            look |= {"markerfacecolor": "white", "linewidth": 1.0, "markersize": 6.5}
+            axes.plot(x + shift, y, linestyle=_THEIRS if self.numeric else "none", **look)
+            self.published = True
+        return handles
+
+    def _number(self, point: Point) -> float | None:
+        return number_of(point.row.get(self.options.x))
+
+    def _at(self, point: Point) -> float:
+        number = self._number(point)
+        return (
+            number
+            if self.numeric and number is not None
+            else self.names[point.place(self.options.x)]
+        )
+
+    def _axis_word(self) -> str:
+        return "n" if self.options.x in ("samples", "scene.samples") else "x"
+
+    @staticmethod
+    def _shared(measures: Sequence[str]) -> str:
+        units = {MEASURES[measure].unit for measure in measures}
+        return (
+            f"time ({units.pop()})"
+            if units == {"s"}
+            else ", ".join(MEASURES[measure].title for measure in measures)
+        )
+
+    def _label_x(self) -> None:
+        from matplotlib.ticker import NullLocator
+
+        self.axes.set_xlabel(self.study.label(self.options.x), color=_INK)
+        if not self.numeric:
+            self.axes.set_xticks(list(self.names.values()), list(self.names))
+            self.axes.margins(x=0.3)
+            return
+        if "x" in self.options.log:
+            self.axes.set_xscale("log")
+        ticks = sorted({self._at(point) for point in self.points})
+        if len(ticks) <= 10:
+            self.axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            self.axes.xaxis.set_minor_locator(NullLocator())
+
+    def _style(self, axes: Axes, title: str, side: str) -> None:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+        axes.set_ylabel(title, color=_INK)
+        if side in self.options.log:
+            axes.set_yscale("log")
+            low, high = axes.get_ylim()
+            # Over few decades 1, 10 and 100 are too few to read a value from.
+            subs = (1, 2, 3, 5, 7) if high < 30 * low else (1, 2, 5) if high < 1e3 * low else (1,)
+            axes.yaxis.set_major_locator(LogLocator(subs=subs))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_locator(NullLocator())
+        elif side == "right":
+            axes.set_ylim(bottom=0)
+        axes.grid(color=_FAINT, linewidth=0.7)
+        axes.set_axisbelow(True)
+        for spine in ("top", "right"):
+            axes.spines[spine].set_visible(False)
+        axes.tick_params(colors=_INK)
+
+
+def _exponent(x: Any, y: Any) -> float:
+    """Return b of the power law y = a x^b that fits best, without a minus before zero."""
+    return round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 2) + 0.0

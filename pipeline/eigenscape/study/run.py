@@ -1,0 +1,211 @@
+"""Run every variant of a study over the stages that they share; write its table and its plot.
+
+::
+
+    runs/mnist-table-3-1/
+        study.json          the variants: directory, stage keys, state, reason of a failure
+        table.csv, .parquet one row for each variant and protocol
+        plot.png
+        variants/           a run directory each; equal stages are shared by hard links
+
+What is finished the manifests of the variants say, so a study that was killed goes on, and a longer
+list of values computes the new ones alone. Nothing depends on the order in which variants run.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eigenscape import __version__
+from eigenscape.cluster import ClusterOptions, connect
+from eigenscape.files import explain_write_errors, write_json
+from eigenscape.job import Job
+from eigenscape.memory import collected_quickly
+from eigenscape.progress import Reporter, Silent
+from eigenscape.stages import STAGES
+from eigenscape.store import Run, hold
+from eigenscape.study.machine import describe_machine
+from eigenscape.study.outcomes import (
+    Outcome,
+    StudyResult,
+    is_finished,
+    plan_outcomes,
+    siblings_of,
+    study_directory,
+)
+from eigenscape.study.plot import draw_plot
+from eigenscape.study.progress import StudyProgress
+from eigenscape.study.rows import score_rows, stage_columns
+from eigenscape.study.table import Row, read_table, write_table
+from eigenscape.workflow import run
+
+FORMAT = 1
+
+
+def run_study(
+    job: Job,
+    *,
+    on: ClusterOptions | None = None,
+    run_dir: Path | None = None,
+    reporter: Reporter | None = None,
+) -> StudyResult:
+    """Run a study, or what is left of it.
+
+    Parameters
+    ----------
+    job
+        A job with a table ``[study]``.
+    on
+        Where to run it: the threads of this process by default. A cluster is brought up once.
+    run_dir
+        Directory of the study; ``runs/<name>`` by default.
+    reporter
+        Hears of the progress.
+
+    Returns
+    -------
+    StudyResult
+        A variant that failed is in it with its reason; the others went on.
+
+    Raises
+    ------
+    InputError
+        The study or its files cannot work; nothing was computed.
+    """
+    reporter, on = reporter or Silent(), on or ClusterOptions()
+    path = study_directory(job, run_dir)
+    outcomes = plan_outcomes(job, path)
+    with explain_write_errors(path):
+        (path / "variants").mkdir(parents=True, exist_ok=True)
+    with hold(path, reporter.note):
+        known = _known_machines(path)
+        outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
+        _describe(path, job, outcomes)
+        found = {o.path: o for o in outcomes if is_finished(o)}
+        progress = StudyProgress(reporter, len(outcomes), [o.keys for o in found.values()])
+        todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in found]
+        try:
+            if todo:
+                _run_all(todo, found, on, path, progress)
+        finally:
+            # Of what was stopped, too: its table says how far it came.
+            result = _collect(path, job, [found.get(o.path, o) for o in outcomes])
+        progress.finish(f"{len(outcomes)} variants, {len(result.failed)} failed: {path}")
+    return result
+
+
+def _run_all(
+    todo: Sequence[Outcome],
+    found: dict[Path, Outcome],
+    on: ClusterOptions,
+    path: Path,
+    progress: StudyProgress,
+) -> None:
+    """Run the variants that are left, each with its outcome in `found` when it ends."""
+    siblings, limits = siblings_of(path), todo[0].variant.job.limits
+    connection = connect(on, limits.threads, limits.memory_bytes)
+    with connection as executor, collected_quickly():
+        machine = describe_machine(on, executor.width)
+        for number, outcome in enumerate(todo):
+            left = [other.keys for other in todo[number:]]
+            progress.variant(outcome.variant.title, left)
+            began = time.perf_counter()
+            try:
+                result = run(
+                    outcome.variant.job, on=on, run_dir=outcome.path, reporter=progress,
+                    executor=executor, siblings=siblings,
+                )  # fmt: skip
+            except Exception as error:
+                # Whatever it is, it is this variant's: the others need not wait for it.
+                reason = f"{type(error).__name__}: {error}"
+                found[outcome.path] = replace(outcome, error=reason, machine=machine)
+                progress.note(f"failed: {reason}")
+                continue
+            computed = tuple(stage["name"] for stage in result.stages if not stage["reused"])
+            progress.finished(result.stages, outcome.keys, time.perf_counter() - began)
+            found[outcome.path] = replace(
+                outcome,
+                computed=computed,
+                seconds=sum(s["seconds"] for s in result.stages if not s["reused"]),
+                machine=machine if computed or not outcome.machine else outcome.machine,
+            )
+
+
+def _by_shared_stages(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Order the variants so that those with the same early stages follow one another."""
+    rank: dict[str, int] = {}
+    for outcome in outcomes:
+        for key in outcome.keys.values():
+            rank.setdefault(key, len(rank))
+    names = [stage.name for stage in STAGES]
+    return sorted(outcomes, key=lambda outcome: [rank[outcome.keys[name]] for name in names])
+
+
+def _collect(path: Path, job: Job, outcomes: Sequence[Outcome]) -> StudyResult:
+    """Write the table and the plot of what is there, and note the state of every variant."""
+    assert job.study is not None, "a study"
+    rows = tuple(row for outcome in outcomes for row in _rows(outcome, job.study.keys))
+    outputs = write_table(path, rows)
+    texts = read_table(outputs["csv"])
+    outputs |= draw_plot(path / "plot.png", job, texts)
+    _describe(path, job, outcomes)
+    return StudyResult(path, job.name, tuple(outcomes), rows, outputs)
+
+
+def _rows(outcome: Outcome, keys: Sequence[str]) -> list[Row]:
+    variant = outcome.variant
+    head: Row = {"variant": variant.name, **{key: variant.values.get(key) for key in keys}}
+    tail = {"title": variant.title, "run": outcome.path.name, "machine": outcome.machine}
+    if outcome.error is not None:
+        return [{**head, "state": "failed", "reason": outcome.error, **tail}]
+    if not is_finished(outcome):
+        return [{**head, "state": "to do", **tail}]
+    directory = Run(outcome.path, create=False)
+    records = {stage.name: directory.record(stage.name) for stage in STAGES}
+    kept = {name: record for name, record in records.items() if record is not None}
+    summaries = {name: record.summary for name, record in kept.items()}
+    seconds = {name: record.seconds for name, record in kept.items()}
+    peak = max(record.peak_bytes for record in kept.values())
+    measured = stage_columns(summaries, seconds, peak)
+    return [
+        {**head, "state": "finished", **scores, **measured, **tail}
+        for scores in score_rows(summaries)
+    ]
+
+
+def _describe(path: Path, job: Job, outcomes: Sequence[Outcome]) -> None:
+    assert job.study is not None, "a study"
+    with explain_write_errors(path):
+        (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
+        write_json(
+            path / "study.json",
+            {
+                "format": FORMAT,
+                "eigenscape": __version__,
+                "name": job.name,
+                "title": job.study.title,
+                "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "variants": [
+                    {
+                        "title": outcome.variant.title,
+                        "directory": outcome.path.name,
+                        "keys": dict(outcome.keys),
+                        "reason": outcome.error,
+                    }
+                    for outcome in outcomes
+                ],
+                # Of variants that are left out this time, too.
+                "machines": _known_machines(path)
+                | {outcome.path.name: outcome.machine for outcome in outcomes if outcome.machine},
+            },
+        )
+
+
+def _known_machines(path: Path) -> dict[str, str]:
+    try:
+        described = json.loads((path / "study.json").read_text(encoding="utf-8"))
+        return dict(described["machines"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}  # none yet, or not ours: it is written again

@@ -1,0 +1,1 @@
+"""What the documents prove, as numbers: operators and spectra of samples tend to those of manifolds."""

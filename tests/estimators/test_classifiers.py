@@ -1,0 +1,151 @@
+import dask.array
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from eigenscape import EigenfunctionClassifier, PoissonClassifier, open_run
+from eigenscape.errors import EstimatorError
+
+CLASSIFIERS = [
+    EigenfunctionClassifier(n_components=8, random_state=0),
+    PoissonClassifier(random_state=0),
+    PoissonClassifier("poisson-mbo", random_state=0),
+]
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(300, noise=0.05, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def few(moons):
+    """Eight labels of each moon."""
+    _, truth = moons
+    y = np.full(300, -1)
+    for number in (0, 1):
+        chosen = np.flatnonzero(truth == number)[::20]
+        y[chosen] = number
+    return y
+
+
+def name(model):
+    return f"{type(model).__name__}-{getattr(model, 'method', '')}"
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
+def test_classifiers__learn_from_few_labels(model, moons, few):
+    X, truth = moons
+    model = clone(model).fit(X, few)
+    assert (model.transduction_ == truth).mean() > 0.97
+    np.testing.assert_array_equal(model.predict(X), model.transduction_)
+    new, expected = make_moons(200, noise=0.05, random_state=1)
+    assert model.score(new, expected) > 0.95
+    lazy = model.predict(dask.array.from_array(new, chunks=(60, 1)))
+    np.testing.assert_array_equal(lazy.compute(), model.predict(new))
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
+def test_classifiers__take_texts(model, moons, few):
+    X, truth = moons
+    names = np.array(["lower", "upper"])
+    y = np.where(few < 0, -1, names[few].astype(object))
+    model = clone(model).fit(X, y)
+    assert list(model.classes_) == ["lower", "upper"]
+    assert (model.transduction_ == names[truth]).mean() > 0.97
+    # Where labels are of a type of texts, every sample has one.
+    assert clone(model).fit(X, names[truth]).score(X, names[truth]) > 0.97
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS[:2], ids=name)
+def test_classifiers__take_dask_and_sparse_arrays(model, moons, few):
+    X, _ = moons
+    expected = clone(model).fit(X, few).transduction_
+    lazy = clone(model).fit(dask.array.from_array(X, (77, 1)), dask.array.from_array(few, 60))
+    np.testing.assert_array_equal(lazy.transduction_, expected)
+    sparse = clone(model).fit(scipy.sparse.csr_array(X), few)
+    assert (sparse.transduction_ == expected).mean() > 0.99
+    assert (sparse.predict(scipy.sparse.csr_array(X)) == sparse.transduction_).all()
+
+
+def test_classifiers__in_a_grid_search(moons):
+    X, truth = moons
+    pipeline = make_pipeline(StandardScaler(), EigenfunctionClassifier(random_state=0))
+    grid = {"eigenfunctionclassifier__n_components": [2, 10]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, truth)
+    assert search.best_score_ > 0.95
+
+
+def test_eigenfunctions__are_least_squares(moons, few):
+    X, _ = moons
+    model = EigenfunctionClassifier(n_components=5).fit(X, few)
+    vectors = open_run(model.run_)["eigenvector"].to_numpy().astype(np.float64)
+    known = few >= 0
+    targets = np.where(few[known], 1.0, -1.0)
+    coefficients, *_ = np.linalg.lstsq(vectors[known], targets)
+    np.testing.assert_allclose(model.decision_function(X), vectors @ coefficients, atol=2e-3)
+    assert model.coef_.shape == (6, 2)
+
+
+def test_eigenfunctions__auto_is_a_fifth_of_the_labels(moons, few):
+    X, truth = moons
+    y = np.where(np.arange(300) < 100, truth, -1)
+    assert EigenfunctionClassifier().fit(X, y).coef_.shape[0] == 20
+    assert EigenfunctionClassifier().fit(X, few).coef_.shape[0] == 3
+    three = np.where(np.arange(300) < 3, np.arange(300), -1)
+    assert EigenfunctionClassifier().fit(X, three).coef_.shape[0] == 3
+
+
+def test_eigenfunctions__leave_out_what_does_not_extend(rng):
+    X = rng.normal(size=(60, 6))
+    model = EigenfunctionClassifier(40, n_neighbors=10).fit(X, X[:, 0] > 0)
+    assert len(model.eigenvalues_) < 41
+    assert model.eigenvalues_.max() <= 0.95
+    assert model.predict(X + 0.01).shape == (60,)
+    with pytest.raises(EstimatorError, match="n_neighbors = 59: no eigenvector"):
+        EigenfunctionClassifier(n_neighbors=59, weights="binary").fit(X, X[:, 0] > 0)
+
+
+def test_poisson__distributions(moons, few):
+    X, _ = moons
+    model = PoissonClassifier(random_state=0).fit(X, few)
+    shares = model.label_distributions_
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X), shares, atol=1e-6)
+    # A new sample: the mean of its three nearest.
+    new = X[:20] + 0.003
+    near = np.argsort(((new[:, None] - X) ** 2).sum(axis=2), axis=1)[:, :3]
+    np.testing.assert_allclose(model.predict_proba(new), shares[near].mean(axis=1), atol=1e-6)
+    lazy = PoissonClassifier(random_state=0).fit(dask.array.from_array(X, (100, 2)), few)
+    np.testing.assert_array_equal(lazy.label_distributions_.compute(), shares)
+
+
+def test_poisson_mbo__makes_classes_of_the_shares_of_the_labels(moons, few):
+    X, _ = moons
+    y = np.where((few == 1) & (np.cumsum(few == 1) > 4), -1, few)  # 8 and 4
+    found = PoissonClassifier("poisson-mbo", random_state=0).fit(X, y).transduction_
+    assert np.bincount(found).tolist() == pytest.approx([200, 100], abs=2)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "message"),
+    [
+        (PoissonClassifier(), np.full(300, -1), "none of 300 samples is labelled"),
+        (PoissonClassifier(), np.linspace(0, 1, 300), "Unknown label type"),
+        (PoissonClassifier(), np.zeros(299), "y: 299 labels for 300 samples"),
+        (PoissonClassifier(), np.array([1, "a"] * 150, object), "several types|Unknown label type"),
+        (PoissonClassifier("tikhonov"), np.zeros(300), "method = 'tikhonov'"),
+        (PoissonClassifier("poisson-mbo"), np.arange(300) // 9, "34 classes; give 32 at most"),
+        (EigenfunctionClassifier(300), np.arange(300) % 2, "n_components = 300"),
+        (EigenfunctionClassifier("all"), np.arange(300) % 2, "n_components = 'all'"),
+    ],
+    ids=str,
+)
+def test_classifiers__say_what_is_wrong(moons, model, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(moons[0], y)

@@ -1,0 +1,83 @@
+import matplotlib.image
+import numpy as np
+import pytest
+
+from eigenscape import parse_job
+from eigenscape.study.plot import draw_plot
+from eigenscape.study.table import read_table
+
+
+def rows_of(sizes, **measures):
+    return [
+        {"state": "finished", "main": "true", "variant": "a", "scene.samples": str(n),
+         **{name: str(values[i]) for name, values in measures.items()}}
+        for i, n in enumerate(sizes)
+    ]  # fmt: skip
+
+
+def job(tmp_path, **plot):
+    study = {"grid": {"scene.samples": [10, 100, 1000]}, "plot": {"x": "scene.samples", **plot}}
+    return parse_job({"scene": {"path": "a.npy"}, "study": study}, base=tmp_path)
+
+
+def ink(path):
+    """Return how much of a picture is not white, and how many colours are in it."""
+    pixels = matplotlib.image.imread(path)[..., :3]
+    return (pixels.min(axis=2) < 0.9).mean(), len(
+        np.unique(np.round(pixels, 1).reshape(-1, 3), axis=0)
+    )
+
+
+def test_draw_plot__shows_ours_and_theirs(finished, tmp_path):
+    study, result = finished
+    share, colors = ink(result.outputs["plot"])
+    assert share > 0.01
+    assert colors > 10
+    # Without the published values there is less to see.
+    alone = study.model_copy(update={"study": study.study.model_copy(update={"published": None})})
+    draw_plot(tmp_path / "alone.png", alone, read_table(result.outputs["csv"]))
+    assert ink(tmp_path / "alone.png")[0] < share
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        {"y": "error"},
+        {"y": ["error", "seconds"], "log": ["x", "y"]},
+        {"y": "error", "right": "seconds", "log": ["right"]},
+        {"x": "variant", "y": "error", "right": "seconds"},
+        {"x": "samples", "y": "error", "lines": "variant"},
+    ],
+    ids=lambda plot: "-".join(plot),
+)
+def test_draw_plot__kinds(tmp_path, plot):
+    rows = rows_of(
+        (10, 100, 1000),
+        error=(5, 4, 3),
+        error_se=(1, 1, 0),
+        seconds=(1, 10, 100),
+        samples=(9, 99, 999),
+    )
+    assert draw_plot(tmp_path / "p.png", job(tmp_path, **plot), rows)["plot"].exists()
+    assert ink(tmp_path / "p.png")[0] > 0.01
+
+
+def test_draw_plot__slope_of_a_power_law(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    said = []
+    legend = Figure.legend
+    monkeypatch.setattr(
+        Figure, "legend",
+        lambda self, handles, **keys: said.extend(h.get_label() for h in handles)
+        or legend(self, handles=handles, **keys),
+    )  # fmt: skip
+    rows = rows_of((10, 100, 1000), seconds=(1, 10**1.5, 1000), seconds_graph=(2, 2, 2))
+    plot = {"y": ["seconds", "seconds_graph"], "log": ["x", "y"], "slope": True}
+    draw_plot(tmp_path / "p.png", job(tmp_path, **plot), rows)
+    assert said == ["time: ~ n$^{1.50}$", "time of graph: ~ n$^{0.00}$"]
+
+
+def test_draw_plot__nothing_finished_nothing_drawn(tmp_path):
+    assert draw_plot(tmp_path / "p.png", job(tmp_path), [{"state": "to do"}]) == {}
+    assert list(tmp_path.iterdir()) == []
