@@ -222,7 +222,8 @@ def _describe(loc: Sequence[str]) -> str:
         return ""
     field = options.model_fields[loc[-1]]
     default = "" if field.is_required() else f" Default: {field.default!r}."
-    return f" {field.description}{default}"
+    # A docstring of several lines becomes one: messages are read in a terminal.
+    return f" {' '.join(str(field.description).split())}{default}"
 
 
 def _known_keys(key: str) -> str:
