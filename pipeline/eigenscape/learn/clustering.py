@@ -45,7 +45,8 @@ from eigenscape.learn.clusters import (
     row_normalized,
 )
 from eigenscape.learn.cuts import sweep_cuts
-from eigenscape.learn.cutting import StoredGraph, cut_parts, stored_graph
+from eigenscape.learn.cutting import cut_parts
+from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 _RITZ_VECTORS = 16
@@ -125,9 +126,7 @@ def _store_coordinates(
 ) -> Coordinates:
     """Put eigenvectors into the order of the rows, as the method wants them."""
     coordinates = Coordinates(folder, (graph.rows, columns))
-    row = np.full(context.open("samples/pixel").shape[0], -1, np.int64)
-    row[context.memmap("graph/sample")] = np.arange(graph.rows)
-    save_array(folder / "row.npy", row)
+    save_array(folder / "row.npy", sample_rows(context))
     options = context.job.learn
     form = "plain"
     if options.method == "normalized-cut":

@@ -1,7 +1,6 @@
 """Recursive normalised cuts of a run's graph: a task for every part that may be split."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,70 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_memmap, save_array
+from eigenscape.arrays import save_array
 from eigenscape.learn.parts import ritz_fiedler
 from eigenscape.learn.recursive import Mask, Splits, smallest_part, split_cheapest, split_part
-from eigenscape.spectrum.operator import RowBlock
-from eigenscape.stage import Block, Context
+from eigenscape.spectrum.scaled import StoredGraph
+from eigenscape.stage import Context
 
 Vectors = Callable[[], NDArray[np.float32]]
-
-
-@dataclass(frozen=True)
-class StoredGraph:
-    """Where the weights of the graph stage lie: small, so that every task opens them for itself.
-
-    Attributes
-    ----------
-    paths
-        Of indptr, indices and data of each block.
-    starts
-        First row of each block, and the number of rows.
-    degree_path
-        Of the row sums.
-    """
-
-    paths: tuple[tuple[str, str, str], ...]
-    starts: tuple[int, ...]
-    degree_path: str
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.starts[-1]
-
-    def rows_of(self, number: int) -> Block:
-        """Return the range of rows of a block."""
-        return self.starts[number], self.starts[number + 1]
-
-    def block(self, number: int) -> RowBlock:
-        """Map a block."""
-        indptr, indices, data = (open_memmap(path) for path in self.paths[number])
-        return RowBlock(self.starts[number], indptr, indices, data)
-
-    def open(self) -> list[RowBlock]:
-        """Map all blocks."""
-        return [self.block(number) for number in range(len(self.paths))]
-
-    def degree(self) -> NDArray[np.float64]:
-        """Map the row sums."""
-        return open_memmap(self.degree_path)
-
-
-def stored_graph(context: Context) -> StoredGraph:
-    """Return where the weights lie that the graph stage wrote."""
-    record = context.run.record("graph")
-    assert record is not None, "learn follows the graph"
-    paths: list[tuple[str, str, str]] = []
-    starts = [0]
-    while starts[-1] < record.summary["rows"]:
-        folder = f"graph/{len(paths)}"
-        indptr, indices, data = (
-            context.path(f"{folder}/{name}") for name in ("indptr", "indices", "data")
-        )
-        paths.append((indptr, indices, data))
-        starts.append(starts[-1] + context.open(f"{folder}/indptr").shape[0] - 1)
-    return StoredGraph(tuple(paths), tuple(starts), context.path("graph/degree"))
 
 
 def cut_parts(

@@ -107,27 +107,20 @@ def _write_maps(context: Context, canvas: Canvas, legend: Legend) -> dict[str, s
         colormap=legend.colors,
     )
     write_categories(path, legend)
-    write_raster(
-        context.workspace.file("confidence.tif"),
-        canvas.grid,
-        canvas.strips("labels/confidence", np.nan, label="writing confidence"),
-        dtype=np.float32,
-        nodata=float("nan"),
-        band_names=("confidence",),
-        tags=_tags(context),
-    )
-    outputs = {"class_map": _CLASS_MAP, "confidence": "confidence.tif"}
-    if (context.run.array_path("labels/entropy") / "zarr.json").exists():
-        write_raster(
-            context.workspace.file("entropy.tif"),
-            canvas.grid,
-            canvas.strips("labels/entropy", np.nan, label="writing entropy"),
-            dtype=np.float32,
-            nodata=float("nan"),
-            band_names=("entropy",),
-            tags=_tags(context),
-        )
-        outputs["entropy"] = "entropy.tif"
+    outputs = {"class_map": _CLASS_MAP}
+    for name in ("confidence", "entropy"):
+        # Clusters have no probabilities, so no entropy.
+        if (context.run.array_path(f"labels/{name}") / "zarr.json").exists():
+            outputs[name] = f"{name}.tif"
+            write_raster(
+                context.workspace.file(outputs[name]),
+                canvas.grid,
+                canvas.strips(f"labels/{name}", np.nan, label=f"writing {name}"),
+                dtype=np.float32,
+                nodata=float("nan"),
+                band_names=(name,),
+                tags=_tags(context),
+            )
     return outputs
 
 

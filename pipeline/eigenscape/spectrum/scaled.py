@@ -1,5 +1,6 @@
-"""The Laplacian of a run on disk: its weights scaled, block by block."""
+"""The graph of a run on disk, and its Laplacian: the weights scaled, block by block."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,64 @@ from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
 from eigenscape.spectrum.laplacian import laplacian
 from eigenscape.spectrum.operator import RowBlock, StoredOperator, store_operator
 from eigenscape.spectrum.ties import Ties
-from eigenscape.stage import Context
+from eigenscape.stage import Block, Context
+
+
+@dataclass(frozen=True)
+class StoredGraph:
+    """Where the weights of the graph stage lie: small, so that every task opens them for itself.
+
+    Attributes
+    ----------
+    paths
+        Of indptr, indices and data of each block.
+    starts
+        First row of each block, and the number of rows.
+    degree_path
+        Of the row sums.
+    """
+
+    paths: tuple[tuple[str, str, str], ...]
+    starts: tuple[int, ...]
+    degree_path: str
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.starts[-1]
+
+    def rows_of(self, number: int) -> Block:
+        """Return the range of rows of a block."""
+        return self.starts[number], self.starts[number + 1]
+
+    def block(self, number: int) -> RowBlock:
+        """Map a block."""
+        indptr, indices, data = (open_memmap(path) for path in self.paths[number])
+        return RowBlock(self.starts[number], indptr, indices, data)
+
+    def open(self) -> list[RowBlock]:
+        """Map all blocks."""
+        return [self.block(number) for number in range(len(self.paths))]
+
+    def degree(self) -> NDArray[np.float64]:
+        """Map the row sums."""
+        return open_memmap(self.degree_path)
+
+
+def stored_graph(context: Context) -> StoredGraph:
+    """Return where the weights lie that the graph stage wrote."""
+    record = context.run.record("graph")
+    assert record is not None, "the graph is there"
+    paths: list[tuple[str, str, str]] = []
+    starts = [0]
+    while starts[-1] < record.summary["rows"]:
+        folder = f"graph/{len(paths)}"
+        indptr, indices, data = (
+            context.path(f"{folder}/{name}") for name in ("indptr", "indices", "data")
+        )
+        paths.append((indptr, indices, data))
+        starts.append(starts[-1] + context.open(f"{folder}/indptr").shape[0] - 1)
+    return StoredGraph(tuple(paths), tuple(starts), context.path("graph/degree"))
 
 
 def sample_rows(context: Context) -> NDArray[np.int64]:
@@ -46,19 +104,7 @@ def store_laplacian(
     kind, dtype, potential, ties
         See `eigenscape.spectrum.laplacian.laplacian`.
     """
-    record = context.run.record("graph")
-    assert record is not None, "the graph is there"
-    graph: list[tuple[str, str]] = []
-    blocks = []
-    first = 0
-    while first < record.summary["rows"]:
-        number = len(graph)
-        indptr, indices, data = (
-            context.path(f"graph/{number}/{name}") for name in ("indptr", "indices", "data")
-        )
-        graph.append((indptr, indices))
-        blocks.append(RowBlock(first, open_memmap(indptr), open_memmap(indices), open_memmap(data)))
-        first += len(blocks[-1].indptr) - 1
+    graph = stored_graph(context)
     paths: list[str] = []
 
     def allocate(number: int, size: int) -> NDArray[Any]:
@@ -67,6 +113,9 @@ def store_laplacian(
         create_memmap(path, (size,), dtype)
         return attach_memmap(path, (size,), dtype, "r+")
 
-    degree = np.array(context.memmap("graph/degree"))
-    operator = laplacian(blocks, degree, kind, dtype, allocate, potential=potential, ties=ties)
-    return store_operator(operator, directory, graph, paths)
+    degree = np.array(graph.degree())
+    operator = laplacian(
+        graph.open(), degree, kind, dtype, allocate, potential=potential, ties=ties
+    )
+    structure = [(indptr, indices) for indptr, indices, _ in graph.paths]
+    return store_operator(operator, directory, structure, paths)
