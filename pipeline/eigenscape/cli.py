@@ -1,10 +1,7 @@
 """The command line: ``eigenscape run | plan | status | results | synth | schema | data``."""
 
 import json
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +10,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from eigenscape import __version__
-from eigenscape.errors import EigenscapeError, InputError
-from eigenscape.printing import console, print_plan, print_result, print_status
+from eigenscape.commands import data
+from eigenscape.commands.arguments import (
+    DataDir,
+    JobFile,
+    Json,
+    On,
+    Page,
+    RunDir,
+    Set,
+    Small,
+    exit_status,
+)
+from eigenscape.printing import print_plan, print_result, print_status
 
 app = typer.Typer(
     name="eigenscape",
@@ -24,41 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-data_app = typer.Typer(help="Public data sets that a job can name.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-
-JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
-On = Annotated[
-    str | None,
-    typer.Option("--on", metavar="CLUSTER", help="Cluster file, or address of a Dask scheduler."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in neighbors.k=8."),
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
-]
-Small = Annotated[
-    bool, typer.Option("--small", help="The small version of a study: its table [study.small].")
-]
-Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="The page to write.")]
-Json = Annotated[bool, typer.Option("--json", help="End stdout with one JSON object.")]
-
-
-def _set_data_dir(directory: Path | None) -> None:
-    if directory is not None:
-        os.environ["EIGENSCAPE_DATA"] = str(directory)
-
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir", metavar="DIR", help="Data sets, a folder each; or EIGENSCAPE_DATA.",
-        callback=_set_data_dir,
-    ),
-]  # fmt: skip
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:
@@ -93,7 +67,7 @@ def run_command(
     as_json: Json = False,
 ) -> None:
     """Run a job or a study, or what is left of it."""
-    with _exit_status():
+    with exit_status():
         from eigenscape.cluster import load_cluster
         from eigenscape.job import load_job
         from eigenscape.progress import console_reporter
@@ -129,7 +103,7 @@ def plan_command(
     as_json: Json = False,
 ) -> None:
     """Say what a job or a study would need and what would be reused, without running it."""
-    with _exit_status():
+    with exit_status():
         from eigenscape.cluster import load_cluster
         from eigenscape.job import load_job
         from eigenscape.workflow import plan
@@ -154,7 +128,7 @@ def status_command(
     as_json: Json = False,
 ) -> None:
     """Say what of a run or a study is finished."""
-    with _exit_status():
+    with exit_status():
         from eigenscape.study.plan import is_study
         from eigenscape.workflow import status
 
@@ -180,7 +154,7 @@ def results_command(
     small: Small = False,
 ) -> None:
     """Write the page of results, ours beside the published ones, from studies that have run."""
-    with _exit_status():
+    with exit_status():
         from eigenscape.job import load_job
         from eigenscape.study.console import write_and_print
 
@@ -197,7 +171,7 @@ def synth_command(
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ) -> None:
     """Write a labelled synthetic scene of any size, and its labels beside it."""
-    with _exit_status():
+    with exit_status():
         from eigenscape.scenes.synthetic import synthesize
 
         with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -223,59 +197,6 @@ def schema_command() -> None:
     print(job_schema())
 
 
-@data_app.command("list")
-def data_list_command(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the data sets that ``scene.path`` can name."""
-    with _exit_status():
-        from eigenscape.datasets.listing import data_set_table, list_data_sets
-
-        if as_json:
-            print(json.dumps(list_data_sets()))
-        else:
-            console().print(data_set_table())
-
-
-@data_app.command("fetch")
-def data_fetch_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `data list` names it.")],
-    data_dir: DataDir = None,
-) -> None:
-    """Download a data set that is not here, and prepare it."""
-    with _exit_status():
-        from eigenscape.scenes.registry import registered
-
-        data_set = registered(name)
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(f"fetching {name}", total=None)
-            data_set.fetch(
-                lambda file, done, total: progress.update(
-                    task, description=file, completed=done, total=max(done, total)
-                )
-            )
-        for path in data_set.locate().paths:
-            print(path)
-
-
 def main() -> None:
     """Run the command line."""
     app()
-
-
-@contextmanager
-def _exit_status() -> Iterator[None]:
-    """Turn our own errors into one message on stderr and their exit status."""
-    try:
-        yield
-    except EigenscapeError as error:
-        print(f"eigenscape: {error}", file=sys.stderr)
-        raise typer.Exit(error.exit_status) from None
-    except MemoryError as error:
-        print(
-            f"eigenscape: out of memory ({error}). Set limits.memory to what is free, or "
-            "limits.threads to fewer.",
-            file=sys.stderr,
-        )
-        raise typer.Exit(InputError.exit_status) from None
-    except KeyboardInterrupt:
-        print("eigenscape: stopped. The same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
