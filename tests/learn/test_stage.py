@@ -44,7 +44,9 @@ def learn(tmp_path, scene):
         if harness.run_directory.record("ingest") is None:
             arrays = {"samples/pixel": np.arange(GRID.size), "labels/given": given}
             harness.put("ingest", arrays, grid=grid.to_json(), labelled=int((given > 0).sum()))
-            harness.put("spectrum", {"spectrum/vector": values}, null_vectors=nulls)
+            # They are no eigenpairs of the graph below: systems that start from them end right.
+            pairs = {"spectrum/vector": values, "spectrum/value": np.arange(values.shape[1]) / 8}
+            harness.put("spectrum", pairs, whole=["spectrum/value"], null_vectors=nulls)
             features = np.where(np.isfinite(values), values, 0)
             harness.put("features", {"features/values": features})
             lists = brute_lists(features, 5)

@@ -64,8 +64,8 @@ class Solved:
     iterations
         Products with A that moved the columns.
     residuals : array, shape (WIDTH,)
-        |B - A X| of every column, computed anew from X, relative to where it started; 0 for a
-        column that was solved at the start.
+        |B - A X| of every column, computed anew from X, relative to where it started, or to |B| if
+        that is less; 0 for a column that was solved at the start.
     """
 
     iterations: int
@@ -93,13 +93,17 @@ def solve(
     allocate
         Gives the work arrays.
     tolerance
-        A column stops moving when its residual has fallen to this part of what it was at the start.
+        A column stops moving when its residual has fallen to this part of what it was at the start,
+        or of |B| if that is less.
     most
         Iterations after which the rest is left as it is.
     """
     R, D, Q = (allocate(len(X)) for _ in range(3))
     squares, energy = _restart(system, X, R, D, Q)
     start = np.sqrt(squares)
+    # A start that is worse than 0 must not make the goal easier.
+    given = np.linalg.norm(system.source.astype(np.float64), axis=0)
+    start = np.where(given > 0, np.minimum(start, given), start)
     target = (tolerance * start) ** 2
     iterations, before = 0, np.inf
     while True:

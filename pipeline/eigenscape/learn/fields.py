@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
 from eigenscape.learn import propagation
 from eigenscape.learn.labelled import Labelled
+from eigenscape.learn.lowest import LowestPairs
 from eigenscape.learn.priors import wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
@@ -47,6 +48,8 @@ class Fields:
         Path of the component of each row, None for a connected graph.
     folder
         Where the fields go.
+    lowest
+        Eigenpairs of this graph, None with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
     """
@@ -56,6 +59,7 @@ class Fields:
     operator: StoredOperator
     component: str | None
     folder: Path
+    lowest: LowestPairs | None
     in_memory: bool
 
     @property
@@ -114,9 +118,12 @@ class Fields:
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
         component = None if self.component is None else np.asarray(open_stored(self.component))
+        start = None if self.lowest is None else self.lowest.solve
         if options.method == "poisson-mbo":
             sizes = _round_shares(self._wanted(columns), operator.rows)
-            found = poisson_mbo(operator, labels, sizes, bench, component=component).classes
+            found = poisson_mbo(
+                operator, labels, sizes, bench, component=component, start=start
+            ).classes
             X = bench(operator.rows)
             X[np.arange(operator.rows), found] = 1
             return X, {"iterations": 0, "residual": 0.0}
@@ -133,7 +140,7 @@ class Fields:
                 shares = np.ones(WIDTH)
                 shares[: len(columns)] = self._wanted(columns)
             result = propagation.poisson(
-                operator, labels, bench, component=component, shares=shares
+                operator, labels, bench, component=component, shares=shares, start=start
             )
         return result.X, {
             "iterations": result.solved.iterations,
@@ -250,6 +257,19 @@ def _round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     return np.diff(ends, prepend=0)
 
 
+def _lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
+    spectrum = context.run.record("spectrum")
+    assert spectrum is not None, "learn follows the spectrum"
+    if "potential" in spectrum.summary:
+        return None
+    nulls = spectrum.summary["null_vectors"]
+    normalized = context.job.graph.laplacian == "normalized"
+    return LowestPairs(
+        context.path("spectrum/vector"), nulls, context.memmap("spectrum/value")[nulls:],
+        str(rows), context.path("graph/degree") if normalized else None,
+    )  # fmt: skip
+
+
 def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     """Store the Laplacian and compute all fields."""
     graph = context.run.record("graph")
@@ -262,7 +282,8 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", row_components(context))
     fits_in = MOST_ARRAYS * operator.rows * WIDTH * 4 <= context.task_bytes
-    fields = Fields(context.job.learn, labelled, operator, component, folder, fits_in)
+    lowest = _lowest_pairs(context, folder / "row.npy")
+    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits_in)
     groups = list(range(len(fields.groups)))
     solved = context.map("solve", partial(Fields.solve, fields), groups, label="spreading labels")
     worst = max(said["residual"] for said in solved)

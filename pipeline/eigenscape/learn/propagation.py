@@ -10,6 +10,7 @@ its shape.
     poisson           L f = y - mean y     L f = 0        Calder et al. 2020
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ from eigenscape.learn.smoothness import Heat, Marked, Power
 from eigenscape.learn.targets import Labels
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator
+
+Start = Callable[[NDArray[np.int64], F8, Array], None]
+"""Called with the rows on which B is not 0, B there and zeros X, sets X to about the solution."""
 
 _MOST_PRODUCTS = 2000
 
@@ -196,7 +200,7 @@ def _solve_kernel(
 def poisson(
     operator: Operator, labels: Labels, allocate: Allocate, *,
     component: NDArray[np.int32] | None = None, shares: F8 | None = None,
-    tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
+    start: Start | None = None, tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the potentials of sources at the known rows: Poisson learning.
 
@@ -220,6 +224,8 @@ def poisson(
     shares : array, shape (WIDTH,), optional
         Share of all rows that each column's class is known to have: columns are multiplied by it
         and divided by the mean of their labels.
+    start
+        What is known of L^+ beforehand; nothing by default.
     tolerance, most
         See `conjugate.solve`.
 
@@ -233,6 +239,8 @@ def poisson(
     spread = np.broadcast_to(inverse[labels.rows, None], source.shape).copy()
     system = System(Power(operator), inverse, labels.rows, spread, source.astype(kind))
     X = allocate(operator.rows)
+    if start is not None:
+        start(labels.rows, source, X)
     solved = solve(system, X, allocate, tolerance=tolerance, most=most)
     where = np.zeros(operator.rows, np.int32) if component is None else component
     _centre(X, operator.diagonal, where, offset)

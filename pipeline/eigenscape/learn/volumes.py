@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.learn.conjugate import F8, Allocate
-from eigenscape.learn.propagation import poisson, sources
+from eigenscape.learn.propagation import Start, poisson, sources
 from eigenscape.learn.targets import Labels
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator
@@ -38,8 +38,8 @@ class Thresholded:
 
 def poisson_mbo(
     operator: Operator, labels: Labels, sizes: NDArray[np.int64], allocate: Allocate, *,
-    component: NDArray[np.int32] | None = None, rounds: int = 20, steps: int = 40,
-    tolerance: float = 1e-4,
+    component: NDArray[np.int32] | None = None, start: Start | None = None,
+    rounds: int = 20, steps: int = 40, tolerance: float = 1e-4,
 ) -> Thresholded:  # fmt: skip
     """Return classes of given sizes, for one fit: Poisson learning, then PoissonMBO.
 
@@ -59,7 +59,7 @@ def poisson_mbo(
         Rows of each class; they sum to n.
     allocate
         Gives five arrays, three of which are no longer used once the rounds start.
-    component
+    component, start
         See `poisson`.
     rounds, steps
         Thresholds, and heat steps before each.
@@ -79,7 +79,7 @@ def poisson_mbo(
         raise ValueError(f"the first {classes} columns, and no others, need labels: one per class")
     _check_sizes(sizes, operator.rows)
     kind = operator.diagonal.dtype
-    X = poisson(operator, labels, allocate, component=component, tolerance=tolerance).X
+    X = poisson(operator, labels, allocate, component=component, start=start, tolerance=tolerance).X
     Y = allocate(operator.rows)
     step = 1 / float(operator.diagonal.max())
     source = (step * sources(operator, labels, component)[0]).astype(kind)
