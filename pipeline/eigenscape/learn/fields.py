@@ -88,17 +88,11 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
-        inside = np.flatnonzero(row >= 0)
-        inside = inside[np.argsort(row[inside])]
-        values = np.full((len(inside), WIDTH), np.nan)
-        for place, column in enumerate(columns):
-            fit, own = divmod(int(column), self.labelled.count)
-            train = self.labelled.train[fit, inside]
-            values[train, place] = self.labelled.classes[inside[train]] == own
         bench = _Bench(self.folder, number, self.operator.dtype, self.in_memory)
         try:
-            X, said = self._propagate(operator, Labels(row[inside], values), bench, columns)
+            X, said = self._propagate(operator, self._labels(row, columns), bench, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
+            inside = row >= 0
             found[inside] = X[row[inside], : len(columns)]
             save_array(self.folder / f"labelled-{number}.npy", found)
             save_array(self.folder / f"mass-{number}.npy", self._masses(X, row, columns))
@@ -108,6 +102,18 @@ class Fields:
         finally:
             bench.clear()
         return said
+
+    def _labels(self, row: NDArray[np.int64], columns: NDArray[np.int64]) -> Labels:
+        """Return what the columns of a group know: of few rows, even where every sample has a label."""
+        fits, classes = np.divmod(columns, self.labelled.count)
+        train = self.labelled.train[np.unique(fits)].any(axis=0)
+        inside = np.flatnonzero(train & (row >= 0))
+        inside = inside[np.argsort(row[inside])]
+        values = np.full((len(inside), WIDTH), np.nan)
+        for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
+            known = self.labelled.train[fit, inside]
+            values[known, place] = self.labelled.classes[inside[known]] == own
+        return Labels(row[inside], values)
 
     def _propagate(
         self,
