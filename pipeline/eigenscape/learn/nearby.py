@@ -15,6 +15,7 @@ from eigenscape.learn.geodesic import geodesic_nearest, undirected
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.nearest import nearest_rows, vote
 from eigenscape.learn.priors import training_shares
+from eigenscape.learn.shortlists import Shortlists, plan_shortlists
 from eigenscape.memory import ROW_TILE
 from eigenscape.rows import Rows, Vectors
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
@@ -40,12 +41,15 @@ class NearestNeighbors:
         Where a copy of their features lies.
     k
         How many vote; ties go to the nearer one.
+    lists
+        Neighbours of the labelled samples that serve every fit; None where each searches its own.
     """
 
     rows: Rows
     labelled: Labelled
     folder: Path
     k: int
+    lists: Shortlists | None
 
     @property
     def bytes_per_sample(self) -> float:
@@ -59,8 +63,18 @@ class NearestNeighbors:
     def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
         features = self._features()
-        tiles = blocks(len(self.labelled.sample), ROW_TILE)
-        return np.concatenate([self._vote(features[slice(*tile)], number) for tile in tiles])
+        found = []
+        for tile in blocks(len(self.labelled.sample), ROW_TILE):
+            queries = features[slice(*tile)]
+            if self.lists is None:
+                found.append(self._vote(queries, number))
+                continue
+            train, classes = self.labelled.train[number], self.labelled.classes
+            votes, short = self.lists.vote(tile, train, classes, self.labelled.count)
+            if len(short):
+                votes[short] = self._vote(queries[short], number)
+            found.append(votes)
+        return np.concatenate(found)
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.methods.Method`."""
@@ -84,6 +98,11 @@ class NearestNeighbors:
         return scipy.sparse.csr_array(
             (data, indices, indptr), shape=(len(indptr) - 1, self.rows.shape[1])
         )
+
+    def search_lists(self, block: Block) -> None:
+        """Search the lists of a range of labelled samples."""
+        assert self.lists is not None, "there are lists to search"
+        self.lists.search(self._features(), block)
 
     def copy_features(self, block: Block) -> None:
         """Copy the features of the labelled samples in a block; all of them if they are sparse."""
@@ -163,10 +182,17 @@ class GeodesicNearest:
         return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
 
 
-def prepare_nearest(context: Context, labelled: Labelled, k: int) -> NearestNeighbors:
-    """Return the nearest neighbours in the features and the metric of a job."""
+def prepare_nearest(
+    context: Context, labelled: Labelled, k: int, *, shared: bool = True
+) -> NearestNeighbors:
+    """Return the nearest neighbours in the features and the metric of a job.
+
+    `shared` lets one search serve all fits where that pays: not for samples out of reach, which are few.
+    """
     rows = Rows(context.path("features/values"), unit=context.job.neighbors.metric == "angle")
-    method = NearestNeighbors(rows, labelled, context.workspace.folder("learn"), k)
+    folder = context.workspace.folder("learn")
+    lists = plan_shortlists(folder / "lists", labelled.train, k) if shared else None
+    method = NearestNeighbors(rows, labelled, folder, k, lists)
     samples, columns = rows.shape
     ranges = [(0, samples)]
     if not rows.sparse:
@@ -175,12 +201,17 @@ def prepare_nearest(context: Context, labelled: Labelled, k: int) -> NearestNeig
         create_memmap(method.folder / "features", shape, np.float32)
     work = partial(NearestNeighbors.copy_features, method)
     context.map("features", work, ranges, label="labelled samples")
+    if lists is not None:
+        lists.create()
+        tiles = blocks(len(labelled.sample), ROW_TILE)
+        search = partial(NearestNeighbors.search_lists, method)
+        context.map("lists", search, tiles, label="nearest labelled samples")
     return method
 
 
 def prepare_geodesic(context: Context, labelled: Labelled) -> GeodesicNearest:
     """Write the graph of distances: the lists of the neighbors stage, seen from both ends."""
-    nearest = prepare_nearest(context, labelled, 1)
+    nearest = prepare_nearest(context, labelled, 1, shared=False)
     method = GeodesicNearest(nearest.folder, nearest, context.job.learn.smoothing > 0)
     paths = [context.path(f"neighbors/{name}") for name in ("index", "distance", "indptr")]
     work = partial(_write_distances, method.folder, paths)
