@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -219,6 +220,21 @@ def test_upper_bound__sees_a_lone_large_eigenvalue(graph):
     largest = np.linalg.eigvalsh(L.toarray())[-1]
     found = upper_bound(as_operator(L, np.ones(len(graph)), np.float64))
     assert largest * (1 - 1e-12) <= found < 1.5 * largest
+
+
+def test_upper_bound__sees_a_hub_among_many_rows(rng):
+    """A random vector of 20,000 rows has less than a hundredth there."""
+    n = 20_000
+    ring = np.arange(n)
+    spokes = rng.choice(np.arange(2, n - 1), 400, replace=False)
+    rows = np.concatenate([ring, np.zeros(400, int)])
+    columns = np.concatenate([(ring + 1) % n, spokes])
+    W = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns)), (n, n)).tocsr()
+    W = W + W.T
+    L = scipy.sparse.csr_array(scipy.sparse.diags_array(W.sum(axis=1)) - W)
+    largest = scipy.sparse.linalg.eigsh(L, 1, return_eigenvectors=False, v0=rng.random(n))[0]
+    assert largest > 400
+    assert largest <= upper_bound(as_operator(L, np.ones(n), np.float64)) < 1.1 * largest
 
 
 def test_upper_bound__leaves_rows_out(rng):

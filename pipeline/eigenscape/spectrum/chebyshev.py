@@ -83,9 +83,8 @@ def solve(
         if worst <= (tolerance if free or further == pairs else wanted):
             state = level.grow(state, most, further)
             continue
-        bound = level.short_bound if level.balances(state) else None
         plan = columns.plan_filter(
-            values, residuals, goal, wanted, level.low(state), bound or level.bound,
+            values, residuals, goal, wanted, level.low(state), level.high(state),
             state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
         )  # fmt: skip
         state = level.advance(replace(state, settled=worst <= tolerance), plan, measured=True)

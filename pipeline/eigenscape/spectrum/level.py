@@ -181,6 +181,17 @@ class Level:
         """Whether the next filter sets stiff rows by the others."""
         return self.short_bound is not None and state.balanced
 
+    def high(self, state: State) -> float:
+        """Return where the spectrum of the next filter's operator ends.
+
+        The estimate of a bound can fail: if a Ritz value lies above, it is what theory gives.
+        """
+        if self.short_bound is not None and state.balanced:
+            return self.short_bound
+        values = np.array(state.values)
+        above = (values[np.isfinite(values)] > self.bound).any()
+        return self.problem.operator.bound if above else self.bound
+
     def low(self, state: State) -> float:
         """Return where the spectrum of the columns that are not locked begins.
 
