@@ -160,3 +160,18 @@ def test_solve_densely__writes_the_lowest_pairs(problem):
     np.testing.assert_allclose(values, np.linalg.eigvalsh(A.toarray())[1:33], atol=1e-12)
     X = vectors.read(slice(None))
     np.testing.assert_allclose(A @ X, X * values, atol=1e-12)
+
+
+def test_balanced__a_ritz_value_among_the_stiff_rows_does_no_harm(make_problem):
+    """Guard columns of the first passes have such values: their hubs followed from a division by 0."""
+    wheel = nx.circulant_graph(600, [1, 2, 3, 4])
+    wheel.add_edges_from((0, other) for other in range(10, 500))
+    problem = make_problem(adjacency(wheel), kind="unnormalized", dtype="float32")
+    tasks.measure(problem, "all")
+    operator = problem.operator.open()
+    hub = int(operator.diagonal.argmax())
+    balanced = problem.balanced(operator, np.full(WIDTH, operator.diagonal[hub]))
+    assert hub in balanced.rows
+    X = np.random.default_rng(0).standard_normal((operator.rows, WIDTH)).astype(np.float32)
+    balanced.balance(X)
+    assert np.abs(X[hub]).max() < 2 * np.abs(np.delete(X, hub, axis=0)).max()

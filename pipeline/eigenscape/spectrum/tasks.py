@@ -68,10 +68,13 @@ class Problem:
 
     def balanced(self, operator: Operator, values: NDArray[np.float64]) -> Balanced:
         """Return the operator whose stiff part follows the rest, for columns of given values."""
-        shift = np.where(np.isfinite(values), values, 0).astype(operator.diagonal.dtype)
         # The first entry is the number of sweeps: see `measure`.
         sweeps, *rows = np.split(np.load(self.directory / _STIFF), [1])
-        return Balanced(operator, rows[0], shift, int(sweeps[0]))
+        shift = np.where(np.isfinite(values), values, 0)
+        # Early Ritz values of the last columns can lie among the stiff rows' diagonal, where these
+        # rows would follow from a division by next to nothing.
+        shift = np.minimum(shift, 0.5 * operator.diagonal[rows[0]].min(initial=np.inf))
+        return Balanced(operator, rows[0], shift.astype(operator.diagonal.dtype), int(sweeps[0]))
 
     def work(self, name: str) -> Array:
         """Return a group of zeros to work on, which `drop` gives back."""
