@@ -2,7 +2,8 @@
 
 import gc
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 import pytest
 import tomlkit
 from hypothesis import HealthCheck, settings
+
+from slurm import Slurm
+from slurm import why_not as slurm_why_not
 
 settings.register_profile("default", max_examples=25, deadline=None)
 settings.register_profile(
@@ -34,6 +38,27 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"the real scenes are not here ({path})")
     return path
+
+
+@pytest.fixture(scope="session")
+def _slurm() -> Iterator[Slurm]:
+    if reason := slurm_why_not():
+        pytest.skip(reason)
+    # Not below tmp_path: the paths of sockets are short.
+    cluster = Slurm(Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp")))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def slurm(_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """Return a SLURM of this test process alone; its commands are in the environment."""
+    for name, value in _slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    return _slurm
 
 
 @pytest.fixture

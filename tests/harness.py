@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from eigenscape.arrays import open_array
+from eigenscape.arrays import attach_whole, open_array
 from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
@@ -19,6 +20,7 @@ from eigenscape.job import Job
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.progress import Silent
+from eigenscape.rows import create_sparse
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
 from eigenscape.store import Record, Run
@@ -119,3 +121,32 @@ class Harness:
     def _commit(self, stage: str, workspace: Any, summary: dict[str, Any]) -> None:
         record = Record("key", 0.0, 0, workspace.arrays(), workspace.files(), summary)
         self.run_directory.commit(stage, workspace, record)
+
+
+def solve(
+    path: Path, samples: Any, *, good: Sequence[bool] | None = None, **tables: dict[str, Any]
+) -> Harness:
+    """Run everything up to the spectrum on given samples, dense or sparse; return the harness."""
+    tables = {
+        "features": {"method": "none"},
+        "neighbors": {"method": "exact", "k": 8},
+        "spectrum": {"dimension": 4, "solver": "dense"},
+        **tables,
+    }
+    harness = Harness(path, **tables)
+    good = [True] * samples.shape[1] if good is None else good
+    pixel = np.arange(samples.shape[0])
+    if sp.issparse(samples):
+        workspace = harness.run_directory.workspace("ingest", "given")
+        paths = create_sparse(workspace, "samples/values", samples.indptr, samples.shape[1])
+        for path, part in zip(paths, (samples.data, samples.indices), strict=False):
+            attach_whole(path)[...] = part
+        workspace.create_array("samples/pixel", pixel.shape, pixel.dtype)
+        harness._commit("ingest", workspace, {"bands": {"good": good}})
+    else:
+        arrays = {"samples/values": samples.astype(np.float32), "samples/pixel": pixel}
+        harness.put("ingest", arrays, bands={"good": good})
+    for stage in ("features", "neighbors", "graph", "spectrum"):
+        harness.run(stage)
+    harness.run_directory.path.joinpath("job.toml").write_text(harness.job.to_toml())
+    return harness

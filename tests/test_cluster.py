@@ -48,10 +48,34 @@ def test_load_cluster__address_and_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind = 'cloud'", ["kind", "'threads', 'local'", "existing", "workers"]),
-        ("worker = 3", ["worker", "Keys: kind, workers"]),
-        ("kind = 'local'\nworkers = 0", ["workers", "greater than or equal to 1", "Keys"]),
+        ("kind = 'cloud'", ["kind", "no such kind", "threads, local, existing, slurm"]),
+        (
+            "kind = 'local'\nworker = 3",
+            ["unknown key worker. Did you mean workers? Keys: kind, workers"],
+        ),
+        ("workers = 3", ["workers is no key of kind = 'threads' (but of local, allocation)"]),
+        (
+            "kind = 'local'\nworkers = 0",
+            ["workers = 0", "greater than or equal to 1", "one per core by default"],
+        ),
         ("kind = 'existing'", ["existing", "address or scheduler_file"]),
+        ("kind = 'slurms'", ["kind = 'slurms'", "Did you mean slurm?"]),
+        ("kind = 'slurm'\nproject = 'p'", ["of lsf, sge, oar). Did you mean account?"]),
+        (
+            "kind = 'slurm'\nwalltime = '90'\ncors = 2\nmemory = 'much'",
+            ["walltime = '90'", "hours:minutes", "unknown key cors. Did you mean cores?", "4GiB"],
+        ),
+        ("kind = 'slurm'\nwalltime = '00:00:30'", ["less than a minute"]),
+        ("kind = 'slurm'\nqueue = 'a; touch b'", ["no shell code", "environment"]),
+        ("kind = 'slurm'\npython = 'python $(touch b)'", ["no shell code", "environment"]),
+        ('kind = "slurm"\ndirectives = ["-x\\ntouch b"]', ["no shell code", "environment"]),
+        ('kind = "slurm"\nenvironment = ["a\\nb"]', ["one line of shell"]),
+        ("kind = 'slurm'\njobs = 2\nmaximum_jobs = 3", ["give one of them"]),
+        ("kind = 'slurm'\nminimum_jobs = 2", ["minimum_jobs needs maximum_jobs"]),
+        ("kind = 'slurm'\nminimum_jobs = 3\nmaximum_jobs = 2", ["more than maximum_jobs"]),
+        ("kind = 'slurm'\ncores = 5\nprocesses = 2", ["cannot be divided"]),
+        ("kind = 'slurm'\ntls_cert = 'c.pem'", ["come together"]),
+        ("kind = 'ssh'", ["needs hosts"]),
         ("kind = ", ["cannot be read as a cluster file", "Invalid value"]),
     ],
 )

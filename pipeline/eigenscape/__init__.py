@@ -9,6 +9,7 @@ except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
     __version__ = "0+unknown"
 
 if TYPE_CHECKING:
+    from eigenscape.applied.run import apply
     from eigenscape.estimators import (
         EigenfunctionClassifier,
         LaplacianEigenmaps,
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
-    "eigenpairs", "extend", "load_job", "open_run", "parse_job", "plan", "run", "run_study",
+    "apply", "eigenpairs", "extend", "load_job", "open_run", "parse_job", "plan", "run", "run_study",
 ]  # fmt: skip
 
 _HOME = {
+    "apply": "applied.run",
     "EigenfunctionClassifier": "estimators",
     "LaplacianEigenmaps": "estimators",
     "PoissonClassifier": "estimators",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from eigenscape import __version__
-from eigenscape.commands import data
+from eigenscape.commands import apply, cluster, data, submit
 from eigenscape.commands.arguments import (
     DataDir,
     JobFile,
@@ -22,6 +22,8 @@ from eigenscape.commands.arguments import (
     Small,
     exit_status,
 )
+from eigenscape.commands.batch import batch_command
+from eigenscape.commands.schedule import prune_command, schedule_command
 from eigenscape.printing import print_plan, print_result, print_status
 
 app = typer.Typer(
@@ -33,6 +35,13 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(data.app, name="data")
+app.add_typer(cluster.app, name="cluster")
+app.command("batch")(batch_command)
+app.command("schedule")(schedule_command)
+app.command("prune")(prune_command)
+app.command("apply")(apply.apply_command)
+app.command("submit")(submit.submit_command)
+app.command("cancel")(submit.cancel_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -127,10 +136,17 @@ def status_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
     as_json: Json = False,
 ) -> None:
-    """Say what of a run or a study is finished."""
+    """Say what of a run, a study or a batch is finished."""
     with exit_status():
+        from eigenscape.batch.table import is_batch
         from eigenscape.study.plan import is_study
         from eigenscape.workflow import status
+
+        if is_batch(run):
+            from eigenscape.batch.console import print_status as print_batch_status
+
+            print_batch_status(run, as_json=as_json)
+            return
 
         if is_study(run):
             from eigenscape.study.console import print_status as print_study_status

@@ -8,10 +8,13 @@
     │   ├── SceneError             the scene, its labels or its mask
     │   ├── MemoryLimitError       the job cannot fit into [limits] memory
     │   ├── OutputError            the output directory or its disk
-    │   ├── ClusterError           the cluster file or its scheduler
+    │   ├── ClusterError           the cluster file, its scheduler or its workers
+    │   │   └── TaskMemoryError    a task took more memory than its worker has
+    │   ├── BusyError              another process works in the same directory
     │   ├── EstimatorError         a parameter or an input of an estimator; a ValueError too
     │   ├── FetchError             a public data set cannot be fetched
     │   └── MissingExtraError      an optional dependency is not installed
+    ├── ClusterLostError           scheduler or workers lost during a run; the same command goes on
     ├── StoreError                 a run directory that is damaged or of another version
     └── ConvergenceError           exit status 3: results kept, tolerance not met
 
@@ -52,7 +55,19 @@ class OutputError(InputError):
 
 
 class ClusterError(InputError):
-    """A cluster file is wrong or its scheduler does not answer."""
+    """A cluster file is wrong, its scheduler does not answer, or its workers cannot work."""
+
+
+class TaskMemoryError(ClusterError):
+    """A task took more memory than its worker has; its stage may be tried again with smaller blocks."""
+
+
+class BusyError(InputError):
+    """Another process works in the same directory, and this one is not to wait for it."""
+
+
+class ClusterLostError(EigenscapeError):
+    """The scheduler or all workers were lost during a run: the same command goes on from there."""
 
 
 class EstimatorError(InputError, ValueError):

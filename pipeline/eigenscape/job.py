@@ -89,7 +89,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         _make_small(table, path)
         name += "-small"
     for text in overrides:
-        _override(table, text)
+        override(table, text)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
     job = parse_job(table, name=name, base=path.resolve().parent, source=source)
     for key in [text.partition("=")[0].strip() for text in overrides]:
@@ -141,16 +141,21 @@ def unknown_key(key: str) -> str | None:
     return f"unknown key {key}.{_known_keys(key)}"
 
 
-def _make_small(table: dict[str, Any], path: Path) -> None:
-    study = table.get("study", {})
-    changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
-    if not changes:
-        raise JobError(f"{path}: --small: there is no small version: no table [study.small].")
-    for key, value in changes.items():
-        _put(table, key.split("."), value, f"{path}: study.small.{key}")
+def override(table: dict[str, Any], text: str) -> None:
+    """Set one key of a job given as nested mappings.
 
+    Parameters
+    ----------
+    table
+        Changed in place.
+    text
+        See `load_job`.
 
-def _override(table: dict[str, Any], text: str) -> None:
+    Raises
+    ------
+    JobError
+        The text is not of that form.
+    """
     key, separator, value = text.partition("=")
     parts = [part.strip('"') for part in key.strip().split(".")]
     nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
@@ -161,6 +166,15 @@ def _override(table: dict[str, Any], text: str) -> None:
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
     _put(table, parts, parsed, f"--set {text}")
+
+
+def _make_small(table: dict[str, Any], path: Path) -> None:
+    study = table.get("study", {})
+    changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
+    if not changes:
+        raise JobError(f"{path}: --small: there is no small version: no table [study.small].")
+    for key, value in changes.items():
+        _put(table, key.split("."), value, f"{path}: study.small.{key}")
 
 
 def _put(table: dict[str, Any], parts: Sequence[str], value: Any, source: str) -> None:

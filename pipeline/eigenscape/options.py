@@ -58,8 +58,11 @@ class FeatureOptions(Options):
 class NeighborOptions(Options):
     """``[neighbors]``: the k-nearest-neighbour lists, or all neighbours within a radius."""
 
-    method: Literal["lanczos-bisection", "pynndescent", "exact", "radius"] = "lanczos-bisection"
-    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, brute force, or radius."""
+    method: Literal["lanczos-bisection", "pynndescent", "exact", "radius", "landmarks"] = (
+        "lanczos-bisection"
+    )
+    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, brute force, radius; or
+    landmarks alone, whose eigenvectors the Nystrom formula extends to all others (Halevy 2011, 4.4)."""
     k: Annotated[int, Field(ge=1, le=1000)] = 12
     """Neighbours per sample, itself not counted."""
     metric: Literal["euclidean", "angle"] = "euclidean"
@@ -76,6 +79,10 @@ class NeighborOptions(Options):
     """Most rounds of neighbour-of-neighbour refinement; they end when the recall rises by less than 0.01."""
     recall: Annotated[float, Field(gt=0, le=1)] | None = None
     """Recall to reach, by as many rounds and further trees as it takes; instead of ``refine``."""
+    landmarks: Annotated[int, Field(ge=2, le=20_000)] = 1000
+    """For method "landmarks": how many; they are the samples nearest to the centres of k-means."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """For method "landmarks": seed of k-means and of the samples that it sees."""
 
     @model_validator(mode="after")
     def _check_method(self) -> "NeighborOptions":
@@ -92,6 +99,11 @@ class NeighborOptions(Options):
             raise ValueError(
                 f'recall = {self.recall} is for method = "lanczos-bisection", which can go on until it '
                 f'is reached; "{self.method}" cannot'
+            )
+        if self.method == "landmarks" and self.landmarks <= self.k:
+            raise ValueError(
+                f"landmarks = {self.landmarks}: each has k = {self.k} neighbours among the others; "
+                f"set neighbors.landmarks to {self.k + 1} or more"
             )
         return self
 

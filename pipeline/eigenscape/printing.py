@@ -1,7 +1,7 @@
 """What the command line says of plans, runs and their results."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +23,18 @@ def _percent(share: float | None) -> str:
 def print_result(result: Any) -> None:
     """Say what a run came to: an `eigenscape.workflow.Result`."""
     wide = console()
+    wide.print(_stage_table(result))
+    say = functools.partial(wide.print, highlight=False, soft_wrap=True)
+    if result.applied:
+        for line in _applied_lines(result.applied, result.scores):
+            say(line)
+    else:
+        _print_found(result, say)
+    for name, path in result.outputs.items():
+        say(f"{name:<22} {path}")
+
+
+def _stage_table(result: Any) -> Table:
     table = Table("stage", "seconds", "peak memory", "")
     for stage in result.stages:
         table.add_row(
@@ -31,15 +43,56 @@ def print_result(result: Any) -> None:
             format_bytes(stage["peak_bytes"]),
             "reused" if stage["reused"] else "",
         )
-    wide.print(table)
+    return table
+
+
+def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what there is to say of a run applied to another scene."""
+    how = {
+        "eigenvectors": "eigenvectors extended, classified as in the run",
+        "neighbors": "probabilities of the neighbours in the run",
+    }[applied["how"]]
+    yield f"classes      of {applied['samples']} samples, by {how}"
+    if applied["far"] or applied["without_class"]:
+        yield (
+            f"  far        {applied['far']} samples are like none of the run (confidence lowered), "
+            f"{applied['without_class']} got no class"
+        )
+    if "clusters" in scores:
+        yield f"agreement    {_agreement(scores['agreement'])}"
+    elif scores:
+        yield (
+            f"{_accuracy(scores)}; confidence off by "
+            f"{_percent(scores['expected_calibration_error'])} on average"
+        )
+
+
+def _accuracy(scores: Mapping[str, Any]) -> str:
+    kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
+    return (
+        f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
+        f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: {scores['protocol']}"
+    )
+
+
+def _agreement(agreed: Mapping[str, Any]) -> str:
+    return (
+        f"ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, best match "
+        f"{100 * agreed['best_match_accuracy']:.1f} % of {agreed['samples']} labelled samples"
+    )
+
+
+def _print_found(result: Any, say: Callable[..., None]) -> None:
+    """Say what the stages of a run found."""
     spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
-    say = functools.partial(wide.print, highlight=False, soft_wrap=True)
     if "recall" in neighbors:
         half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
         say(
             f"neighbours   recall {neighbors['recall']:.4f} +- {half:.4f} "
             f"({neighbors['recall_samples']} lists checked against exact search)"
         )
+    elif "landmarks" in neighbors:
+        say(f"neighbours   {neighbors['k']} among {neighbors['landmarks']} landmarks")
     else:
         say(f"neighbours   all within {neighbors['radius']:.4g}, {neighbors['entries']} entries")
     for line in dimension_lines(neighbors.get("intrinsic_dimension")):
@@ -49,16 +102,11 @@ def print_result(result: Any) -> None:
         f"{spectrum['max_residual']:.1e}, {spectrum['solver']} solver"
     )
     if "clusters" in scores:
-        wide.print(cluster_table(scores))
+        say(cluster_table(scores))
         for line in cluster_lines(scores):
             say(line)
     elif scores:
-        kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
-        say(
-            f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
-            f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: "
-            f"{scores['protocol']}"
-        )
+        say(_accuracy(scores))
         for split, held in scores["held_out"].items():
             say(
                 f"  held out   {_percent(held['overall_accuracy'])} +- "
@@ -70,8 +118,6 @@ def print_result(result: Any) -> None:
                 f"  confidence off by {_percent(held['expected_calibration_error'])} on average "
                 f"({split} split)"
             )
-    for name, path in result.outputs.items():
-        say(f"{name:<22} {path}")
 
 
 def print_plan(planned: Any, limit: int) -> None:
@@ -117,6 +163,10 @@ def print_status(found: dict[str, Any]) -> None:
         )
     wide.print(table)
     wide.print(f"{found['run']}: {found['state']}", highlight=False, soft_wrap=True)
+    if driver := found["driver"]:
+        line = f"driver       {driver['driver']}: job {driver['job_id']} of {driver['kind']}"
+        line += f" ({driver['job']}), {len(driver['jobs'])} submitted"
+        wide.print(f"{line}. {driver['message']}".strip(), highlight=False, soft_wrap=True)
     for line in dimension_lines(found["intrinsic_dimension"]):
         wide.print(line, highlight=False, soft_wrap=True)
 
@@ -162,10 +212,7 @@ def cluster_lines(scores: dict[str, Any]) -> Iterator[str]:
             f"{two['ncut']['ncut']:.3g}"
         )
     if agreed := scores["agreement"]:
-        yield (
-            f"agreement    ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, best match "
-            f"{100 * agreed['best_match_accuracy']:.1f} % of {agreed['samples']} labelled samples"
-        )
+        yield f"agreement    {_agreement(agreed)}"
 
 
 def dimension_lines(found: dict[str, Any] | None) -> Iterator[str]:

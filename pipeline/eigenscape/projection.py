@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters.arguments import process_threads
 from eigenscape.errors import MemoryLimitError
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
 from eigenscape.memory import format_bytes
+from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
+from eigenscape.scenes.types import Scene
 from eigenscape.sizes import Sizes, StagePlan, enough
 from eigenscape.spectrum.potential import check_potential
 from eigenscape.spectrum.solvers import choose_solver
@@ -87,19 +90,13 @@ class Plan:
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
     """Open the scene's metadata and work out what the job will need."""
     scene = open_scene(job.scene, job.resolve)
+    check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
-    n, bands = scene.grid.size, scene.bands.count
-    d = feature_count(job.features, bands)
-    tasks = _tasks_per_process(job, on)
-    budget = task_bytes(job.limits.memory_bytes, tasks)
-    entries = scene.entries if isinstance(scene, SparseScene) else None
-    sizes = Sizes(job, n, bands, d, tasks, budget, entries)
-    sparse = entries is not None and stays_sparse(job.features, bands)
-    strip = strip_rows(scene, budget)
-    raw = strip * scene.grid.width * len(scene.bands.good)
-    strips = -(-scene.grid.height // strip)
+    sizes = sizes_of(job, scene, on)
+    n, bands, d = sizes.n, sizes.bands, sizes.d
+    sparse = sizes.entries is not None and stays_sparse(job.features, bands)
     stages = (
-        sizes.ingest(strips, raw),
+        plan_ingest(sizes, scene),
         sizes.features(),
         sizes.neighbors(),
         sizes.graph(),
@@ -110,10 +107,28 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     return Plan(n, bands, d, stages, tuple(_notes(job, n, bands, sparse=sparse)))
 
 
+def sizes_of(job: Job, scene: Scene, on: ClusterOptions) -> Sizes:
+    """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
+    bands = scene.bands.count
+    tasks = _tasks_per_process(job, on)
+    return Sizes(
+        job, scene.grid.size, bands, feature_count(job.features, bands), tasks,
+        task_bytes(job.limits.memory_bytes, tasks),
+        scene.entries if isinstance(scene, SparseScene) else None,
+    )  # fmt: skip
+
+
+def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
+    """Return what reading a scene will need."""
+    strip = strip_rows(scene, sizes.budget)
+    raw = strip * scene.grid.width * len(scene.bands.good)
+    return sizes.ingest(-(-scene.grid.height // strip), raw)
+
+
 def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
     if on.kind == "threads":
         return job.limits.threads or os.cpu_count() or 1
-    return on.threads_per_worker
+    return process_threads(on)
 
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
@@ -134,6 +149,12 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
             "how many neighbours lie within neighbors.radius only the search tells: the sizes are "
             f"those of {job.neighbors.k} per sample (neighbors.k)"
         )
-    solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, samples)
+    solved = samples
+    if job.neighbors.method == "landmarks":
+        solved = min(samples, job.neighbors.landmarks)
+        notes.append(
+            f"eigenvectors of {solved} landmarks, extended to all samples by the Nystrom formula"
+        )
+    solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, solved)
     notes.append(f"eigensolver: {solver} ({reason})")
     return notes

@@ -5,7 +5,7 @@ well they do.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -165,6 +165,8 @@ class Sizes:
         solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, 1.5 * k * n
+        if self.job.neighbors.method == "landmarks":
+            return self._landmark_spectrum(disk)
         if solver == "dense":
             return self._stage(
                 "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
@@ -196,6 +198,25 @@ class Sizes:
         copies = 4 + (self.job.graph.potential is not None)
         scratch = entries * size + n * (columns + copies * block) * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def _landmark_spectrum(self, disk: float) -> StagePlan:
+        """Count the landmarks' own solution, and tiles of what is extended."""
+        neighbors, modes = self.job.neighbors, self.job.spectrum.dimension + 1
+        count = min(self.n, neighbors.landmarks)
+        exact = neighbors.model_copy(update={"method": "exact"})
+        own = replace(
+            self, job=self.job.model_copy(update={"neighbors": exact}), n=count
+        ).spectrum()
+        tile = min(self.n, ROW_TILE)
+        # Vectors of a tile and of the landmarks; its rows, some of which are those of landmarks.
+        each = 40 * modes * tile + 16 * modes * count + 400 * neighbors.k * tile
+        each = max(each, 16 * modes * min(self.n, chunk_rows(self.n, 4 * modes)))
+        plan = self._stage("spectrum", own.tasks, each, 24.0 * self.n, disk, disk + 12 * self.n)
+        return replace(
+            plan,
+            peak_bytes=max(plan.peak_bytes, own.peak_bytes),
+            scratch_bytes=plan.scratch_bytes + own.scratch_bytes,
+        )
 
     def _tied(self) -> int:
         """Return how many samples an identification potential ties together at most."""

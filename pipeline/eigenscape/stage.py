@@ -37,6 +37,8 @@ class Context:
         Where this stage writes.
     executor, reporter
         Where tasks run, and who hears of them.
+    halvings
+        How often tasks were halved because one did not fit the memory of its worker.
     worker_peak
         Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
     """
@@ -46,6 +48,7 @@ class Context:
     workspace: Workspace
     executor: Executor
     reporter: Reporter
+    halvings: int = 0
     worker_peak: int = 0
     _finished: dict[str, Any] = field(default_factory=dict)
 
@@ -55,7 +58,8 @@ class Context:
     @property
     def task_bytes(self) -> int:
         """Memory that one task may take, so that all tasks of a process keep the promise."""
-        return task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
+        budget = task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
+        return budget >> self.halvings
 
     def open(self, name: str) -> Any:
         """Open a zarr array of an earlier stage."""

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,8 @@ def _scene(job: Job) -> dict[str, Any]:
     return {**options, "files": files}
 
 
-def _labels(job: Job) -> dict[str, Any]:
+def label_options(job: Job) -> dict[str, Any]:
+    """Return what a scene's labels depend on."""
     options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
     labels = job.scene.labels
     return {
@@ -88,7 +89,7 @@ def _spectrum(job: Job) -> Any:
 def _potential(job: Job, potential: PotentialOptions) -> Any:
     options = potential.model_dump(mode="json")
     if potential.labels in ("train", "all"):
-        options["given"] = _labels(job)
+        options["given"] = label_options(job)
     elif potential.labels:
         options["labels"] = file_identity(potential.labels, job.resolve, "graph.potential.labels")
     if potential.labels == "train":
@@ -104,25 +105,26 @@ def _table(name: str) -> Callable[[Job], Any]:
     return lambda job: getattr(job, name).model_dump(mode="json")
 
 
-def _export(job: Job) -> Any:
+def export_options(job: Job) -> Any:
+    """Return what the files depend on."""
     return [job.name, job.output.formats, job.output.eigenvectors]
 
 
 STAGES = (
-    Stage("ingest", ingest_stage, "scenes", _labels, ("samples",)),
+    Stage("ingest", ingest_stage, "scenes", label_options, ("samples",)),
     Stage("features", features_stage, "features", _table("features"), ("samples",)),
     Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
     Stage("graph", graph_stage, "graph", _graph, ("neighbors",)),
     Stage("spectrum", spectrum_stage, "spectrum", _spectrum, ("graph",)),
     Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
-    Stage("export", export_stage, "rasters", _export, ("learn",)),
+    Stage("export", export_stage, "rasters", export_options, ("learn",)),
 )
 
 
-def stage_keys(job: Job) -> dict[str, str]:
+def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
-    for stage in STAGES:
+    for stage in stages:
         inputs = [keys[name] for name in stage.follows]
         keys[stage.name] = _hash(stage.name, _code(stage.code), stage.depends(job), inputs)
     return keys

@@ -4,31 +4,22 @@ It does no numerical work itself. What a stage reads and what its result depends
 `STAGES`; everything else follows from that table.
 """
 
-import platform
-import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from eigenscape import __version__, memory
-from eigenscape.cluster import ClusterOptions, Executor, connect
+from eigenscape.cluster import ClusterOptions, Executor
+from eigenscape.course import Course, fit_limits, work_through
+from eigenscape.driver.submission import describe_driver
 from eigenscape.errors import InputError
-from eigenscape.files import explain_write_errors
 from eigenscape.job import Job
-from eigenscape.progress import Logged, Reporter, Silent
+from eigenscape.progress import Reporter, Silent
 from eigenscape.projection import Plan, project_plan
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.siblings import Siblings, beside
-from eigenscape.stage import Context
-from eigenscape.stages import STAGES, Stage, stage_keys
-from eigenscape.store import Record, Run, lock_holder, read_manifest
-
-_PACKAGES = (
-    "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
-)  # fmt: skip
+from eigenscape.stages import STAGES, stage_keys
+from eigenscape.store import Run, lock_holder, read_manifest
 
 
 @dataclass(frozen=True)
@@ -47,6 +38,8 @@ class Result:
         Absolute paths of the files, by what they are.
     converged
         Whether the eigensolver reached its tolerance.
+    applied
+        Of a run applied to another scene (`eigenscape.apply`): how, and to how many samples.
     """
 
     path: Path
@@ -56,6 +49,7 @@ class Result:
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     converged: bool = True
+    applied: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as the one JSON object that ``--json`` prints."""
@@ -66,6 +60,7 @@ class Result:
             "neighbors": dict(self.neighbors),
             "spectrum": dict(self.spectrum),
             "outputs": dict(self.outputs),
+            **({"applied": dict(self.applied)} if self.applied else {}),
         }
 
 
@@ -105,23 +100,11 @@ def run(
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
     # Refuses what cannot fit, before anything is written.
-    project_plan(job, on).check(job.limits.memory_bytes)
-    directory = Run(path)
-    with directory.lock(reporter.note):
-        logged = Logged(reporter, path / "log.jsonl")
-        _describe_run(directory, job)
-        siblings = siblings or beside(path)
-        limits = (job.limits.threads, job.limits.memory_bytes)
-        with nullcontext(executor) if executor else connect(on, *limits) as connected:
-            times = []
-            for stage in STAGES:
-                _take_over(stage.name, keys[stage.name], directory, siblings)
-                context = (job, directory, connected, logged)
-                times.append(_run_stage(stage, keys[stage.name], *context))
-                if stage.name == "ingest":
-                    _check_ingest(job, directory)
-        directory.tidy()
-    return result_of(directory, tuple(times))
+    fitted = fit_limits(job, on)
+    project_plan(fitted, on).check(fitted.limits.memory_bytes)
+    course = Course(job, STAGES, keys, check=_check_ingest)
+    times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
+    return result_of(Run(path, create=False), times)
 
 
 def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = None) -> Plan:
@@ -134,18 +117,20 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = N
     for stage in STAGES:
         runs = [*own, *others.find(stage.name, keys[stage.name], but=path)]
         reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
-    return replace(project_plan(job, on or ClusterOptions()), run=str(path), reused=reused)
+    on = on or ClusterOptions()
+    return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
 
 
 def status(path: Path) -> dict[str, Any]:
-    """Say what of a run directory is finished, from its manifest alone.
+    """Say what of a run directory is finished, and how its driver is if that was submitted.
 
     Raises
     ------
     InputError
         There is no run in that directory.
     """
-    if not (path / "manifest.json").exists():
+    driver = describe_driver(path)
+    if driver is None and not (path / "manifest.json").exists():
         raise InputError(
             f"{path}: no run directory (it has no manifest.json). Give a directory that "
             "`eigenscape run` made, such as runs/<job name>-<key>."
@@ -153,20 +138,22 @@ def status(path: Path) -> dict[str, Any]:
     manifest = read_manifest(path)
     unfinished = {work.name.rpartition("-")[0] for work in (path / "work").glob("*-*")}
     stages = []
-    for stage in STAGES:
-        record = manifest["stages"].get(stage.name)
-        state = "finished" if record else "begun" if stage.name in unfinished else "to do"
+    for name in manifest.get("order", [stage.name for stage in STAGES]):
+        record = manifest["stages"].get(name)
+        state = "finished" if record else "begun" if name in unfinished else "to do"
         entry = {
             key: record[key] if record else None for key in ("seconds", "peak_bytes", "finished")
         }
-        stages.append({"name": stage.name, "state": state, **entry})
+        stages.append({"name": name, "state": state, **entry})
     done = all(stage["state"] == "finished" for stage in stages)
+    command = "apply" if "applies" in manifest else "run"
     return {
         "run": str(path),
         "name": manifest.get("name"),
-        "state": "finished" if done else "unfinished: the same `eigenscape run` goes on",
+        "state": "finished" if done else f"unfinished: the same `eigenscape {command}` goes on",
         "holder": lock_holder(path),
         "stages": stages,
+        "driver": driver,
         "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
     }
 
@@ -181,73 +168,32 @@ def run_directory(job: Job, keys: Mapping[str, str], run_dir: Path | None) -> Pa
     """Return where a job runs: one directory for each content of the whole job."""
     if run_dir is not None:
         return run_dir.resolve()
-    parent = Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
-    return (parent / f"{job.name}-{keys['export'][:10]}").resolve()
+    return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
+
+
+def parent_directory(job: Job) -> Path:
+    """Return where the run directories of a job are made."""
+    return Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
 
 
 def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     """Collect a `Result` from the manifest of a finished run."""
-    summaries = {
-        stage.name: record.summary
-        for stage in STAGES
-        if (record := directory.record(stage.name)) is not None
-    }
+    records = directory.manifest["stages"]
+    summaries = {name: dict(record["summary"]) for name, record in records.items()}
     outputs = summaries.get("export", {}).get("outputs", {})
-    spectrum = summaries.get("spectrum", {})
+    spectrum, extend = summaries.get("spectrum", {}), summaries.get("extend", {})
     return Result(
         path=directory.path,
         stages=stages,
-        scores=summaries.get("learn", {}).get("scores", {}),
+        scores=summaries.get("learn", extend).get("scores", {}),
         neighbors=summaries.get("neighbors", {}),
         spectrum=spectrum,
         outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
         converged=bool(spectrum.get("converged", True)),
+        applied={
+            key: extend[key] for key in ("how", "samples", "without_class", "far") if key in extend
+        },
     )
-
-
-def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
-    if not directory.is_finished(name, key):
-        for sibling in siblings.find(name, key, but=directory.path):
-            if directory.link_from(sibling, name, key):
-                break
-
-
-def _run_stage(
-    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
-) -> dict[str, Any]:
-    if directory.is_finished(stage.name, key):
-        record = directory.record(stage.name)
-        assert record is not None
-        reporter.stage(stage.name, "reused")
-        return _stage_json(stage.name, record, reused=True)
-    reporter.stage(stage.name, "running")
-    memory.release()
-    start = time.perf_counter()
-    context = Context(job, directory, directory.workspace(stage.name, key), executor, reporter)
-    with explain_write_errors(directory.path), memory.watch() as peak:
-        summary = stage.work(context)
-    record = Record(
-        key=key,
-        seconds=round(time.perf_counter() - start, 3),
-        peak_bytes=max(peak.bytes, context.worker_peak),
-        arrays=context.workspace.arrays(),
-        files=context.workspace.files(),
-        summary=summary,
-    )
-    directory.commit(stage.name, context.workspace, record)
-    reporter.stage(
-        stage.name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
-    )
-    return _stage_json(stage.name, record, reused=False)
-
-
-def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
-    return {
-        "name": name,
-        "seconds": record.seconds,
-        "reused": reused,
-        "peak_bytes": record.peak_bytes,
-    }
 
 
 def _check_ingest(job: Job, directory: Run) -> None:
@@ -257,41 +203,3 @@ def _check_ingest(job: Job, directory: Run) -> None:
     check_sizes(
         job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
     )
-
-
-def _describe_run(directory: Run, job: Job) -> None:
-    absolute = job.model_copy(update={"scene": _absolute_scene(job)})
-    with explain_write_errors(directory.path):
-        (directory.path / "job.toml").write_text(absolute.to_toml(), encoding="utf-8")
-        directory.manifest |= {
-            "eigenscape": __version__,
-            "name": job.name,
-            "python": platform.python_version(),
-            "versions": {name: found for name in _PACKAGES if (found := _version(name))},
-            "seeds": {"features": job.features.seed, "learn": job.learn.seed},
-        }
-        directory.save_manifest()
-
-
-def _absolute_scene(job: Job) -> Any:
-    """Return the scene options with paths that hold wherever the copy of the job lies."""
-    from eigenscape.scenes.registry import is_registered
-
-    def absolute(path: str | None) -> str | None:
-        return path if path is None or is_registered(path) else job.resolve(path)
-
-    path = job.scene.path
-    return job.scene.model_copy(
-        update={
-            "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
-            "labels": absolute(job.scene.labels),
-            "mask": absolute(job.scene.mask),
-        }
-    )
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

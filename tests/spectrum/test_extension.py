@@ -6,41 +6,12 @@ import scipy.sparse as sp
 from sklearn.datasets import make_moons, make_swiss_roll
 
 import eigenscape
-from eigenscape.arrays import attach_whole
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.kernels import orthoprojector
-from eigenscape.rows import create_sparse
 from eigenscape.spectrum.extension import LEAST_SHARE, nystrom
-from harness import Harness
+from harness import solve
 
 KINDS = ["normalized", "random-walk", "unnormalized"]
-
-
-def solve(path, samples, *, good=None, **tables):
-    """Run everything up to the spectrum on given samples; return the harness."""
-    tables = {
-        "features": {"method": "none"},
-        "neighbors": {"method": "exact", "k": 8},
-        "spectrum": {"dimension": 4, "solver": "dense"},
-        **tables,
-    }
-    harness = Harness(path, **tables)
-    good = [True] * samples.shape[1] if good is None else good
-    pixel = np.arange(samples.shape[0])
-    if sp.issparse(samples):
-        workspace = harness.run_directory.workspace("ingest", "given")
-        paths = create_sparse(workspace, "samples/values", samples.indptr, samples.shape[1])
-        for path, part in zip(paths, (samples.data, samples.indices), strict=False):
-            attach_whole(path)[...] = part
-        workspace.create_array("samples/pixel", pixel.shape, pixel.dtype)
-        harness._commit("ingest", workspace, {"bands": {"good": good}})
-    else:
-        arrays = {"samples/values": samples.astype(np.float32), "samples/pixel": pixel}
-        harness.put("ingest", arrays, bands={"good": good})
-    for stage in ("features", "neighbors", "graph", "spectrum"):
-        harness.run(stage)
-    harness.run_directory.path.joinpath("job.toml").write_text(harness.job.to_toml())
-    return harness
 
 
 @pytest.fixture

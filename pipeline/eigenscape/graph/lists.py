@@ -117,18 +117,18 @@ class FlatLists:
         return counts
 
     def keep(self, inside: NDArray[np.bool_]) -> "FlatLists":
-        """Write the lists of some rows, which name no others, for themselves.
+        """Write the lists of some rows for themselves.
 
         Parameters
         ----------
         inside : array, shape (rows,)
-            Which rows to keep; they are numbered anew.
+            Which rows to keep; they are numbered anew, and entries that name others are dropped.
         """
         length: NDArray[np.int64] | int | None = self.k
         if length is None:
             length = np.diff(np.load(self.folder / "starts.npy", mmap_mode="r"))[inside]
         kept = create_lists(self.folder / "kept", int(inside.sum()), length, self.dtype)
-        number = (np.cumsum(inside) - 1).astype(self.dtype)
+        number = np.where(inside, np.cumsum(inside) - 1, -1).astype(self.dtype)
         index, distance = kept.index("r+"), kept.distance("r+")
         filled = 0
         for start, stop in self.tiles():
@@ -138,12 +138,27 @@ class FlatLists:
         return kept
 
 
-def connected_components(lists: FlatLists, *further: FlatLists) -> NDArray[np.int32]:
-    """Return the component of each row by the edges of all lists, the largest component first."""
+def connected_components(
+    lists: FlatLists, *further: FlatLists, landmark: NDArray[np.bool_] | None = None
+) -> NDArray[np.int32]:
+    """Return the component of each row by the edges of all lists, the largest component first.
+
+    Parameters
+    ----------
+    lists, further
+        The lists.
+    landmark : array of bool, shape (rows,), optional
+        Which rows are landmarks: the components are those of their own graph then, and any other
+        row belongs to that of its nearest landmark, though it has edges to more of them.
+    """
     parent = np.arange(lists.rows, dtype=lists.dtype)
     for edges in (lists, *further):
         for block in edges.tiles():
             indptr, index, _ = edges.read(block)
+            if landmark is not None and lists.k is not None:
+                first = np.zeros(len(index), bool)
+                first[indptr[:-1]] = True
+                index = np.where(first | np.repeat(landmark[slice(*block)], lists.k), index, -1)
             unite(block[0], indptr, index, parent)
     flatten(parent)
     roots, component = np.unique(parent, return_inverse=True)

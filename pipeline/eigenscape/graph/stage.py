@@ -59,13 +59,19 @@ def graph_stage(context: Context) -> dict[str, Any]:
     rank[order] = np.arange(len(order), dtype=rank.dtype)
     lists = rank_lists(context, order, rank)
     spatial = spatial_lists(context, rank, options.spatial.neighbors) if options.spatial else None
-    component = connected_components(lists, *([spatial] if spatial else []))[rank]
+    landmark = _landmarks(context)
+    component = connected_components(
+        lists, *([spatial] if spatial else []),
+        landmark=None if landmark is None else landmark[order],
+    )[rank]  # fmt: skip
     sizes = np.bincount(component)
     count = len(sizes)
     _check_components(context.job, sizes, "k" if lists.k else "radius")
     bridges = np.empty((0, 2), np.int64)
     if options.components == "connect" and count > 1:
         bridges = find_bridges(context, component)
+        if landmark is not None:
+            bridges = _between_landmarks(context, bridges, landmark)
     elif options.components == "largest" and count > 1:
         inside = component[order] == 0
         order, lists = order[inside], lists.keep(inside)
@@ -81,6 +87,27 @@ def graph_stage(context: Context) -> dict[str, Any]:
         "bridges": len(bridges),
         "connected": count == 1 or options.components != "each",
     }
+
+
+def _landmarks(context: Context) -> NDArray[np.bool_] | None:
+    """Return which samples are landmarks, None where neighbours were sought among all."""
+    if context.job.neighbors.method != "landmarks":
+        return None
+    landmark = np.zeros(context.open("neighbors/index").shape[0], bool)
+    landmark[context.memmap("neighbors/landmark")] = True
+    return landmark
+
+
+def _between_landmarks(
+    context: Context, bridges: NDArray[np.int64], landmark: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Move the ends of bridges to the nearest landmarks: it is their graph that must be connected."""
+    nearest = context.open("neighbors/index")
+    ends = [
+        sample if landmark[sample] else int(nearest[sample, 0])
+        for sample in bridges.ravel().tolist()
+    ]
+    return np.array(ends, np.int64).reshape(bridges.shape)
 
 
 def _check_components(job: Job, sizes: NDArray[np.int64], reach: Literal["k", "radius"]) -> None:

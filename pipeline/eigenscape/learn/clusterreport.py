@@ -58,7 +58,7 @@ def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dic
         How many clusters were looked for, and why.
     """
     count = len(found.sizes)
-    cuts, agreed = found.cuts, _agreement(found)
+    cuts, agreed = found.cuts, describe_agreement(found.table, found.classes)
     matches = _matches(found, agreed)
     columns = zip(
         found.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
@@ -112,17 +112,26 @@ def _two_way(found: Found) -> dict[str, Any] | None:
     return {"eigenvalue": float(found.values[1]), **found.splits, "bounds": bounds}
 
 
-def _agreement(found: Found) -> dict[str, Any] | None:
-    if not found.table.any():
+def describe_agreement(table: NDArray[np.int64], classes: list[int]) -> dict[str, Any] | None:
+    """Return how clusters agree with classes as JSON values, None where nothing is labelled.
+
+    Parameters
+    ----------
+    table : array of int, shape (classes, clusters)
+        See `eigenscape.learn.agreement.contingency`.
+    classes
+        Numbers of the labels.
+    """
+    if not table.any():
         return None
-    measured = agreement(found.table)
+    measured = agreement(table)
     rows = measured.matched.tolist()
     return {
         "ari": measured.ari,
         "nmi": measured.nmi,
         "best_match_accuracy": measured.accuracy,
         "samples": measured.samples,
-        "matches": [None if row < 0 else found.classes[row] for row in rows],
-        "classes": found.classes,
-        "contingency": found.table.tolist(),
+        "matches": [None if row < 0 else classes[row] for row in rows],
+        "classes": classes,
+        "contingency": table.tolist(),
     }

@@ -79,9 +79,20 @@ def decide(scores: F4, calibration: Calibration) -> Decided:
     calibration
         Changes the probabilities, never the class.
     """
-    classes = choose(scores)
+    return describe(choose(scores), probabilities(scores, calibration))
+
+
+def describe(classes: NDArray[np.intp], p: F4) -> Decided:
+    """Return what is said of some samples, by their classes and their distributions.
+
+    Parameters
+    ----------
+    classes : array of int, shape (m,)
+        -1 for none.
+    p : array, shape (m, count)
+        Probabilities.
+    """
     known, rows = classes >= 0, np.arange(len(classes))
-    p = probabilities(scores, calibration)
     confidence = np.where(known, p[rows, classes], 0)
     # 0 log 0 = 0.
     logs = np.log(np.maximum(p, np.finfo(np.float32).tiny))

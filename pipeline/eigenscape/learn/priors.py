@@ -83,6 +83,10 @@ class Prior:
         path = self.folder / f"prior-{number}.npy"
         if self.wanted == "none" or not path.exists():
             return scores
-        factors = np.load(path).astype(np.float32)
-        weighed = np.maximum(scores, np.float32(_LEAST)) * factors
-        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+        return weigh_scores(scores, np.load(path))
+
+
+def weigh_scores(scores: NDArray[np.float32], factors: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return scores, shape (m, classes), times a factor for every class, as shares of their sum."""
+    weighed = np.maximum(scores, np.float32(_LEAST)) * factors.astype(np.float32)
+    return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))

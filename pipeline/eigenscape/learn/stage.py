@@ -12,6 +12,7 @@
 
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,20 @@ from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, sample_blocks
 
+_MODEL = {
+    "means-0.npy": "learn/model",
+    "weights-0.npy": "learn/model",
+    "prior-0.npy": "learn/prior",
+}
+"""Files of the first fit, and the arrays that they become."""
+
 
 def learn_stage(context: Context) -> dict[str, Any]:
-    """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores."""
+    """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
+
+    A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
+    its prior as ``learn/prior``: what other scenes are classified by.
+    """
     options = context.job.learn
     if options.unsupervised:
         return cluster_stage(context)
@@ -57,6 +69,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(options, confusions, fits, labelled)
+    _store_model(context, folder)
     source: Source = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
@@ -76,11 +89,21 @@ def learn_stage(context: Context) -> dict[str, Any]:
     summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
+        "calibration": {key: list(values) for key, values in calibration.items()},
         "scores": scores,
     }
     if options.queries:
         summary["queries"] = propose(context, source, labelled, Calibration(**calibration))
     return summary
+
+
+def _store_model(context: Context, folder: Path) -> None:
+    """Store what the first fit came to, which makes the map."""
+    for file, name in _MODEL.items():
+        if (folder / file).exists():
+            values = np.load(folder / file)
+            path = context.workspace.create_array(name, values.shape, values.dtype)
+            open_array(path)[...] = values
 
 
 def _calibrate(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eigenscape.neighbors.bisection import rank_blocks
 from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS, TASK_RANKS
+from eigenscape.neighbors.landmarks import DRAWN
 from eigenscape.neighbors.layout import routed_bytes
 from eigenscape.neighbors.partition import (
     TREE_ROWS,
@@ -15,6 +16,8 @@ from eigenscape.neighbors.partition import (
 from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS
 from eigenscape.options import NeighborOptions
 from eigenscape.stage import sample_blocks
+
+_LIBRARY = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,12 @@ def footprint(
         scratch += 18 * n * k
     elif options.method == "exact":
         tasks += -(-n // TASK_RANKS)
+        scratch += 18 * n * k
+    elif options.method == "landmarks":
+        # What k-means sees, its own copy and work; scikit-learn, which no other stage needs.
+        each = max(each, 3 * row_bytes * min(n, DRAWN * options.landmarks))
+        shared += _LIBRARY
+        tasks += 1 - (-n // TASK_RANKS)
         scratch += 18 * n * k
     else:
         # As many neighbours as there may be; what there are only the search tells.

@@ -7,6 +7,7 @@
                  bisection     search parts, merge, refine   (eigenscape.neighbors.bisection)
                  exhaustive    every tile against every other, or all pairs within a radius
                  descent       pynndescent, in memory
+                 landmarks     every sample against a few  (eigenscape.neighbors.landmarks)
     write      sample blocks   ranks back to sample numbers, copies after their representatives
 
 Between layout and write everything is a raw file in scratch, indexed by part or by rank, so that
@@ -26,6 +27,7 @@ from eigenscape.neighbors.descent import descend
 from eigenscape.neighbors.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
 from eigenscape.neighbors.duplicates import most_equal
 from eigenscape.neighbors.exhaustive import exact_lists, radius_lists
+from eigenscape.neighbors.landmarks import landmark_lists, write_landmarks
 from eigenscape.neighbors.layout import Layout, lay_out
 from eigenscape.neighbors.metrics import Metric, lengths
 from eigenscape.neighbors.partition import Leaves
@@ -44,7 +46,8 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
     """Write ``neighbors/index``, ``neighbors/distance`` (sample, k) and ``neighbors/order``.
 
     With ``method = "radius"`` index and distance are one-dimensional, and ``neighbors/indptr``
-    (sample + 1) says where the list of each sample begins.
+    (sample + 1) says where the list of each sample begins. With ``method = "landmarks"`` lists name
+    landmarks only, and ``neighbors/landmark`` says which samples these are.
     """
     options = context.job.neighbors
     source = Rows(context.path("features/values"), unit=options.metric == "angle")
@@ -69,6 +72,11 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
         if not found["entries"]:
             raise _nothing_within(context, layout, options)
         return {**summary, "radius": options.radius, **found}
+    if options.method == "landmarks":
+        lists, ranks = landmark_lists(context, layout, options)
+        landmark = write_landmarks(context.workspace, layout, ranks, options.landmarks)
+        _write_lists(context, layout, lists, 0, landmark)
+        return {**summary, "k": options.k, "landmarks": len(landmark)}
     truth = Truth(context, layout.ranked, options.k, layout.folder)
     version = 0
     steps: dict[str, Any] = {}
@@ -142,12 +150,18 @@ def _descend_all(layout: Layout, lists: Lists, threads: int, _: str) -> None:
     lists.index(0, "r+")[...], lists.distance(0, "r+")[...] = index, distance
 
 
-def _write_lists(context: Context, layout: Layout, lists: Lists, version: int) -> str:
+def _write_lists(
+    context: Context,
+    layout: Layout,
+    lists: Lists,
+    version: int,
+    landmark: NDArray[np.int64] | None = None,
+) -> str:
     options, rows = context.job.neighbors, layout.samples
     shape, dims = (rows, options.k), ("sample", "neighbor")
     index = context.workspace.create_array("neighbors/index", shape, layout.dtype, dims=dims)
     distance = context.workspace.create_array("neighbors/distance", shape, np.float32, dims=dims)
-    work = partial(_write_block, layout, lists, version, options.metric, index, distance)
+    work = partial(_write_block, layout, lists, version, options.metric, index, distance, landmark)
     chunk = chunk_rows(rows, 4 * options.k)
     ranges = sample_blocks(rows, chunk, context.task_bytes, 40 * lists.k)
     context.map("write", work, ranges, label="writing lists")
@@ -161,6 +175,7 @@ def _write_block(
     metric: Metric,
     index: str,
     distance: str,
+    landmark: NDArray[np.int64] | None,
     block: Block,
 ) -> None:
     start, stop = block
@@ -175,9 +190,13 @@ def _write_block(
     values = lengths(np.take_along_axis(squared, by, axis=1), metric)
     copies, represented = layout.copies()
     here = slice(*np.searchsorted(copies, [start, stop]))
-    rows = copies[here] - start
+    rows, front = copies[here] - start, represented[here]
+    if landmark is not None:
+        # Lists name landmarks only: a copy of any other sample has the same list as that one.
+        named = np.isin(front, landmark)
+        rows, front = rows[named], front[named]
     if len(rows):
-        samples[rows] = np.column_stack([represented[here], samples[rows, :-1]])
+        samples[rows] = np.column_stack([front, samples[rows, :-1]])
         values[rows] = np.column_stack([np.zeros(len(rows), np.float32), values[rows, :-1]])
     open_array(index)[start:stop] = samples
     open_array(distance)[start:stop] = values

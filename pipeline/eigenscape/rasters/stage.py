@@ -41,36 +41,62 @@ def export_stage(context: Context) -> dict[str, Any]:
         outputs["eigenvectors"] = _write_eigenvectors(context, canvas, first, modes)
     if "png" in formats:
         outputs["eigenvectors_quicklook"] = _write_false_colors(context, canvas, first)
-    legend = None
+    legend, subtitle = None, ""
     if "classes" in learn.summary:
         known = _legend(ingest.summary)
         if "names" in learn.summary:
             # Clusters, which have no names or colours of classes.
             known = Legend(names={int(k): v for k, v in learn.summary["names"].items()}, colors={})
         legend = complete_legend(known, learn.summary["classes"])
-        counts = _count_classes(context)
-        write_legend_csv(context.workspace.file("legend.csv"), legend, counts)
-        outputs["legend"] = "legend.csv"
+        subtitle = describe_scores(learn.summary["scores"])
+        outputs |= _write_classes(context, canvas, legend, learn.summary["scores"])
         if learn.summary.get("queries"):
             write_queries(context, grid, legend, "queries.csv")
             outputs["queries"] = "queries.csv"
-        if "geotiff" in formats:
-            outputs |= _write_maps(context, canvas, legend)
-        if "png" in formats:
-            outputs["quicklook"] = _write_quicklook(context, canvas, legend, counts)
     if grid.is_table and context.job.output.formats:
-        outputs |= _write_table(context, legend)
+        outputs |= _write_embedding(context, legend, subtitle)
     return {"outputs": outputs}
 
 
-def _write_table(context: Context, legend: Legend | None) -> dict[str, str]:
-    outputs, subtitle = {}, ""
-    if legend is not None:
-        learn = context.run.record("learn")
-        assert learn is not None, "export follows learn"
-        write_classes(context, legend, "classes.csv")
-        outputs["classes"] = "classes.csv"
-        subtitle = describe_scores(learn.summary["scores"])
+def export_applied_stage(context: Context) -> dict[str, Any]:
+    """Write the files of ``outputs/`` of a run applied to a scene: its class map and what is with it."""
+    ingest, extend = context.run.record("ingest"), context.run.record("extend")
+    assert ingest is not None, "export follows ingest"
+    assert extend is not None, "export follows extend"
+    canvas = Canvas(context, Grid.from_json(ingest.summary["grid"]))
+    known = extend.summary["legend"]
+    names = {int(number): name for number, name in known["names"].items()}
+    colors = {int(number): tuple(color) for number, color in known["colors"].items()}
+    legend = complete_legend(Legend(names, colors), extend.summary["classes"])
+    if not extend.summary["clusters"]:
+        # Labels may have classes that the run has not; its own keep their colours.
+        given = map(int, ingest.summary["labelled"])
+        legend = complete_legend(legend, sorted({*extend.summary["classes"], *given}))
+    return {"outputs": _write_classes(context, canvas, legend, extend.summary["scores"])}
+
+
+def _write_classes(
+    context: Context, canvas: Canvas, legend: Legend, scores: dict[str, Any]
+) -> dict[str, str]:
+    """Write legend and maps, of a table a table of classes; return the files by what they are."""
+    formats = context.job.output.formats
+    counts = _count_classes(context)
+    write_legend_csv(context.workspace.file("legend.csv"), legend, counts)
+    outputs = {"legend": "legend.csv"}
+    if canvas.grid.is_table:
+        if formats:
+            write_classes(context, legend, "classes.csv")
+            outputs["classes"] = "classes.csv"
+        return outputs
+    if "geotiff" in formats:
+        outputs |= _write_maps(context, canvas, legend)
+    if "png" in formats:
+        outputs["quicklook"] = _write_quicklook(context, canvas, legend, counts, scores)
+    return outputs
+
+
+def _write_embedding(context: Context, legend: Legend | None, subtitle: str) -> dict[str, str]:
+    outputs = {}
     if "png" in context.job.output.formats and context.job.spectrum.dimension > 1:
         write_embedding(context, legend, subtitle, "embedding.png")
         outputs["embedding"] = "embedding.png"
@@ -163,19 +189,22 @@ def _write_false_colors(context: Context, canvas: Canvas, first: int) -> str:
 
 
 def _write_quicklook(
-    context: Context, canvas: Canvas, legend: Legend, counts: dict[int, int]
+    context: Context,
+    canvas: Canvas,
+    legend: Legend,
+    counts: dict[int, int],
+    scores: dict[str, Any],
 ) -> str:
-    ingest, learn = context.run.record("ingest"), context.run.record("learn")
+    ingest = context.run.record("ingest")
     assert ingest is not None, "export follows ingest"
-    assert learn is not None, "export follows learn"
-    name, bands, scores = "class_map.png", ingest.summary["bands"], learn.summary["scores"]
+    name, bands = "class_map.png", ingest.summary["bands"]
     good = np.flatnonzero(bands["good"])
     wavelength = bands["wavelength"]
     centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
     scene = stretch_rgb(*canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good))))
     class_map, _ = canvas.thumbnail("labels/class")
     given, given_title = None, "Given labels"
-    if "clusters" not in scores or scores["agreement"]:
+    if scores and ("clusters" not in scores or scores["agreement"]):
         given, _ = canvas.thumbnail("labels/given")
     if given is not None and "clusters" in scores:
         given_title = "Given labels, colours as matched"
@@ -210,14 +239,21 @@ def _paint_matches(
 
 def describe_scores(scores: dict[str, Any]) -> str:
     """Return the accuracy in one line that says what it was measured on, or what clusters cost."""
+    if not scores:
+        return "no labels to compare with"
     if "clusters" in scores:
-        line = f"{scores['clusters']} clusters ({scores['method']}), Ncut {scores['ncut']:.3g}"
+        line = f"{scores['clusters']} clusters"
+        if "ncut" in scores:
+            line += f" ({scores['method']}), Ncut {scores['ncut']:.3g}"
         if agreed := scores["agreement"]:
             line += (
                 f"; with the labels: ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, "
                 f"best match {_percent(agreed['best_match_accuracy'])}"
             )
         return line
+    if "held_out" not in scores:
+        accuracy = _percent(scores["overall_accuracy"])
+        return f"accuracy {accuracy} on {scores['samples']} labelled pixels: {scores['protocol']}"
     held_out = ", ".join(
         f"{split} split {_percent(result['overall_accuracy'])}"
         for split, result in scores["held_out"].items()

@@ -7,6 +7,9 @@ With ``[graph.potential]`` it is the spectrum of L + V. A barrier leaves no null
 vector, which is nearly constant, is the first of ``spectrum.dimension``); an identification leaves
 the constants of the unnormalised and the random-walk Laplacian. The graph itself stays as it is, and
 so does what is read from it alone: labels that are spread over it, neighbours, geodesics.
+
+Where neighbours were sought among landmarks alone it is their spectrum, extended to all samples:
+`eigenscape.spectrum.landmarks`.
 """
 
 from functools import partial
@@ -25,6 +28,7 @@ from eigenscape.errors import InputError
 from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.filter import NullSpace
 from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.landmarks import landmark_spectrum
 from eigenscape.spectrum.operator import Operator
 from eigenscape.spectrum.potential import Potential, make_potential
 from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
@@ -38,6 +42,8 @@ from eigenscape.stage import Block, Context, sample_blocks
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
+    if context.job.neighbors.method == "landmarks":
+        return landmark_spectrum(context)
     options = context.job.spectrum
     graph = context.run.record("graph")
     assert graph is not None, "the spectrum follows the graph"

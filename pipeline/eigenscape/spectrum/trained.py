@@ -66,8 +66,17 @@ class Trained:
     rows: Rows
 
     @classmethod
-    def open(cls, path: Path) -> "Trained":
-        """Open a run directory whose spectrum is finished."""
+    def open(cls, path: Path, *, spatial: bool = False) -> "Trained":
+        """Open a run directory whose spectrum is finished.
+
+        Parameters
+        ----------
+        path
+            Run directory.
+        spatial
+            Whether a graph with edges between neighbouring pixels will do: new samples have none, so
+            that its eigenvectors cannot be extended. It is refused otherwise.
+        """
         stages = read_manifest(path)["stages"] if path.is_dir() else {}
         if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
             raise InputError(
@@ -78,7 +87,7 @@ class Trained:
         job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
         neighbors = NeighborOptions(**job.get("neighbors", {}))
         graph = GraphOptions(**job.get("graph", {}))
-        if graph.spatial is not None:
+        if graph.spatial is not None and not spatial:
             raise InputError(
                 f"{path}: its graph has edges between neighbouring pixels ([graph.spatial]), and new "
                 "samples have no place in the scene. Extend a run without that table."
@@ -125,7 +134,7 @@ class Trained:
                 push_tiles(features, queries, read, (first, stop), nearest, distance)
             starts = np.arange(len(queries) + 1, dtype=np.int64) * options.k
             index, squared = nearest.ravel(), distance.ravel()
-        index = self._candidates[index]
+        index = self.candidates[index]
         keep = self.degree[index] > 0
         starts = np.concatenate([[0], np.cumsum(keep)])[starts]
         return starts, index[keep], lengths(squared[keep], options.metric)
@@ -165,6 +174,12 @@ class Trained:
         twins[listed[same]] = index[first[same]]
         return twins
 
+    @cached_property
+    def landmark(self) -> NDArray[np.int64] | None:
+        """Numbers of the landmarks, None for a run whose eigenvectors are those of all samples."""
+        path = self.run.array_path("spectrum/landmark")
+        return np.array(open_memmap(path)) if path.exists() else None
+
     def vectors(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield first sample and eigenvectors of each chunk of samples."""
         stored = self.run.open("spectrum/vector")
@@ -173,11 +188,11 @@ class Trained:
 
     @cached_property
     def degree(self) -> NDArray[np.float64]:
-        """Degree of each sample in the graph; 0 for those that the graph leaves out."""
+        """Degree of each sample in the graph whose eigenvectors they are; 0 for those outside of it."""
+        stage = "graph" if self.landmark is None else "spectrum"
+        samples = self._inside if self.landmark is None else self.landmark
         degree = np.zeros(self.rows.shape[0])
-        degree[open_memmap(self.run.array_path("graph/sample"))] = open_memmap(
-            self.run.array_path("graph/degree")
-        )
+        degree[samples] = open_memmap(self.run.array_path(f"{stage}/degree"))
         return degree
 
     @cached_property
@@ -186,7 +201,7 @@ class Trained:
         scale = np.empty(self.rows.shape[0], np.float32)
         for start, part in self._lists():
             kernels.last_distances(*part, scale[start : start + len(part[0]) - 1])
-        least = least_scale(scale[self.degree > 0])
+        least = least_scale(scale[self._inside])
         return np.maximum(scale, np.float32(least)), least
 
     @cached_property
@@ -197,11 +212,32 @@ class Trained:
         if self.graph.weights != "heat":
             return 1.0
         total, count = 0.0, 0
+        every = np.zeros(self.rows.shape[0], bool)
+        every[self._inside] = True
         for start, (starts, index, distance) in self._lists():
-            inside = np.repeat(self.degree[start : start + len(starts) - 1] > 0, np.diff(starts))
+            inside = np.repeat(every[start : start + len(starts) - 1], np.diff(starts))
             squares = distance[inside & (index >= 0)].astype(np.float64) ** 2
             total, count = total + float(squares.sum()), count + len(squares)
         return total / max(count, 1) or 1.0
+
+    @property
+    def _inside(self) -> NDArray[np.int64]:
+        """Numbers of the samples that the graph holds."""
+        return open_memmap(self.run.array_path("graph/sample"))
+
+    @cached_property
+    def candidates(self) -> NDArray[np.int64]:
+        """Numbers of the samples that are searched, ascending: all but copies of others."""
+        if self.landmark is not None:
+            return np.sort(self.landmark)
+        hashes = np.empty(self.rows.shape[0], np.uint64)
+        for start, stop in blocks(len(hashes), self.rows.step):
+            hashes[start:stop] = hash_rows(self.rows.read(start, stop))
+        least = self.neighbors.k if self.neighbors.radius is None else 0
+        copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
+        searched = np.ones(len(hashes), bool)
+        searched[copies] = False
+        return np.flatnonzero(searched)
 
     @cached_property
     def _projected(self) -> bool:
@@ -226,25 +262,13 @@ class Trained:
             basis = np.ascontiguousarray(np.diagonal(basis))
         return shift, basis
 
-    @cached_property
-    def _candidates(self) -> NDArray[np.int64]:
-        """Numbers of the samples that are searched."""
-        hashes = np.empty(self.rows.shape[0], np.uint64)
-        for start, stop in blocks(len(hashes), self.rows.step):
-            hashes[start:stop] = hash_rows(self.rows.read(start, stop))
-        least = self.neighbors.k if self.neighbors.radius is None else 0
-        copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
-        searched = np.ones(len(hashes), bool)
-        searched[copies] = False
-        return np.flatnonzero(searched)
-
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield place of the first candidate and features of each chunk of candidates."""
         for start, stop in blocks(self.rows.shape[0], self.rows.step):
-            first, last = np.searchsorted(self._candidates, [start, stop])
+            first, last = np.searchsorted(self.candidates, [start, stop])
             block = self.rows.read(start, stop)
             if last - first < stop - start:
-                block = block[self._candidates[first:last] - start]
+                block = block[self.candidates[first:last] - start]
             yield int(first), block
 
     def _lists(self) -> Iterator[tuple[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]]:

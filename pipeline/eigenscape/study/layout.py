@@ -70,7 +70,8 @@ def points_of(job: Job, rows: Sequence[TextRow]) -> list[Point]:
         if place not in kept or _is_better(study.measure[0], row, kept[place]):
             kept[place] = row
     published = read_published(job)
-    return [Point(row, _match(row, published, study)) for row in kept.values()]
+    points = [Point(row, _match(row, published, study)) for row in kept.values()]
+    return [_with_speedup(study, point, points) for point in points]
 
 
 def read_published(job: Job) -> list[dict[str, str]]:
@@ -156,6 +157,23 @@ def _match(row: TextRow, published: Sequence[TextRow], study: StudyOptions) -> T
         if all(row.get(key) == other[key] for key in keys if key in other):
             return other
     return {}
+
+
+def _with_speedup(study: StudyOptions, point: Point, points: Sequence[Point]) -> Point:
+    """Add how many times as fast as the baseline it is, in ours and in theirs."""
+    free = [key for key in study.keys if key not in study.average]
+    for other in points:
+        if other.row.get("variant") != study.baseline:
+            continue
+        both = [key for key in free if point.row.get(key) and other.row.get(key)]
+        if all(point.row[key] == other.row[key] for key in both):
+            return Point(_sped(point.row, other.row), _sped(point.published, other.published))
+    return point
+
+
+def _sped(row: TextRow, baseline: TextRow) -> TextRow:
+    seconds, base = number_of(row.get("seconds")), number_of(baseline.get("seconds"))
+    return row if not seconds or not base else {**row, "speedup": f"{base / seconds:.3g}"}
 
 
 def _plain(text: str) -> str:

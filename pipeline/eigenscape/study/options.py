@@ -11,6 +11,7 @@ from eigenscape.study.conditions import parse_condition
 from eigenscape.study.measures import MEASURES
 
 Name = Annotated[str, Field(min_length=1)]
+Coordinates = Literal["eigenvectors", "features"]
 Keys = dict[str, Any]
 Grid = dict[str, tuple[Any, ...]]
 
@@ -58,6 +59,8 @@ class VariantOptions(Options):
     """Keys of ``[study.grid]`` that it does not vary."""
     best: tuple[str, ...] = ()
     """Keys over which tables and plots show the best value only, as in "best k-NN"."""
+    coordinates: Coordinates = "eigenvectors"
+    """Its plane in pictures and measures: the first two eigenvectors, or the first two features."""
 
     @field_validator("set", mode="before")
     @classmethod
@@ -92,6 +95,50 @@ class PlotOptions(Options):
         return (value,) if isinstance(value, str) else value
 
 
+class PictureOptions(Options):
+    """``[[study.pictures]]``: variants beside one another, a panel each."""
+
+    kind: Literal["embedding", "words", "class-maps", "eigenvectors", "classes"] = "embedding"
+    """Samples in the plane; named samples in the plane of the first variant with blow-ups of
+    ``zooms``; of images class maps beside the labels given, or eigenvectors; accuracy of each class."""
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] | None = None
+    """Of its file; the kind by default."""
+    title: str = ""
+    """That of the study by default."""
+    rows: Name | None = None
+    """A varied key, or "variant": one row of panels for each of its values."""
+    columns: Name | None = None
+    """The same for columns; without both, panels follow one another."""
+    where: str | None = None
+    """Which variants, as in "scene.samples == 500": varied keys, "variant" and measures; all by default."""
+    measures: tuple[str, ...] = ()
+    """What the title of each panel says."""
+    coordinates: Coordinates | None = None
+    """Other coordinates than those that the variants say."""
+    color: Literal["label", "class", "along", "none"] = "label"
+    """Colour and marker by given label or called class; colour by the place along a made manifold."""
+    training: bool = False
+    """Draw the samples that were learned from large, and the others small."""
+    zooms: tuple[str, ...] = ()
+    """For "words": samples whose surroundings are blown up."""
+    zoom_samples: Annotated[int, Field(ge=2, le=200)] = 20
+    """How many samples a blow-up holds."""
+    modes: tuple[Annotated[int, Field(ge=1)], ...] = (1, 2, 3, 4)
+    """For "eigenvectors": which, counted from 1."""
+
+    @field_validator("where")
+    @classmethod
+    def _check_where(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_condition(value)
+        return value
+
+    @property
+    def file(self) -> str:
+        """Name of the picture's file, without its ending."""
+        return self.name or self.kind
+
+
 class StudyOptions(Options):
     """``[study]``: many variants of one job, over stages that they share."""
 
@@ -108,6 +155,8 @@ class StudyOptions(Options):
     average: tuple[str, ...] = ()
     """Varied keys over which tables and plots show the mean, such as a seed; its standard error is
     that of the variants then."""
+    baseline: Name | None = None
+    """The variant beside which "speedup" tells the others: its seconds over theirs, all stages counted."""
     rows: Name = "variant"
     """A varied key, or "variant": one row of the table for each of its values."""
     columns: Name | None = None
@@ -117,6 +166,8 @@ class StudyOptions(Options):
     apply to variants that drop one of its keys."""
     published: Name | None = None
     """CSV file of the published values: a column per varied key (or "variant") and per measure."""
+    stand_in: bool = False
+    """Whether other data stand in for the published ones: tables do not count which is better then."""
     labels: dict[str, str] = Field(default_factory=dict)
     """What tables and axes call the keys."""
     grid: Grid = Field(default_factory=dict)
@@ -124,7 +175,14 @@ class StudyOptions(Options):
     variants: tuple[VariantOptions, ...] = ()
     """Named changes of the job, each with every combination of the grid."""
     plot: PlotOptions | None = None
-    """The picture."""
+    """The plot of its numbers."""
+    pictures: tuple[PictureOptions, ...] = ()
+    """Pictures of its variants."""
+    mark: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Rows of the table, from 0, that pictures mark and whose distances in the plane are measured."""
+    held_out: Annotated[int, Field(ge=1)] | None = None
+    """How many of the samples that ``scene.samples`` left out to classify by 3 nearest neighbours on
+    the labels that a variant produced (Belkin 2003, 3.8.4)."""
     small: Keys = Field(default_factory=dict)
     """Overrides for ``--small``: a version of the study that runs in seconds. Any key of the file."""
 
@@ -171,6 +229,8 @@ class StudyOptions(Options):
             raise ValueError("measure names one measure, or several where there are no columns")
         places = ["variant", *self.keys]
         _known("average", self.average, self.keys)
+        names = [variant.name for variant in self.variants]
+        _known("baseline", [self.baseline] if self.baseline else [], names)
         _known("rows", [self.rows], places)
         _known("columns", [self.columns] if self.columns else [], places)
         if self.plot is not None:
@@ -178,6 +238,14 @@ class StudyOptions(Options):
             _known("plot.lines", [self.plot.lines] if self.plot.lines else [], places)
             _known("plot.y", self.plot.y, MEASURES)
             _known("plot.right", [self.plot.right] if self.plot.right else [], MEASURES)
+        _no_twice("names of study.pictures", [picture.file for picture in self.pictures])
+        for picture in self.pictures:
+            place = f"pictures.{picture.file}"
+            _known(f"{place}.rows", [picture.rows] if picture.rows else [], places)
+            _known(f"{place}.columns", [picture.columns] if picture.columns else [], places)
+            _known(f"{place}.measures", picture.measures, MEASURES)
+            keys = parse_condition(picture.where).keys if picture.where else ()
+            _known(f"a key of {place}.where", keys, [*places, *MEASURES])
         return self
 
     def _grids(self) -> Iterator[tuple[str, Grid]]:
@@ -189,6 +257,13 @@ class StudyOptions(Options):
     def keys(self) -> tuple[str, ...]:
         """Every key that some variant varies, in the order of the file."""
         return tuple(dict.fromkeys(key for _, grid in self._grids() for key in grid))
+
+    @property
+    def shown_measures(self) -> frozenset[str]:
+        """Every measure that its table, its plot or a picture shows."""
+        plotted = (*self.plot.y, self.plot.x, self.plot.right) if self.plot else ()
+        told = (name for picture in self.pictures for name in picture.measures)
+        return frozenset(name for name in (*self.measure, *plotted, *told) if name in MEASURES)
 
     def label(self, name: str) -> str:
         """Return what tables and axes call a key or a measure."""

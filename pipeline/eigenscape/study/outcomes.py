@@ -12,6 +12,7 @@ from eigenscape.stages import STAGES, stage_keys
 from eigenscape.store import Run
 from eigenscape.study.expansion import Variant, expand
 from eigenscape.study.table import Row
+from eigenscape.workflow import parent_directory
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,7 @@ def study_directory(job: Job, run_dir: Path | None) -> Path:
     """Return where a study runs. Its variants have directories of their own for each content."""
     if run_dir is not None:
         return run_dir.resolve()
-    parent = Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
-    return (parent / job.name).resolve()
+    return (parent_directory(job) / job.name).resolve()
 
 
 def plan_outcomes(job: Job, path: Path) -> list[Outcome]:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito (2008) from dark to light, so that neighbours differ in grey too; yellow left out.
-_COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
-_MARKERS = "osD^vP*Xhp<>"
+COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+MARKERS = "osD^vP*Xhp<>"
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 _THEIRS = (0, (3, 2))
 _SHIFT = 0.1  # Between lines over names, which would hide one another.
 _INK, _GREY, _FAINT, _DPI = "#1d2329", "#5f6770", "#d9dde1", 160
 _SIZE = (7.6, 4.8)  # Inches.
+_LONG_NAME = 34  # Letters.
 
 
 def draw_plot(path: Path, job: Job, rows: Sequence[TextRow]) -> dict[str, Path]:
@@ -68,7 +69,9 @@ class _Picture:
         self.axes = figure.add_subplot()
         self.figure = figure
         places = order_of(points, options.x)
-        self.numeric = all(self._number(point) is not None for point in points)
+        # A variant that does not vary the key is a level beside the others' lines.
+        varied = [point for point in points if options.x in point.row] or points
+        self.numeric = all(self._number(point) is not None for point in varied)
         self.names = {place: float(number) for number, place in enumerate(places)}
         self.count = 0
         self.published = False
@@ -103,9 +106,11 @@ class _Picture:
             )  # fmt: skip
             handles.append(open_marker)
         if len(handles) > 1:
+            # Long names beside the axes would leave them little room.
+            below = max(len(str(handle.get_label())) for handle in handles) > _LONG_NAME
             self.figure.legend(
-                handles=handles, loc="outside right upper", frameon=False, fontsize=8.5,
-                handlelength=3.2,
+                handles=handles, loc="outside lower center" if below else "outside right upper",
+                ncols=2 if below else 1, frameon=False, fontsize=8.5, handlelength=3.2,
             )  # fmt: skip
 
     def _groups(self) -> list[tuple[str, list[Point]]]:
@@ -124,11 +129,13 @@ class _Picture:
         number = self.count
         self.count += 1
         look: dict[str, Any] = {
-            "color": _COLORS[number % len(_COLORS)],
-            "marker": _MARKERS[number % len(_MARKERS)],
+            "color": COLORS[number % len(COLORS)],
+            "marker": MARKERS[number % len(MARKERS)],
             "markersize": 5.5,
             "linewidth": 1.5,
         }
+        levels = [p for p in points if self.numeric and self._number(p) is None]
+        points = [p for p in points if p not in levels]
         ours = sorted(
             (self._at(p), value, p.spread(measure) or 0.0)
             for p in points if (value := p.value(measure)) is not None
@@ -140,7 +147,7 @@ class _Picture:
         shift = 0.0 if self.numeric else _SHIFT * number
         if ours:
             x, y, spread = np.array(ours).T
-            turn = number // len(_COLORS) + (axes is not self.axes)
+            turn = number // len(COLORS) + (axes is not self.axes)
             style = _DASHES[turn % len(_DASHES)] if self.numeric else "none"
             if self.options.slope and len(x) > 1:
                 label += f": ~ {self._axis_word()}$^{{{_exponent(x, y):.2f}}}$"
@@ -154,6 +161,16 @@ class _Picture:
             look |= {"markerfacecolor": "white", "linewidth": 1.0, "markersize": 6.5}
             axes.plot(x + shift, y, linestyle=_THEIRS if self.numeric else "none", **look)
             self.published = True
+        for point in levels:
+            value = point.value(measure)
+            if value is not None:
+                name = ", ".join(dict.fromkeys(filter(None, [point.place("variant"), label])))
+                name = name if ours or len(levels) > 1 else label
+                handles.append(
+                    axes.axhline(
+                        value, linestyle=(0, (1, 1.5)), color=_GREY, linewidth=1.5, label=name
+                    )
+                )
         return handles
 
     def _number(self, point: Point) -> float | None:
@@ -173,11 +190,10 @@ class _Picture:
     @staticmethod
     def _shared(measures: Sequence[str]) -> str:
         units = {MEASURES[measure].unit for measure in measures}
-        return (
-            f"time ({units.pop()})"
-            if units == {"s"}
-            else ", ".join(MEASURES[measure].title for measure in measures)
-        )
+        first = {MEASURES[measure].label.partition(" ")[0] for measure in measures}
+        if len(units) == len(first) == 1:
+            return f"{first.pop()} ({units.pop()})"  # "time of graph", "time of spectrum"
+        return ", ".join(MEASURES[measure].title for measure in measures)
 
     def _label_x(self) -> None:
         from matplotlib.ticker import NullLocator
@@ -189,7 +205,8 @@ class _Picture:
             return
         if "x" in self.options.log:
             self.axes.set_xscale("log")
-        ticks = sorted({self._at(point) for point in self.points})
+        numbers = (self._number(point) for point in self.points)
+        ticks = sorted({number for number in numbers if number is not None})
         if len(ticks) <= 10:
             self.axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             self.axes.xaxis.set_minor_locator(NullLocator())

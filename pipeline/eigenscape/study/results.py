@@ -84,6 +84,11 @@ def _section(job: Job, path: Path, folder: Path) -> Iterator[str]:
         yield " ".join(word.strip() for word in words if word) + "\n"
     if picture is not None:
         yield f"![{_title(job)}]({folder.name}/{picture.name})\n"
+    for options in study.pictures:
+        if (path / f"{options.file}.png").exists():
+            name = f"{job.name}-{options.file}.png"
+            shutil.copyfile(path / f"{options.file}.png", folder / name)
+            yield f"![{options.title or _title(job)}]({folder.name}/{name})\n"
     shown = tabulate(job, rows)
     if shown.lines:
         yield from _markdown(shown)

@@ -5,7 +5,7 @@
     runs/mnist-table-3-1/
         study.json          the variants: directory, stage keys, state, reason of a failure
         table.csv, .parquet one row for each variant and protocol
-        plot.png
+        plot.png            and a file for each of [[study.pictures]]
         variants/           a run directory each; equal stages are shared by hard links
 
 What is finished the manifests of the variants say, so a study that was killed goes on, and a longer
@@ -27,6 +27,8 @@ from eigenscape.progress import Reporter, Silent
 from eigenscape.stages import STAGES
 from eigenscape.store import Run, hold
 from eigenscape.study.machine import describe_machine
+from eigenscape.study.measuring import measure, missing, read_measured
+from eigenscape.study.options import StudyOptions
 from eigenscape.study.outcomes import (
     Outcome,
     StudyResult,
@@ -35,6 +37,7 @@ from eigenscape.study.outcomes import (
     siblings_of,
     study_directory,
 )
+from eigenscape.study.pictures import draw_pictures
 from eigenscape.study.plot import draw_plot
 from eigenscape.study.progress import StudyProgress
 from eigenscape.study.rows import score_rows, stage_columns
@@ -83,12 +86,13 @@ def run_study(
         known = _known_machines(path)
         outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
         _describe(path, job, outcomes)
-        found = {o.path: o for o in outcomes if is_finished(o)}
+        study = _study_of(job)
+        found = {o.path: o for o in outcomes if is_finished(o) and not missing(o, study)}
         progress = StudyProgress(reporter, len(outcomes), [o.keys for o in found.values()])
         todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in found]
         try:
             if todo:
-                _run_all(todo, found, on, path, progress)
+                _run_all(todo, found, study, on, path, progress)
         finally:
             # Of what was stopped, too: its table says how far it came.
             result = _collect(path, job, [found.get(o.path, o) for o in outcomes])
@@ -99,6 +103,7 @@ def run_study(
 def _run_all(
     todo: Sequence[Outcome],
     found: dict[Path, Outcome],
+    study: StudyOptions,
     on: ClusterOptions,
     path: Path,
     progress: StudyProgress,
@@ -117,6 +122,7 @@ def _run_all(
                     outcome.variant.job, on=on, run_dir=outcome.path, reporter=progress,
                     executor=executor, siblings=siblings,
                 )  # fmt: skip
+                measure(outcome, study)
             except Exception as error:
                 # Whatever it is, it is this variant's: the others need not wait for it.
                 reason = f"{type(error).__name__}: {error}"
@@ -144,19 +150,25 @@ def _by_shared_stages(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _collect(path: Path, job: Job, outcomes: Sequence[Outcome]) -> StudyResult:
-    """Write the table and the plot of what is there, and note the state of every variant."""
-    assert job.study is not None, "a study"
-    rows = tuple(row for outcome in outcomes for row in _rows(outcome, job.study.keys))
+    """Write the table and the pictures of what is there, and note the state of every variant."""
+    study = _study_of(job)
+    rows = tuple(row for outcome in outcomes for row in _rows(outcome, study))
     outputs = write_table(path, rows)
     texts = read_table(outputs["csv"])
     outputs |= draw_plot(path / "plot.png", job, texts)
     _describe(path, job, outcomes)
+    outputs |= draw_pictures(path, job, texts, outcomes)
     return StudyResult(path, job.name, tuple(outcomes), rows, outputs)
 
 
-def _rows(outcome: Outcome, keys: Sequence[str]) -> list[Row]:
+def _study_of(job: Job) -> StudyOptions:
+    assert job.study is not None, "a study"
+    return job.study
+
+
+def _rows(outcome: Outcome, study: StudyOptions) -> list[Row]:
     variant = outcome.variant
-    head: Row = {"variant": variant.name, **{key: variant.values.get(key) for key in keys}}
+    head: Row = {"variant": variant.name, **{key: variant.values.get(key) for key in study.keys}}
     tail = {"title": variant.title, "run": outcome.path.name, "machine": outcome.machine}
     if outcome.error is not None:
         return [{**head, "state": "failed", "reason": outcome.error, **tail}]
@@ -168,7 +180,7 @@ def _rows(outcome: Outcome, keys: Sequence[str]) -> list[Row]:
     summaries = {name: record.summary for name, record in kept.items()}
     seconds = {name: record.seconds for name, record in kept.items()}
     peak = max(record.peak_bytes for record in kept.values())
-    measured = stage_columns(summaries, seconds, peak)
+    measured = {**read_measured(outcome, study), **stage_columns(summaries, seconds, peak)}
     return [
         {**head, "state": "finished", **scores, **measured, **tail}
         for scores in score_rows(summaries)
@@ -176,7 +188,6 @@ def _rows(outcome: Outcome, keys: Sequence[str]) -> list[Row]:
 
 
 def _describe(path: Path, job: Job, outcomes: Sequence[Outcome]) -> None:
-    assert job.study is not None, "a study"
     with explain_write_errors(path):
         (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
         write_json(
@@ -185,7 +196,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[Outcome]) -> None:
                 "format": FORMAT,
                 "eigenscape": __version__,
                 "name": job.name,
-                "title": job.study.title,
+                "title": _study_of(job).title,
                 "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "variants": [
                     {

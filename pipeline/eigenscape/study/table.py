@@ -27,13 +27,7 @@ def write_table(directory: Path, rows: Sequence[Row]) -> dict[str, Path]:
     """
     files = {"csv": directory / "table.csv"}
     with explain_write_errors(directory):
-        with (
-            written_whole(files["csv"]) as path,
-            path.open("w", encoding="utf-8", newline="") as stream,
-        ):
-            writer = csv.DictWriter(stream, columns_of(rows), restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: text_of(value) for name, value in row.items()} for row in rows)
+        write_csv(files["csv"], rows, columns_of(rows))
         if find_spec("pyarrow") is not None:
             files["parquet"] = directory / "table.parquet"
             with written_whole(files["parquet"]) as path:
@@ -41,6 +35,14 @@ def write_table(directory: Path, rows: Sequence[Row]) -> dict[str, Path]:
         else:
             (directory / "table.parquet").unlink(missing_ok=True)  # an older table's
     return files
+
+
+def write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Write some rows as a CSV file that is either the old one or the new one."""
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: text_of(value) for name, value in row.items()} for row in rows)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

@@ -157,7 +157,7 @@ def _caption(study: StudyOptions, points: Sequence[Point]) -> list[str]:
         and (theirs := point.theirs(measure)) is not None
     ]
     lower = MEASURES[measure].lower_is_better
-    if len(pairs) > 2 and lower is not None:
+    if len(pairs) > 2 and lower is not None and not study.stand_in:
         gains = [theirs - ours if lower else ours - theirs for ours, theirs in pairs]
         middle = statistics.median(ours - theirs for ours, theirs in pairs)
         lines.append(

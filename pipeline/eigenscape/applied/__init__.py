@@ -1,0 +1,1 @@
+"""A finished run applied to another scene, out of sample."""

@@ -1,0 +1,233 @@
+"""What a finished run knows, as another scene meets it: classes, classifier, and what may be set."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from eigenscape.errors import InputError, JobError, SceneError
+from eigenscape.job import Job, override, parse_job
+from eigenscape.learn.decisions import Calibration
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.types import Bands, Legend
+from eigenscape.spectrum.extension import LEAST_SHARE
+from eigenscape.store import Run, read_manifest
+
+How = Literal["eigenvectors", "neighbors"]
+
+_SETTABLE = ("scene", "output", "limits")
+_LEAST_SPACING = 4.0
+"""Nanometres: of bands that lie closer, or of one alone, as much is taken for their spacing."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A finished run. Small, so that every task can carry it.
+
+    Attributes
+    ----------
+    path
+        Run directory.
+    key
+        Content key of its learn stage: what it knows.
+    job
+        Its job.
+    bands
+        Of its scene.
+    numbers
+        Class numbers of its map, ascending.
+    legend
+        Names and colours of its classes.
+    clusters
+        Whether its classes are clusters.
+    how
+        By its eigenvectors, extended, and its classifier; or by the classes of the neighbours.
+    why
+        Why not by its eigenvectors, where it is not.
+    calibration
+        From scores to probabilities.
+    """
+
+    path: Path
+    key: str
+    job: Job
+    bands: Bands
+    numbers: tuple[int, ...]
+    legend: Legend
+    clusters: bool
+    how: How
+    why: str
+    calibration: Calibration
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return len(self.numbers)
+
+    def unchanged(self) -> bool:
+        """Whether the run is still the one that was opened."""
+        record = read_manifest(self.path)["stages"].get("learn")
+        return record is not None and record["key"] == self.key
+
+
+def open_model(path: str | Path) -> Model:
+    """Open a run directory whose class map is finished.
+
+    Raises
+    ------
+    InputError
+        There is none, or it has no class map.
+    """
+    path = Path(path).resolve()
+    manifest = read_manifest(path) if path.is_dir() else {"stages": {}}
+    stages = manifest["stages"]
+    if "applies" in manifest:
+        raise InputError(
+            f"{path}: is itself a run applied to a scene. Apply {manifest['applies']['run']}, which "
+            "holds the graph and the labels."
+        )
+    if "learn" not in stages or "classes" not in stages["learn"]["summary"]:
+        raise InputError(
+            f"{path}: no run directory, or a run without a class map. Give a directory in which "
+            "`eigenscape run` has finished the stage learn on a scene with labels (or a clustering)."
+        )
+    table = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
+    job = parse_job(table, name=manifest.get("name", path.name), base=path, source=str(path))
+    ingest, learn = stages["ingest"]["summary"], stages["learn"]["summary"]
+    numbers = tuple(learn["classes"])
+    clusters = "names" in learn
+    names = learn["names"] if clusters else ingest["class_names"]
+    colors = {} if clusters else ingest["class_colors"]
+    legend = Legend(
+        names={int(number): name for number, name in names.items()},
+        colors={int(number): tuple(color) for number, color in colors.items()},
+    )
+    why = _why_not(Run(path, create=False), job)
+    calibration = Calibration.none(len(numbers))
+    if "calibration" in learn:
+        calibration = Calibration(**{k: tuple(v) for k, v in learn["calibration"].items()})
+    bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
+    return Model(
+        path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,
+        "neighbors" if why else "eigenvectors", why, calibration,
+    )  # fmt: skip
+
+
+def _why_not(run: Run, job: Job) -> str:
+    """Return why the eigenvectors of a run are not extended, nothing if they are."""
+    method = job.learn.method
+    if method not in ("centroid-angle", "eigenfunctions"):
+        return f'learn.method = "{method}" is no function of eigenvectors'
+    if job.graph.spatial is not None:
+        return "the run has edges between neighbouring pixels, which a new scene has no share in"
+    if job.neighbors.method == "landmarks":
+        return "the eigenvectors of the run are themselves extended, from its landmarks"
+    if not (run.array_path("learn/model") / "zarr.json").exists():
+        return "an earlier version made the run, which did not store its classifier"
+    largest = float(np.max(run.open("spectrum/value")[...]))
+    if job.graph.laplacian != "unnormalized" and largest > 1 - LEAST_SHARE:
+        return f"the largest eigenvalue is {largest:.3g}, above {1 - LEAST_SHARE}"
+    return ""
+
+
+def applied_job(
+    model: Model, scene: str | Sequence[str], labels: str | None, overrides: Sequence[str] = ()
+) -> Job:
+    """Return the job of a run with another scene.
+
+    Parameters
+    ----------
+    model
+        The run.
+    scene
+        A file, a list of files (one band each), a URL or a registered data set; relative to the
+        working directory.
+    labels
+        Labels to compare with.
+    overrides
+        As in `eigenscape.load_job`, of the tables scene, output and limits.
+
+    Raises
+    ------
+    JobError
+        A key of another table is set, or one that does not exist.
+    SceneError
+        The bands are not those of the run.
+    """
+    given = model.job
+    paths = [scene] if isinstance(scene, str) else list(scene)
+    table: dict[str, Any] = given.model_dump(mode="json", exclude_none=True, exclude={"study"})
+    old = given.scene
+    table["scene"] = {"scale": old.scale, "path": scene if isinstance(scene, str) else paths}
+    table["output"].pop("directory", None)
+    table["output"]["eigenvectors"] = 0
+    same_kind = isinstance(old.path, str) and Path(old.path).suffix == Path(paths[0]).suffix
+    inherited = {"nodata": old.nodata, "labels": labels}
+    if same_kind and not is_registered(paths[0]):
+        inherited["variable"] = old.variable
+    if labels:
+        inherited["labels_field"] = old.labels_field
+    table["scene"] |= {name: value for name, value in inherited.items() if value is not None}
+    for text in overrides:
+        section = text.partition(".")[0].strip()
+        if section not in _SETTABLE:
+            raise JobError(
+                f"--set {text}: what was learned stays as the run has it. Keys of "
+                f"{', '.join(f'[{name}]' for name in _SETTABLE)} can be set; for others run the "
+                "job again."
+            )
+        override(table, text)
+    source = " ".join([str(model.path), *(f"--set {text}" for text in overrides)])
+    job = parse_job(table, name=Path(paths[0]).stem or "scene", base=Path.cwd(), source=source)
+    return _with_bands(model, job)
+
+
+def _with_bands(model: Model, job: Job) -> Job:
+    """Return the job with the run's bad bands left out of its scene."""
+    found, wanted = open_scene(job.scene, job.resolve).bands, model.bands
+    bad: tuple[int | str, ...] = job.scene.bad_bands
+    if len(found.good) == len(wanted.good):
+        bad = (*bad, *(number for number, good in enumerate(wanted.good, 1) if not good))
+    job = job.model_copy(update={"scene": job.scene.model_copy(update={"bad_bands": bad})})
+    scene = open_scene(job.scene, job.resolve)
+    _check_bands(scene.files[0], scene.bands, wanted)
+    return job
+
+
+def _check_bands(file: str, found: Bands, wanted: Bands) -> None:
+    if found.count != wanted.count:
+        missing = ""
+        if len(found.good) == len(wanted.good):
+            pairs = enumerate(zip(found.good, wanted.good, strict=True), 1)
+            lost = [number for number, (here, there) in pairs if there and not here]
+            missing = f" Bands {', '.join(map(str, lost[:12]))} are marked bad in it."
+        raise SceneError(
+            f"{file}: {found.count} good bands of {len(found.good)}; the run learned from "
+            f"{wanted.count} of {len(wanted.good)}.{missing} Give a scene with all bands of the run's "
+            "scene, or with its good bands alone."
+        )
+    if found.wavelength is None or wanted.wavelength is None:
+        return
+    here, there = (np.array(b.wavelength)[b.good_index] for b in (found, wanted))
+    order = np.sort(there[np.isfinite(there)])
+    spacing = np.diff(order)
+    limit = max(float(spacing.min(initial=np.inf)), _LEAST_SPACING) / 4
+    limit = limit if np.isfinite(limit) else _LEAST_SPACING / 4
+    away = np.abs(here - there)
+    if (away > limit).any():
+        worst = int(np.nanargmax(away))
+        number = int(found.good_index[worst]) + 1
+        raise SceneError(
+            f"{file}: band {number} is centred at {here[worst]:.1f} nm; the run's at "
+            f"{there[worst]:.1f} nm. They may differ by {limit:.1f} nm, a quarter of the spacing. "
+            "Resample the scene to the wavelengths of the run's, in their order."
+        )
+
+
+def manifest_entry(model: Model) -> Mapping[str, str]:
+    """Return what the manifest of an applied run says of the run."""
+    return {"run": str(model.path), "key": model.key, "how": model.how, "why": model.why}

@@ -1,0 +1,122 @@
+"""`apply`: the stages of a run applied to a scene, through the same spine as any run."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
+from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
+from eigenscape.cluster import ClusterOptions, Executor
+from eigenscape.course import Course, fit_limits, work_through
+from eigenscape.job import Job
+from eigenscape.memory import ROW_TILE
+from eigenscape.neighbors.partition import TREE_SAMPLE
+from eigenscape.progress import Reporter, Silent
+from eigenscape.projection import Plan, plan_ingest, sizes_of
+from eigenscape.rasters.stage import export_applied_stage
+from eigenscape.rows import Rows
+from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.open import open_scene
+from eigenscape.sizes import Sizes, StagePlan
+from eigenscape.stage import BASE_BYTES, sample_blocks
+from eigenscape.stages import Stage, export_options, label_options, stage_keys
+from eigenscape.store import Run
+from eigenscape.workflow import Result, result_of, run_directory
+
+
+def apply(
+    run: str | Path,
+    scene: str | Path | Sequence[str],
+    *,
+    labels: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    on: ClusterOptions | None = None,
+    run_dir: Path | None = None,
+    reporter: Reporter | None = None,
+    executor: Executor | None = None,
+) -> Result:
+    """Classify another scene by a finished run, without fitting anything anew.
+
+    The eigenvectors of the run are extended to samples that it has not seen (`eigenscape.extend`) and
+    classified as in the run. Where its method is no function of eigenvectors, the probabilities of
+    its samples are extended by the weights of the same graph instead. The result is a run directory
+    with the class map, its confidence and its entropy. The same call goes on with what was left.
+
+    Parameters
+    ----------
+    run
+        Run directory with a finished class map.
+    scene
+        The other scene: a file, a list of files, a URL or a registered data set, with the bands of
+        the run's scene.
+    labels
+        Labels of it to compare with.
+    overrides
+        ``key=value`` texts as in `load_job`, of the tables scene, output and limits.
+    on, run_dir, reporter, executor
+        As in `eigenscape.run`.
+
+    Returns
+    -------
+    Result
+        ``scores`` are those of the labels, empty without them.
+
+    Raises
+    ------
+    InputError
+        The run has no class map, or the scene has other bands.
+
+    Notes
+    -----
+    A sample whose neighbours in the run are more than twice as far away as theirs are is not one
+    of the run's kind: its probabilities are drawn to equal shares, by (2 / ratio)^2, so that its
+    confidence is low. Its class stays that of its neighbours.
+    """
+    model = open_model(run)
+    given = [str(path) for path in scene] if isinstance(scene, list | tuple) else str(scene)
+    job = applied_job(model, given, None if labels is None else str(labels), overrides)
+    stages = applied_stages(model)
+    keys = stage_keys(job, stages)
+    on = on or ClusterOptions()
+    fitted = fit_limits(job, on)
+    plan_applied(model, fitted, on).check(fitted.limits.memory_bytes)
+    about = {"applies": manifest_entry(model)}
+    course = Course(job, stages, keys, about)
+    path = run_directory(job, keys, run_dir)
+    times = work_through(course, path, on, reporter or Silent(), executor=executor)
+    return result_of(Run(path, create=False), times)
+
+
+def applied_stages(model: Model) -> tuple[Stage, ...]:
+    """Return the stages that apply a run, with their keys and inputs."""
+
+    def depends(_: Job) -> list[str]:
+        return [model.key, model.how]
+
+    return (
+        Stage("ingest", ingest_stage, "scenes", label_options, ("samples",)),
+        Stage("extend", partial(extend_stage, model), "applied", depends, ("ingest",)),
+        Stage("export", export_applied_stage, "rasters", export_options, ("extend",)),
+    )
+
+
+def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
+    """Say what the stages of an applied run need."""
+    scene = open_scene(job.scene, job.resolve)
+    sizes = sizes_of(job, scene, on)
+    stages = (plan_ingest(sizes, scene), _extend_plan(model, sizes), sizes.export())
+    return Plan(sizes.n, sizes.bands, sizes.d, stages)
+
+
+def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:
+    rows = Rows(str(Run(model.path, create=False).array_path("features/values")))
+    trained, columns = rows.shape
+    fixed, row = chunk_bytes(model), row_bytes(model)
+    ranges = sample_blocks(sizes.n, 1, sizes.budget - fixed, row)
+    each = min(max(ranges[0][1], ROW_TILE), sizes.n) * row + fixed
+    # Reading the run is a task of its own, before all others.
+    reading = RUN_BYTES * trained + 12 * columns * min(trained, TREE_SAMPLE)
+    disk = 10 * sizes.n
+    scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 40) + disk
+    peak = BASE_BYTES + max(reading, min(len(ranges), sizes.tasks) * each)
+    return StagePlan("extend", len(ranges), int(peak), disk, scratch)

@@ -1,0 +1,293 @@
+"""The extend stage: the classes of a run on the samples of another scene.
+
+::
+
+    model    one task        scale, degree and class of each sample of the run; the index
+    extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
+    write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
+    score    one task        where the scene has labels
+
+New samples do not see each other. A sample that coincides with one of the run's is taken for it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from eigenscape.applied.index import Index
+from eigenscape.applied.model import Model
+from eigenscape.applied.shares import neighbor_shares, trust
+from eigenscape.arrays import (
+    attach_memmap,
+    chunk_rows,
+    create_memmap,
+    open_array,
+    save_array,
+)
+from eigenscape.errors import StoreError
+from eigenscape.files import write_json
+from eigenscape.learn.agreement import contingency
+from eigenscape.learn.calibration import calibration_error
+from eigenscape.learn.centroid import angle_scores
+from eigenscape.learn.clusterreport import describe_agreement
+from eigenscape.learn.decisions import Decided, choose, describe, probabilities
+from eigenscape.learn.eigenfunctions import estimates
+from eigenscape.learn.priors import weigh_scores
+from eigenscape.learn.scores import accuracy, confusion_matrix
+from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
+from eigenscape.neighbors.metrics import lengths
+from eigenscape.neighbors.tiles import check_range
+from eigenscape.rows import Rows, Vectors
+from eigenscape.spectrum.extension import nystrom, weigh
+from eigenscape.spectrum.trained import Found, Trained
+from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.store import Run
+
+TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
+"""What is said of each sample."""
+
+RUN_BYTES = 96
+"""Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
+
+_ENTRY_BYTES = 64
+_WIDTH_BYTES = 24
+_TILE_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A run, read, at work on the samples of another scene. Small, so that every task can carry it.
+
+    Attributes
+    ----------
+    model
+        The run.
+    folder
+        Where lies what was read of it, and what is found.
+    values
+        Samples of the scene.
+    """
+
+    model: Model
+    folder: Path
+    values: Rows
+
+    def read(self, _: str) -> None:
+        """Write what every block needs of the run."""
+        trained = self._trained()
+        scale, least = trained.scale
+        save_array(self.folder / "scale.npy", scale)
+        save_array(self.folder / "degree.npy", trained.degree)
+        classes = np.asarray(trained.run.open("labels/class")[...])
+        place = np.full(int(max(*self.model.numbers, classes.max())) + 1, -1, np.int32)
+        place[list(self.model.numbers)] = np.arange(self.model.count)
+        save_array(self.folder / "classes.npy", place[classes])
+        sure = np.ones(len(classes), np.float32)
+        if not self.model.clusters:
+            sure = np.asarray(trained.run.open("labels/confidence")[...])
+        save_array(self.folder / "sure.npy", sure)
+        if self._indexed(trained):
+            chosen = trained.candidates[trained.degree[trained.candidates] > 0]
+            self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
+        write_json(self.folder / "run.json", {"least": least, "bandwidth": trained.bandwidth})
+
+    def extend(self, block: Block) -> dict[str, int]:
+        """Classify a block; return how many samples have no class, and how many are far away."""
+        trained = self._trained()
+        features = trained.project(self.values.read(*block))
+        check_range(features)
+        near = self._search(trained, features, block[0])
+        twins = trained.twins(features, near)
+        stored = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
+        scale = self._load("scale")
+        weights = weigh(
+            near, trained.graph.weights, (np.asarray(scale), stored["least"]), stored["bandwidth"]
+        )
+        model = self.model
+        p = neighbor_shares(
+            near, weights, twins, self._load("classes"), self._load("sure"), model.count
+        )
+        called = choose(p.astype(np.float32))
+        if model.how == "eigenvectors":
+            table = csr_array((weights, near[1], near[0]), (features.shape[0], len(scale)))
+            coordinates = nystrom(
+                table, twins, np.asarray(self._load("degree")),
+                np.asarray(trained.run.open("spectrum/value")[...]), trained.vectors(),
+                trained.graph.laplacian,
+            )  # fmt: skip
+            scores = self._classify(coordinates.astype(np.float32))
+            # Where the formula divides by too little, the neighbours say what there is to say.
+            told = np.isfinite(coordinates).all(axis=1)
+            p[told] = probabilities(scores[told], model.calibration)
+            called[told] = choose(scores[told])
+        known = trust(near, scale)
+        known[twins >= 0] = 1
+        p = known[:, None] * p + (1 - known[:, None]) / model.count
+        self._keep(block, describe(called, p.astype(np.float32)))
+        return {"without": int((called < 0).sum()), "far": int((known < 1).sum())}
+
+    def _search(self, trained: Trained, features: Vectors, first: int) -> Found:
+        if not self._indexed(trained):
+            return trained.search(features)
+        numbers = np.arange(first, first + features.shape[0])
+        assert isinstance(features, np.ndarray), "sparse tables are searched exactly"
+        index, distance = self._index(trained).nearest(features, numbers)
+        there = index >= 0
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        return starts, index[there], lengths(distance[there], trained.neighbors.metric)
+
+    def _indexed(self, trained: Trained) -> bool:
+        return not trained.rows.sparse and trained.neighbors.radius is None
+
+    def _index(self, trained: Trained) -> Index:
+        return Index(self.folder, trained.rows.shape, trained.neighbors.k)
+
+    def _classify(self, coordinates: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the scores of the run's classifier, shape (m, classes)."""
+        run = self._trained().run
+        stored = np.asarray(run.open("learn/model")[...])
+        if self.model.job.learn.method == "eigenfunctions":
+            scores = estimates(coordinates[:, : len(stored)], stored)
+        else:
+            scores = angle_scores(coordinates[:, coordinates.shape[1] - stored.shape[1] :], stored)
+        if (run.array_path("learn/prior") / "zarr.json").exists():
+            scores = weigh_scores(scores, np.asarray(run.open("learn/prior")[...]))
+        return scores
+
+    def _keep(self, block: Block, found: Decided) -> None:
+        numbers = np.array([*self.model.numbers, 0])
+        values = (numbers[found.classes], found.confidence, found.entropy)
+        for name, part in zip(TARGETS, values, strict=True):
+            self.found(name, "r+")[slice(*block)] = part
+
+    def found(self, name: str, mode: str = "r") -> NDArray[Any]:
+        """Map what was found of all samples."""
+        return attach_memmap(self.folder / name, self.values.shape[:1], TARGETS[name], mode)
+
+    def write(self, targets: dict[str, str], block: Block) -> None:
+        """Copy a block of what was found into the arrays."""
+        for name, target in targets.items():
+            open_array(target)[slice(*block)] = self.found(name)[slice(*block)]
+
+    def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
+        """Compare the classes with labels."""
+        labels = np.asarray(open_array(given)[...])
+        sample = np.flatnonzero(labels)
+        labels, called = labels[sample], np.array(self.found("class")[sample])
+        if self.model.clusters:
+            classes = np.unique(labels)
+            table = contingency(
+                np.searchsorted(classes, labels), called.astype(np.intp) - 1,
+                (len(classes), self.model.count),
+            )  # fmt: skip
+            agreed = describe_agreement(table, classes.tolist())
+            return {"clusters": self.model.count, "protocol": protocol, "agreement": agreed}
+        numbers = np.unique([*self.model.numbers, *labels.tolist()])
+        truth = np.searchsorted(numbers, labels)
+        predicted = np.where(called > 0, np.searchsorted(numbers, called), -1)
+        confusion = confusion_matrix(truth, predicted, len(numbers))
+        sure = np.array(self.found("confidence")[sample], np.float64)
+        return {
+            "protocol": protocol,
+            **accuracy(confusion),
+            "classes": numbers.tolist(),
+            "confusion": confusion.tolist(),
+            "unknown_classes": sorted(set(numbers.tolist()) - set(self.model.numbers)),
+            "expected_calibration_error": calibration_error(sure, called == labels),
+        }
+
+    def _trained(self) -> Trained:
+        return Trained.open(self.model.path, spatial=True)
+
+    def _load(self, name: str) -> NDArray[Any]:
+        return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+
+
+def extend_stage(model: Model, context: Context) -> dict[str, Any]:
+    """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy`` of a scene by a run."""
+    values = Rows(context.path("samples/values"))
+    samples, _ = values.shape
+    extension = Extension(model, context.workspace.folder("model"), values)
+    context.map("model", extension.read, ["all"], label="reading the run")
+    names = [name for name in TARGETS if name != "entropy" or not model.clusters]
+    targets = {
+        name: context.workspace.create_array(
+            f"labels/{name}", (samples,), TARGETS[name], dims=("sample",)
+        )
+        for name in names
+    }
+    for name, kind in TARGETS.items():
+        create_memmap(extension.folder / name, (samples,), kind)
+    ranges = sample_blocks(samples, 1, context.task_bytes - chunk_bytes(model), row_bytes(model))
+    found = context.map("extend", extension.extend, ranges, label="extending")
+    ranges = blocks(samples, chunk_rows(samples, 4))
+    context.map("write", partial(extension.write, targets), ranges, label="writing classes")
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "extend follows ingest"
+    scores: dict[str, Any] = {}
+    if ingest.summary["labelled"]:
+        work = partial(extension.score, context.path("labels/given"), _protocol(model, context))
+        scores = context.map("score", work, ["all"])[0]
+    if not model.unchanged():
+        raise StoreError(
+            f"{model.path}: was run anew while it was being applied. Give the same command again."
+        )
+    told = {key: sum(part[key] for part in found) for key in ("without", "far")}
+    if told["far"]:
+        context.reporter.note(
+            f"{told['far']} of {samples} samples are far from all of the run's: their confidence is "
+            "lowered"
+        )
+    return {
+        "classes": list(model.numbers),
+        "legend": asdict(model.legend),
+        "clusters": model.clusters,
+        "how": model.how,
+        "samples": samples,
+        "without_class": told["without"],
+        "far": told["far"],
+        "scores": scores,
+    }
+
+
+def _protocol(model: Model, context: Context) -> str:
+    job = context.job
+    if job.scene.path == model.job.scene.path or [
+        job.resolve(path) for path in _paths(job.scene.path)
+    ] == list(_paths(model.job.scene.path)):
+        return "the labels of the run's own scene"
+    return "the labels of this scene, which the run has not seen"
+
+
+def _paths(path: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (path,) if isinstance(path, str) else path
+
+
+def row_bytes(model: Model) -> float:
+    """Return what a new sample takes in a task."""
+    run = Run(model.path, create=False)
+    columns = Rows(str(run.array_path("features/values"))).shape[1]
+    modes = run.open("spectrum/value").shape[0] if model.how == "eigenvectors" else 0
+    options = model.job.neighbors
+    longest = 2 * options.k if options.radius is None else MOST_NEIGHBORS
+    return (
+        12 * model.bands.count + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
+        + _WIDTH_BYTES * model.count
+    )  # fmt: skip
+
+
+def chunk_bytes(model: Model) -> int:
+    """Return what a task takes beside its samples: tiles of a search, and a chunk of the run."""
+    run = Run(model.path, create=False)
+    rows = Rows(str(run.array_path("features/values")))
+    size = 8 * rows.shape[1] * rows.step
+    if model.how == "eigenvectors":
+        stored = run.open("spectrum/vector")
+        size = max(size, 12 * stored.shape[1] * stored.chunks[0])
+    return _TILE_BYTES + int(size)

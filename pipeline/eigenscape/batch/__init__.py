@@ -1,0 +1,1 @@
+"""Batches: many scenes over one cluster, a table of what became of each."""

@@ -1,0 +1,73 @@
+"""What the command line prints about batches."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from eigenscape.batch.outcomes import TABLE, count_states
+from eigenscape.batch.run import run_batch
+from eigenscape.batch.sources import Source
+from eigenscape.batch.table import batch_status
+from eigenscape.cluster import ClusterOptions
+from eigenscape.printing import console
+from eigenscape.progress import console_reporter
+from eigenscape.signals import stopped_by_sigterm
+
+
+def run_and_print(
+    source: Source,
+    on: ClusterOptions,
+    run_dir: Path | None,
+    *,
+    at_once: int | None,
+    watch: float | None,
+    as_json: bool,
+) -> int:
+    """Run a batch and print its table; return the exit status, see `BatchResult.exit_status`."""
+    with stopped_by_sigterm():
+        result = run_batch(
+            source, on=on, run_dir=run_dir, at_once=at_once, watch=watch,
+            reporter=console_reporter(),
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps(result.to_json()))
+    else:
+        _print_rows([outcome.row() for outcome in result.outcomes], result.path)
+    for outcome in result.outcomes:
+        if outcome.state == "failed":
+            print(f"eigenscape: {outcome.scene.name} failed: {outcome.reason}", file=sys.stderr)
+        elif outcome.reason:
+            print(f"eigenscape: {outcome.scene.name}: {outcome.reason}", file=sys.stderr)
+    return result.exit_status
+
+
+def print_status(path: Path, *, as_json: bool) -> None:
+    """Print what became of the scenes of a batch."""
+    found = batch_status(path)
+    if as_json:
+        print(json.dumps(found))
+        return
+    _print_rows(found["scenes"], path)
+    if found["holder"]:
+        print(f"being worked on by {found['holder']}")
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    screen = console()
+    table = Table("scene", "state", "seconds", "accuracy", "run", "reason")
+    for row in rows:
+        accuracy, seconds, run = row["overall_accuracy"], row["seconds"], row["run"]
+        table.add_row(
+            row["scene"],
+            row["state"],
+            "" if seconds is None else f"{float(seconds):.1f}",
+            "" if accuracy is None else f"{100 * float(accuracy):.1f} %",
+            "" if run is None else Path(run).name,
+            row["reason"] or "",
+        )
+    screen.print(table, highlight=False)
+    screen.print(f"{count_states(rows)}: {path / TABLE}", highlight=False, soft_wrap=True)

@@ -1,0 +1,185 @@
+"""Run the scenes of a batch that are not finished, and keep its table true.
+
+::
+
+    runs/enmap/
+        batch.csv         one row for each scene, replaced whole after each of them
+        failures/         traceback of each scene that failed
+        lock              held while a batch works here
+        scenes/           a run directory for each scene and content
+
+What is finished the manifests of the run directories say, not the table: a batch that was killed
+goes on, and a scene, label file or template that changed is run again, it alone.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import shorten
+
+from eigenscape.batch.lanes import Planned, run_scenes
+from eigenscape.batch.outcomes import BatchResult, Outcome, plan_outcome
+from eigenscape.batch.sources import Source
+from eigenscape.batch.table import write_outcomes, write_trace
+from eigenscape.batch.watch import Arrivals
+from eigenscape.batch.whole import Report, failure
+from eigenscape.cluster import ClusterOptions
+from eigenscape.course import fit_limits
+from eigenscape.errors import BusyError, InputError
+from eigenscape.files import explain_write_errors
+from eigenscape.progress import Reporter, Silent
+from eigenscape.projection import project_plan
+from eigenscape.store import hold
+from eigenscape.workflow import parent_directory
+
+
+def run_batch(
+    source: Source,
+    *,
+    on: ClusterOptions | None = None,
+    run_dir: Path | None = None,
+    at_once: int | None = None,
+    watch: float | None = None,
+    reporter: Reporter | None = None,
+) -> BatchResult:
+    """Run every scene of a batch that is not finished.
+
+    Parameters
+    ----------
+    source
+        Where the scenes come from.
+    on
+        Where to run them: processes of this machine by default. A cluster is brought up once for
+        all of them, and only if there is something to do.
+    run_dir
+        Directory of the batch; ``runs/<template>`` by default.
+    at_once
+        Scenes to work on at a time, each as one task; 1: one after another, each over all workers.
+        By default as many as there are workers, if the scenes fit there.
+    watch
+        Look again for new scenes after so many seconds, until interrupted; None: once.
+    reporter
+        Hears of the progress.
+
+    Returns
+    -------
+    BatchResult
+        A scene that failed is in it with its reason; the others went on.
+
+    Raises
+    ------
+    InputError
+        There is nothing to run, or the cluster cannot be used.
+    BusyError
+        Another batch works in the same directory.
+    """
+    path = batch_directory(source, run_dir)
+    with explain_write_errors(path):
+        (path / "scenes").mkdir(parents=True, exist_ok=True)
+    with hold(path, _refuse):
+        batch = _Batch(path, on or ClusterOptions(), at_once, reporter or Silent())
+        arrivals = Arrivals(watch)
+        while True:
+            scenes = source.find()
+            if not scenes and watch is None:
+                raise InputError(
+                    f"{source.scenes or source.table}: no scene there. Give a pattern in quotes, "
+                    "such as --scenes 'tiles/*.tif', or a table with a row for each."
+                )
+            batch.work(arrivals.plan([plan_outcome(scene, path) for scene in scenes]))
+            arrivals.know(batch.outcomes)
+            if watch is None or not arrivals.wait():
+                return BatchResult(path, tuple(batch.outcomes))
+
+
+def batch_directory(source: Source, run_dir: Path | None) -> Path:
+    """Return where a batch runs; its scenes have directories of their own for each content.
+
+    Raises
+    ------
+    JobError
+        The template cannot be used.
+    """
+    first = source.first_job()
+    if run_dir is not None:
+        return run_dir.resolve()
+    parent = Path("runs") if first is None else parent_directory(first)
+    return (parent / source.name).resolve()
+
+
+def _refuse(sentence: str) -> None:
+    raise BusyError(
+        f"{sentence.partition(';')[0]}: two batches of one directory do not work at once. Wait for "
+        "it to end, or give another --run-dir."
+    )
+
+
+class _Batch:
+    """One call: what became of each scene so far."""
+
+    def __init__(
+        self, path: Path, on: ClusterOptions, at_once: int | None, reporter: Reporter
+    ) -> None:
+        self.outcomes: list[Outcome] = []
+        self._places: dict[str, int] = {}
+        self._path, self._on, self._at_once, self._reporter = path, on, at_once, reporter
+
+    def work(self, outcomes: Sequence[Outcome]) -> None:
+        """Run the scenes that are to do."""
+        if list(outcomes) == self.outcomes:
+            return  # nothing new since the last look
+        self.outcomes = list(outcomes)
+        self._places = {o.scene.name: number for number, o in enumerate(self.outcomes)}
+        todo = self._plan()
+        write_outcomes(self._path, self.outcomes)
+        for outcome in self.outcomes:
+            if outcome.state == "failed":
+                write_trace(self._path, outcome)
+        # The largest first: nobody waits for one at the end.
+        todo.sort(key=lambda planned: -planned.plan.samples)
+        began, left = time.monotonic(), len(todo)
+
+        def hear(outcome: Outcome, report: Report) -> None:
+            nonlocal left
+            left -= 1
+            seconds = (time.monotonic() - began) / (len(todo) - left) * left
+            self._hear(outcome, report)
+            write_outcomes(self._path, self.outcomes)
+            said = f"{report['seconds']:.1f} s" if "seconds" in report else report["reason"]
+            self._reporter.stage(
+                "batch",
+                f"{len(todo) - left} of {len(todo)} scenes, {seconds:.0f} s left: "
+                f"{outcome.scene.name} {report['state']}, {shorten(said, 100)}",
+            )
+
+        if todo:
+            others = f", {len(self.outcomes) - len(todo)} others are finished or failed"
+            self._reporter.stage("batch", f"{len(todo)} scenes to do{others}")
+            run_scenes(todo, self._path, self._on, self._at_once, self._reporter, hear)
+
+    def _plan(self) -> list[Planned]:
+        """Return the scenes to do with what they need; one that cannot be read is failed already.
+
+        No cluster is brought up for it.
+        """
+        todo = []
+        for outcome in self.outcomes:
+            if outcome.state != "to do" or outcome.reason:
+                continue
+            job = outcome.scene.job
+            assert job is not None, "to do"
+            try:
+                fitted = fit_limits(job, self._on)
+                plan = project_plan(fitted, self._on)
+                plan.check(fitted.limits.memory_bytes)
+            except Exception as error:
+                self._hear(outcome, failure(error))
+                continue
+            todo.append(Planned(outcome, plan, fitted.limits.memory_bytes))
+        return todo
+
+    def _hear(self, outcome: Outcome, report: Report) -> None:
+        ended = replace(outcome, **report)
+        self.outcomes[self._places[outcome.scene.name]] = ended
+        write_trace(self._path, ended)

@@ -1,0 +1,74 @@
+"""Scenes that arrive while a batch waits for them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import sleep, time
+
+from eigenscape.batch.outcomes import Outcome
+from eigenscape.scenes.registry import is_registered
+
+_ARRIVING = "its file changed since the last look: not taken before it stays as it is"
+
+
+class Arrivals:
+    """Which scenes are there whole, from one look to the next.
+
+    Parameters
+    ----------
+    every
+        Seconds between two looks; None if there is only one, which takes everything.
+    """
+
+    def __init__(self, every: float | None) -> None:
+        self._every = every
+        self._seen: dict[str, str] = {}
+        self._known: dict[Path, Outcome] = {}
+
+    def plan(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Return the scenes with what earlier looks know of them.
+
+        A scene that an earlier look saw fail is not tried again before it changes. One whose files
+        are still being written, by their size and time, waits with a reason.
+        """
+        return [self._plan(outcome) for outcome in outcomes]
+
+    def know(self, outcomes: Sequence[Outcome]) -> None:
+        """Remember what became of the scenes."""
+        self._seen = {o.scene.name: o.keys["samples"] for o in outcomes if o.keys}
+        self._known = {o.path: o for o in outcomes if o.path and o.state in ("done", "failed")}
+
+    def wait(self) -> bool:
+        """Wait for the next look; return False if the user ends the watch instead."""
+        assert self._every is not None, "watching"
+        try:
+            sleep(self._every)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def _plan(self, outcome: Outcome) -> Outcome:
+        known = None if outcome.path is None else self._known.get(outcome.path)
+        if known is not None and (known.state == "failed") == (outcome.state == "to do"):
+            return known
+        if outcome.state == "to do" and self._every is not None and not self._is_settled(outcome):
+            return replace(outcome, reason=_ARRIVING)
+        return outcome
+
+    def _is_settled(self, outcome: Outcome) -> bool:
+        # The key of the samples holds size, time of change, first and last bytes of every file.
+        if self._seen.get(outcome.scene.name) == outcome.keys["samples"]:
+            return True
+        assert self._every is not None, "watching"
+        return time() - _newest(outcome) >= self._every
+
+
+def _newest(outcome: Outcome) -> float:
+    """Return when the files of a scene were last changed."""
+    job = outcome.scene.job
+    assert job is not None, "it has keys"
+    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    times = [0.0]
+    for path in (Path(job.resolve(path)) for path in paths if not is_registered(path)):
+        times += [part.stat().st_mtime for part in [path, *path.glob("**/*")] if part.exists()]
+    return max(times)

@@ -1,0 +1,204 @@
+"""A whole scene as one task: in a process of its own, or on a worker of a cluster.
+
+Small scenes are worked on side by side, each by one process from its file to its maps. Spread over
+the workers block by block they would keep them waiting: most of such a run is too short to share.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from eigenscape.batch.outcomes import measured, reason_of, siblings_of
+from eigenscape.cluster import ClusterOptions, Executor, Threads
+from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+from eigenscape.job import Job
+from eigenscape.memory import collected_quickly
+from eigenscape.progress import Reporter
+from eigenscape.workflow import run
+
+
+@dataclass(frozen=True)
+class WholeScene:
+    """One scene to run as one task.
+
+    Attributes
+    ----------
+    job, path
+        The job and its run directory.
+    on
+        Where the batch runs: `project_plan` reads it.
+    threads
+        Threads that the scene works on.
+    tasks_per_process
+        Tasks that share the memory of its process: its own threads, and other scenes.
+    smaller
+        Whether it is tried again because it took more memory than its worker has.
+    """
+
+    job: Job
+    path: Path
+    on: ClusterOptions
+    threads: int = 1
+    tasks_per_process: int = 1
+    smaller: bool = False
+
+
+Report = dict[str, Any]
+"""Fields of an `Outcome`: what the driver hears of a scene."""
+
+
+def run_whole(scene: WholeScene) -> Report:
+    """Run a scene in this process; whatever goes wrong is in the report."""
+    executor = Threads(scene.threads)
+    executor.tasks_per_process = scene.tasks_per_process
+    with collected_quickly():
+        return run_reported(scene.job, scene.path, scene.on, executor)
+
+
+def run_reported(
+    job: Job,
+    path: Path,
+    on: ClusterOptions,
+    executor: Executor,
+    reporter: Reporter | None = None,
+) -> Report:
+    """Run a scene and return what became of it.
+
+    Raises
+    ------
+    ClusterError, ClusterLostError
+        There is no worker for any scene.
+    """
+    try:
+        result = run(
+            job, on=on, run_dir=path, executor=executor, reporter=reporter,
+            siblings=siblings_of(path, job.name),
+        )  # fmt: skip
+    except Exception as error:
+        if is_everybodys(error):
+            raise
+        return failure(error)
+    return {"state": "done", **measured(result)}
+
+
+def is_everybodys(error: BaseException) -> bool:
+    """Return whether an error is no scene's fault: the others would meet it too."""
+    lost = isinstance(error, ClusterError | ClusterLostError)
+    return lost and not isinstance(error, TaskMemoryError)
+
+
+def failure(error: BaseException) -> Report:
+    """Return the report of a scene that failed."""
+    trace = "".join(traceback.format_exception(error))
+    return {"state": "failed", "reason": reason_of(error), "trace": trace}
+
+
+Lane = Callable[[WholeScene], Report]
+"""What works on one scene at a time."""
+
+
+def cluster_lane(executor: Executor) -> Lane:
+    """Return what runs a scene as one task of an executor.
+
+    Raises
+    ------
+    ClusterError, ClusterLostError
+        By the lane: there is no worker for any scene.
+    """
+
+    def lane(scene: WholeScene) -> Report:
+        reports: list[Report] = []
+        try:
+            executor.run(run_whole, [scene], lambda _, report, peak: reports.append(report))
+        except Exception as error:
+            if isinstance(error, TaskMemoryError):
+                if scene.smaller:
+                    return failure(error)
+                # Once more, from its finished blocks, with blocks of half the size.
+                tasks = 2 * scene.tasks_per_process
+                return lane(replace(scene, tasks_per_process=tasks, smaller=True))
+            if is_everybodys(error):
+                raise
+            # `run_whole` reports its own errors, so this one is the worker's or the scheduler's.
+            raise ClusterLostError(
+                f"a worker cannot run scenes ({reason_of(error)}). Finished scenes are kept: the same "
+                "command goes on."
+            ) from error
+        return reports[0]
+
+    return lane
+
+
+class ChildLane:
+    """Runs scenes in a child process, which is replaced if a scene takes it down.
+
+    A process of its own because a small scene is mostly Python, which threads cannot share, and
+    because no scene can then harm another. It opens no port.
+    """
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._process: Any = None
+        self._pipe: Connection | None = None
+
+    def __call__(self, scene: WholeScene) -> Report:
+        """Run a scene and return what became of it."""
+        if self._process is None or not self._process.is_alive():
+            self._start()
+        assert self._pipe is not None, "started"
+        try:
+            self._pipe.send(scene)
+            report: Report = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code, self._process = self._process.exitcode, None
+            how = (
+                f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+            )
+            return {
+                "state": "failed",
+                "reason": (
+                    f"its process {how}. If the system ran out of memory, lower --at-once or "
+                    "limits.memory; the same command goes on from its finished blocks"
+                ),
+            }
+        return report
+
+    def stop(self) -> None:
+        """End the process at once; what it has finished of a scene is kept."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+
+    def _start(self) -> None:
+        self._pipe, other = self._context.Pipe()
+        self._process = self._context.Process(target=_serve, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+
+
+def _serve(pipe: Connection) -> None:
+    """Run what comes through a pipe, until it closes or the parent is gone."""
+    # Ctrl-C reaches every process of the terminal: the parent decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            scene = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(run_whole(scene))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a child"
+    wait([parent.sentinel])
+    os._exit(1)

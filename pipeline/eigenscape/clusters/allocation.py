@@ -1,0 +1,128 @@
+"""Workers inside the allocation of SLURM that this process is in: one task of a step each."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from distributed.core import Status
+from distributed.deploy.spec import ProcessInterface, SpecCluster
+from distributed.scheduler import Scheduler
+
+from eigenscape.clusters.arguments import interface_of, log_directory
+from eigenscape.clusters.jobqueue import JobState
+from eigenscape.clusters.network import (
+    certificate_files,
+    private_directory,
+    scheduler_options,
+    security_of,
+)
+from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.supply import Jobs, Supply
+from eigenscape.errors import ClusterError
+from eigenscape.memory import parse_bytes
+
+
+class Step(ProcessInterface):  # type: ignore[misc]
+    """A step of the allocation, in which every task is a worker.
+
+    Parameters
+    ----------
+    scheduler
+        Its address.
+    name
+        First part of the names of its workers.
+    command
+        What starts it, with ``{scheduler}`` and ``{name}`` in it.
+    log
+        File for what it prints.
+    """
+
+    refused: str | None = None
+
+    def __init__(self, scheduler: str, name: int, command: list[str], log: Path) -> None:
+        super().__init__(scheduler=scheduler, name=name)
+        self._command = [part.format(scheduler=scheduler, name=name) for part in command]
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        """Start it, without waiting for its workers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        await super().start()
+
+    async def close(self) -> None:
+        """End it."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
+        self.status = Status.closed
+
+    def state(self) -> JobState:
+        """Return whether it runs."""
+        assert self._process is not None
+        return "running" if self._process.poll() is None else "gone"
+
+    def __repr__(self) -> str:
+        return f"the step of workers ({shlex.join(self._command[:2])} ...)"
+
+
+@contextmanager
+def allocation_cluster(
+    options: ClusterOptions, memory_limit: int
+) -> Iterator[tuple[SpecCluster, Supply]]:
+    """Start a scheduler in this process and a step of workers beside it.
+
+    Raises
+    ------
+    ClusterError
+        This process is in no allocation.
+    """
+    if "SLURM_JOB_ID" not in os.environ:
+        raise ClusterError(
+            "kind = 'allocation' works inside an allocation of SLURM, and SLURM_JOB_ID is not set. "
+            "Start this command by salloc or in a script for sbatch, or take kind = 'slurm'."
+        )
+    security = security_of(options)
+    folder = Path(log_directory(options))
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"allocation-{os.environ['SLURM_JOB_ID']}.log"
+    with certificate_files(security, private_directory()) as certificates:
+        command = step_command(options, memory_limit)
+        for key, path in zip(("ca-file", "cert", "key"), certificates or (), strict=False):
+            command += [f"--tls-{key}", path]
+        scheduler = scheduler_options(options, interface_of(options)) | {"security": security}
+        if security is not None:
+            scheduler["protocol"] = "tls://"
+        with SpecCluster(
+            scheduler={"cls": Scheduler, "options": scheduler},
+            worker={"cls": Step, "options": {"command": command, "log": log}},
+            security=security,
+            silence_logs=50,
+        ) as cluster:
+            cluster.scale(1)
+            yield cluster, Jobs(cluster, Step.state, 1, f"What the workers print is in {log}.")
+
+
+def step_command(options: ClusterOptions, memory_limit: int) -> list[str]:
+    """Return the command that starts the workers, ``{scheduler}`` and ``{name}`` left open."""
+    tasks = options.workers or int(os.environ.get("SLURM_NTASKS", "1"))
+    cores = options.cores or int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))
+    memory = parse_bytes(options.memory) if options.memory else 2 * memory_limit
+    command = [
+        # The tasks share the allocation with this process, and go on when one of them ends.
+        "srun", "--overlap", f"--ntasks={tasks}", f"--cpus-per-task={cores}", "--mem=0",
+        "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--quiet",
+        options.python or sys.executable, "-m", "eigenscape.clusters.worker", "{scheduler}",
+        "--name", "{name}-{{task}}", "--interface", interface_of(options), "--nanny",
+        "--nthreads", str(cores), "--memory-limit", str(memory), "--death-timeout", "60",
+    ]  # fmt: skip
+    if options.local_directory:
+        command += ["--local-directory", options.local_directory]
+    return command

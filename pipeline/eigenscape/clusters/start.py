@@ -1,0 +1,187 @@
+"""Each kind of cluster, from its file to its workers and down again."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+
+from eigenscape.clusters.arguments import job_arguments
+from eigenscape.clusters.executors import Executor, Threads
+from eigenscape.clusters.jobqueue import JobState, cluster_class, job_class, job_state, refusal
+from eigenscape.clusters.network import (
+    private_directory,
+    scheduler_options,
+    security_of,
+    worker_security,
+)
+from eigenscape.clusters.options import QUEUES, ClusterOptions
+from eigenscape.clusters.supply import Jobs, Supply, Unmended, noting_refusals
+from eigenscape.clusters.workers import Workers
+from eigenscape.errors import ClusterError
+
+_QUEUE_WAIT_S = 3600.0
+_WAIT_S = 60.0
+# `Jobs` replaces lost jobs. Distributed's own timeout knows only jobs of one process, and ends the job
+# that took the name of a lost one while its worker starts.
+_LOST_WORKERS_ARE_OURS = {"distributed.deploy.lost-worker-timeout": "1000 days"}
+
+
+@contextmanager
+def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> Iterator[Executor]:
+    """Bring up what a cluster file describes, and take it down again.
+
+    Parameters
+    ----------
+    options
+        The cluster file.
+    threads
+        ``[limits] threads``, for the threads of this process.
+    memory_limit
+        ``[limits] memory`` in bytes, the promise of each worker process.
+
+    Raises
+    ------
+    ClusterError
+        It cannot be brought up: no scheduler answers, no job is taken, no worker comes.
+    MissingExtraError
+        A package that its kind needs is not installed.
+    """
+    if options.kind == "threads":
+        yield Threads(threads)
+        return
+    with open_client(options, threads, memory_limit) as (client, supply):
+        yield Workers(client, supply, wait_of(options))
+
+
+def wait_of(options: ClusterOptions) -> float:
+    """Return the longest time without any worker, in seconds."""
+    return options.wait or (_QUEUE_WAIT_S if options.kind in QUEUES else _WAIT_S)
+
+
+@contextmanager
+def open_client(
+    options: ClusterOptions, threads: int | None, memory_limit: int
+) -> Iterator[tuple[Any, Supply]]:
+    """Bring up scheduler and workers, without waiting for these; yield client and supply."""
+    if options.kind == "existing":
+        with _existing(options) as client:
+            yield client, Unmended("Start some with `dask worker`.")
+        return
+    from distributed import Client
+
+    with (
+        _cluster(options, threads, memory_limit) as (cluster, supply),
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client, supply
+
+
+@contextmanager
+def _cluster(
+    options: ClusterOptions, threads: int | None, memory_limit: int
+) -> Iterator[tuple[Any, Supply]]:
+    if options.kind == "local":
+        with _local(options, threads, memory_limit) as local:
+            yield local, Unmended("Its processes ended: is memory short?")
+    elif options.kind == "ssh":
+        from eigenscape.clusters.ssh import ssh_cluster
+
+        with ssh_cluster(options, memory_limit) as machines:
+            yield machines, Unmended("Can the machines reach this one on its interface?")
+    elif options.kind == "allocation":
+        from eigenscape.clusters.allocation import allocation_cluster
+
+        with allocation_cluster(options, memory_limit) as both:
+            yield both
+    else:
+        with _jobs(options, memory_limit) as both:
+            yield both
+
+
+def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> Any:
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=options.workers or threads or os.cpu_count() or 1,
+        threads_per_worker=options.threads_per_worker,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        # Twice the promise: file-backed pages count for the nanny but not for the promise.
+        memory_limit=2 * memory_limit,
+        silence_logs=50,
+    )
+
+
+@contextmanager
+def _jobs(options: ClusterOptions, memory_limit: int) -> Iterator[tuple[Any, Supply]]:
+    """Scheduler in this process, workers in jobs of a queue."""
+    arguments = job_arguments(options, memory_limit)
+    make = cluster_class(options.kind)
+    job = noting_refusals(job_class(options.kind), partial(refusal, options.kind))
+    jobs = None if options.maximum_jobs else options.jobs or 1
+    with (
+        dask.config.set(_LOST_WORKERS_ARE_OURS),
+        worker_security(security_of(options), private_directory()) as security,
+        make(
+            job_cls=job,
+            security=security,
+            scheduler_options=scheduler_options(options, arguments["interface"]),
+            silence_logs=50,
+            **arguments,
+        ) as cluster,
+    ):
+        workers = jobs and jobs * arguments["processes"]
+        supply = Jobs(cluster, partial(_state, options.kind), workers, _advice(arguments))
+        if jobs is None:
+            cluster.adapt(minimum_jobs=options.minimum_jobs or 1, maximum_jobs=options.maximum_jobs)
+        else:
+            cluster.scale(workers)
+        yield cluster, supply
+
+
+def _state(kind: str, job: Any) -> JobState:
+    return job_state(kind, job.job_id) if job.job_id else "unknown"
+
+
+def _advice(arguments: dict[str, Any]) -> str:
+    advice = (
+        f"What the jobs print is in {arguments['log_directory']}; `eigenscape cluster check FILE` tries "
+        "one job, `eigenscape cluster script FILE` shows its script."
+    )
+    if arguments["interface"] == "lo":
+        advice += ' interface = "lo" is reached from this machine alone.'
+    return advice
+
+
+@contextmanager
+def _existing(options: ClusterOptions) -> Iterator[Any]:
+    from distributed import Client
+
+    if options.scheduler_file and not Path(options.scheduler_file).exists():
+        # distributed would wait for it for ever.
+        raise ClusterError(
+            f"{options.scheduler_file}: no such scheduler file. Start a scheduler that writes it "
+            "with `dask scheduler --scheduler-file FILE`, or give its address."
+        )
+    try:
+        # Not the default client: that is the caller's, and would outlive an error of ours.
+        client = Client(
+            address=options.address,
+            scheduler_file=options.scheduler_file,
+            security=security_of(options),
+            timeout="10s",
+            set_as_default=False,
+        )
+    except (OSError, TimeoutError, ValueError) as error:
+        target = options.address or options.scheduler_file
+        raise ClusterError(
+            f"{target}: no scheduler answers there within 10 s ({error}). "
+            "Start one with `dask scheduler`, or leave out --on to work in this process."
+        ) from None
+    with client:
+        yield client

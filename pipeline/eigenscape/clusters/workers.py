@@ -1,0 +1,243 @@
+"""Tasks on the workers of a Dask cluster; what can go wrong there, in words."""
+
+import math
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eigenscape.clusters.executors import OnDone, Task
+from eigenscape.clusters.supply import Supply, Unmended
+from eigenscape.clusters.task import (
+    Surroundings,
+    describe_differences,
+    describe_unseen,
+    run_task,
+)
+from eigenscape.clusters.versions import differences, versions
+from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+from eigenscape.files import explain_write_errors
+from eigenscape.memory import format_bytes
+
+_POLL_S = 0.01
+_LOOK_S = 1.0
+_RECONNECT_S = 10.0
+_LOST_SCHEDULER = (
+    "the scheduler was lost. What is finished is kept: start a scheduler, and the same command "
+    "goes on."
+)
+_MEMORY_TOPIC = "worker-restart-memory"
+
+
+class Workers:
+    """Workers of a distributed cluster that share the run directory.
+
+    Parameters
+    ----------
+    client
+        Connected to the scheduler.
+    supply
+        Where the workers come from.
+    wait
+        Longest time without any worker, in seconds.
+
+    Raises
+    ------
+    ClusterError
+        No worker comes, or one has other versions than this process.
+    """
+
+    def __init__(self, client: Any, supply: Supply | None = None, wait: float = 60.0) -> None:
+        self._client, self._wait = client, wait
+        self._supply = supply or Unmended("Start some with `dask worker`.")
+        self._surroundings = Surroundings(versions())
+        self._looked, self._tended, self._threads = -math.inf, -math.inf, 0
+        self._present = self._connected = time.monotonic()
+        self._began = time.time()
+        # Batches call `run` from several threads at once.
+        self._tending = threading.Lock()
+        await_worker(client, self._supply, wait)
+        workers = self._look()
+        self.tasks_per_process = max(worker["nthreads"] for worker in workers.values())
+        self._check_versions()
+
+    @property
+    def width(self) -> int:
+        """Tasks that run at a time on the workers that are there now."""
+        if time.monotonic() - self._looked > _LOOK_S:
+            self._look()
+        return max(1, self._threads)
+
+    def share(self, directory: Path) -> None:
+        """Make sure that all workers see a directory under the same path.
+
+        Raises
+        ------
+        ClusterError
+            One does not.
+        """
+        token = directory / f".shared.tmp-{secrets.token_hex(4)}"
+        with explain_write_errors(directory):
+            token.touch()
+        try:
+            seen = self._client.run(_sees, str(token), on_error="return")
+        finally:
+            token.unlink()
+        for address, answer in seen.items():
+            if answer is False:
+                raise ClusterError(describe_unseen(str(directory), host_of(address)))
+        self._surroundings = Surroundings(versions(), str(directory))
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Submit the tasks and take their results as they come.
+
+        Raises
+        ------
+        TaskMemoryError
+            A task took more memory than its worker has.
+        ClusterLostError
+            The scheduler or all workers are lost, and none came in time.
+        """
+        from distributed import as_completed
+
+        task = partial(run_task, self._surroundings, function)
+        # Tasks are idempotent, so a lost worker's tasks may run again.
+        futures = self._client.map(task, items, pure=False, retries=2, key="block")
+        index = {future.key: number for number, future in enumerate(futures)}
+        completed = as_completed(
+            futures, loop=self._client.loop, with_results=True, raise_errors=False
+        )
+        self._present, self._began = time.monotonic(), time.time()
+        try:
+            while not completed.is_empty():
+                if not completed.has_ready():
+                    self._tend(len(items), completed.count())
+                    time.sleep(_POLL_S)
+                    continue
+                for future, result in completed.next_batch(block=False):
+                    self._raise_if_failed(result)
+                    on_done(index[future.key], *result)
+                    # Or a result that is here would be computed again when its worker is lost.
+                    future.release()
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(futures)
+
+    def _tend(self, tasks: int, left: int) -> None:
+        """Once a second: have lost workers replaced, and give up when that cannot be."""
+        # Of several threads that wait for tasks, one does it.
+        if time.monotonic() - self._tended < _LOOK_S or not self._tending.acquire(blocking=False):
+            return
+        try:
+            self._tend_now(tasks, left)
+        finally:
+            self._tending.release()
+
+    def _tend_now(self, tasks: int, left: int) -> None:
+        self._tended = now = time.monotonic()
+        workers = self._look()
+        if self._client.status != "running":
+            if now - self._connected > _RECONNECT_S:
+                raise ClusterLostError(_LOST_SCHEDULER)
+            return
+        self._connected = now
+        self._supply.mend([str(worker["name"]) for worker in workers.values()])
+        if workers:
+            self._present = now
+        elif now - self._present > self._wait:
+            raise ClusterLostError(
+                f"all workers are lost, and none came within {self._wait:g} s (wait in the cluster "
+                f"file); {left} of {tasks} tasks of this step are left. What is finished is kept: the "
+                f"same command goes on. {self._supply.hint()}"
+            )
+
+    def _look(self) -> dict[str, Any]:
+        """Return the workers that are there, by address."""
+        workers: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        self._looked = time.monotonic()
+        self._threads = sum(worker["nthreads"] for worker in workers.values())
+        return workers
+
+    def _raise_if_failed(self, result: Any) -> None:
+        """Raise what came instead of a result: type, error and traceback, or that it is cancelled.
+
+        The state of a future tells less: it is open again as soon as the worker that held a
+        result is lost, whether that result is here or not.
+        """
+        from distributed import KilledWorker
+
+        if isinstance(result, BaseException):  # that it is cancelled
+            raise ClusterLostError(_LOST_SCHEDULER)
+        if len(result) == 3:
+            _, error, traceback = result
+            if isinstance(error, KilledWorker):
+                raise TaskMemoryError(self._describe_killed(error.allowed_failures + 1)) from None
+            if isinstance(error, MemoryError):
+                raise TaskMemoryError(f"a task ran out of memory ({error}).") from None
+            if lacks_eigenscape(error):
+                raise ClusterError(describe_differences("a node", [str(error)])) from None
+            raise error.with_traceback(traceback)
+
+    def _describe_killed(self, tries: int) -> str:
+        """Return what is known of a task whose workers died: a nanny notes it if memory was why."""
+        events = self._client.get_events(_MEMORY_TOPIC)
+        sizes = [event["rss"] for when, event in events if when >= self._began]
+        if sizes:
+            reason = f"each took more memory than it may have ({format_bytes(max(sizes))})"
+        else:
+            reason = "mostly the system or the queue ends one for its memory"
+        return f"{tries} workers died of a task: {reason}."
+
+    def _check_versions(self) -> None:
+        answers = self._client.run(versions, on_error="return")
+        for address, there in answers.items():
+            if isinstance(there, BaseException):
+                if lacks_eigenscape(there):
+                    raise ClusterError(describe_differences(host_of(address), [str(there)]))
+                continue  # it went while it was asked
+            if wrong := differences(versions(), there):
+                raise ClusterError(describe_differences(host_of(address), wrong))
+
+
+def await_worker(client: Any, supply: Supply, wait: float) -> None:
+    """Wait for the first worker.
+
+    Raises
+    ------
+    ClusterError
+        None comes in time, or none can come any more.
+    """
+    begin = time.monotonic()
+    while not client.scheduler_info(n_workers=-1)["workers"]:
+        supply.mend(())
+        if time.monotonic() - begin > wait:
+            raise ClusterError(
+                f"no worker came within {wait:g} s (wait in the cluster file). {supply.hint()}"
+            )
+        time.sleep(0.1)
+
+
+def _sees(path: str) -> bool:
+    """Whether a worker sees a file that has just been made; network file systems take a while."""
+    for _ in range(20):
+        if os.path.exists(path):
+            return True
+        with suppress(OSError):
+            os.listdir(os.path.dirname(path))
+        time.sleep(0.25)
+    return os.path.exists(path)
+
+
+def lacks_eigenscape(error: BaseException) -> bool:
+    """Whether an error of a worker says that eigenscape is not there, or an older one."""
+    return isinstance(error, ModuleNotFoundError) and str(error.name).startswith("eigenscape")
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address such as ``tcp://10.0.0.1:1234``."""
+    return address.rpartition("//")[2].rpartition(":")[0]

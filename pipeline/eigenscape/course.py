@@ -1,0 +1,220 @@
+"""The stages of a run directory, gone through in their order: what is finished is not done again."""
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from eigenscape import __version__, memory
+from eigenscape.cluster import ClusterOptions, Executor, Workers, connect
+from eigenscape.clusters.arguments import process_memory
+from eigenscape.errors import TaskMemoryError
+from eigenscape.files import explain_write_errors
+from eigenscape.job import Job
+from eigenscape.progress import Logged, Reporter
+from eigenscape.siblings import Siblings, beside
+from eigenscape.stage import Context
+from eigenscape.stages import Stage
+from eigenscape.store import Record, Run
+
+_PACKAGES = (
+    "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
+)  # fmt: skip
+_MOST_HALVINGS = 3
+
+
+@dataclass(frozen=True)
+class Course:
+    """Stages to go through in one run directory.
+
+    Attributes
+    ----------
+    job
+        What all of them read their options of.
+    stages
+        In their order.
+    keys
+        Content key of each.
+    about
+        What the manifest says of the run beside what it says of every run.
+    check
+        Refuses the job once its scene is read.
+    """
+
+    job: Job
+    stages: tuple[Stage, ...]
+    keys: Mapping[str, str]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Job, Run], None] = lambda job, directory: None
+
+
+def work_through(
+    course: Course,
+    path: Path,
+    on: ClusterOptions,
+    reporter: Reporter,
+    *,
+    executor: Executor | None = None,
+    siblings: Siblings | None = None,
+) -> tuple[dict[str, Any], ...]:
+    """Go through the stages of a course that are not finished.
+
+    Parameters
+    ----------
+    course
+        What to go through.
+    path
+        Run directory.
+    on, reporter, executor, siblings
+        As in `eigenscape.run`.
+
+    Returns
+    -------
+    tuple of dict
+        Name, seconds, reused and peak bytes of each stage.
+    """
+    job, directory = course.job, Run(path)
+    with directory.lock(reporter.note):
+        logged = Logged(reporter, path / "log.jsonl")
+        _describe_run(directory, course)
+        siblings = siblings or beside(path)
+        limits = (job.limits.threads, job.limits.memory_bytes)
+        with nullcontext(executor) if executor else connect(on, *limits) as connected:
+            if isinstance(connected, Workers):
+                connected.share(path)
+            job = fit_limits(job, on)
+            times = []
+            for stage in course.stages:
+                key = course.keys[stage.name]
+                _take_over(stage.name, key, directory, siblings)
+                times.append(_run_stage(stage, key, job, directory, connected, logged))
+                if stage.name == "ingest":
+                    course.check(job, directory)
+        directory.tidy()
+    return tuple(times)
+
+
+def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
+    if not directory.is_finished(name, key):
+        for sibling in siblings.find(name, key, but=directory.path):
+            if directory.link_from(sibling, name, key):
+                break
+
+
+def _run_stage(
+    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
+) -> dict[str, Any]:
+    if directory.is_finished(stage.name, key):
+        record = directory.record(stage.name)
+        assert record is not None
+        reporter.stage(stage.name, "reused")
+        return _stage_json(stage.name, record, reused=True)
+    reporter.stage(stage.name, "running")
+    memory.release()
+    start = time.perf_counter()
+    with memory.watch() as peak:
+        context, summary = _work(stage, key, job, directory, executor, reporter)
+    record = Record(
+        key=key,
+        seconds=round(time.perf_counter() - start, 3),
+        peak_bytes=max(peak.bytes, context.worker_peak),
+        arrays=context.workspace.arrays(),
+        files=context.workspace.files(),
+        summary=summary,
+    )
+    directory.commit(stage.name, context.workspace, record)
+    reporter.stage(
+        stage.name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
+    )
+    return _stage_json(stage.name, record, reused=False)
+
+
+def _work(
+    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
+) -> tuple[Context, dict[str, Any]]:
+    """Do the work of a stage, again with smaller tasks where one did not fit its worker.
+
+    Results do not depend on the size of the tasks, and blocks that are finished stay so.
+    """
+    for halvings in range(_MOST_HALVINGS + 1):
+        workspace = directory.workspace(stage.name, key)
+        context = Context(job, directory, workspace, executor, reporter, halvings)
+        try:
+            with explain_write_errors(directory.path):
+                return context, stage.work(context)
+        except TaskMemoryError as error:
+            size = memory.format_bytes(context.task_bytes)
+            text = f"{stage.name}: a task that may take {size} was too large: {error}"
+            if halvings == _MOST_HALVINGS:
+                raise TaskMemoryError(
+                    f"{text} Smaller ones were, too. Give the workers more memory (memory in the "
+                    "cluster file), or set limits.memory lower."
+                ) from None
+            reporter.note(f"{text} Once more with tasks of half the size.")
+    raise AssertionError("the last attempt returns or raises")
+
+
+def fit_limits(job: Job, on: ClusterOptions) -> Job:
+    """Return the job with no more ``limits.memory`` than the worker processes of a cluster have.
+
+    A quarter of these is left to pages of mapped files, which count for them but not for the limit.
+    """
+    there = process_memory(on)
+    if there is None or 0.75 * there >= job.limits.memory_bytes:
+        return job
+    limits = job.limits.model_copy(update={"memory": f"{int(0.75 * there)} B"})
+    return job.model_copy(update={"limits": limits})
+
+
+def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "seconds": record.seconds,
+        "reused": reused,
+        "peak_bytes": record.peak_bytes,
+    }
+
+
+def _describe_run(directory: Run, course: Course) -> None:
+    job = course.job
+    absolute = job.model_copy(update={"scene": _absolute_scene(job)})
+    with explain_write_errors(directory.path):
+        (directory.path / "job.toml").write_text(absolute.to_toml(), encoding="utf-8")
+        directory.manifest |= {
+            "eigenscape": __version__,
+            "name": job.name,
+            "python": platform.python_version(),
+            "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+            "seeds": {"features": job.features.seed, "learn": job.learn.seed},
+            "order": [stage.name for stage in course.stages],
+            **course.about,
+        }
+        directory.save_manifest()
+
+
+def _absolute_scene(job: Job) -> Any:
+    """Return the scene options with paths that hold wherever the copy of the job lies."""
+    from eigenscape.scenes.registry import is_registered
+
+    def absolute(path: str | None) -> str | None:
+        return path if path is None or is_registered(path) else job.resolve(path)
+
+    path = job.scene.path
+    return job.scene.model_copy(
+        update={
+            "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
+            "labels": absolute(job.scene.labels),
+            "mask": absolute(job.scene.mask),
+        }
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

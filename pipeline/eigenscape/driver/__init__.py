@@ -1,0 +1,1 @@
+"""The driver of a run as a job of a queue: submitted, followed, submitted again, cancelled."""

@@ -1,0 +1,183 @@
+"""Putting a schedule where something starts it, taking it away again, and saying what is there."""
+
+import getpass
+import shlex
+import subprocess
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from eigenscape.cluster import ClusterOptions
+from eigenscape.errors import InputError
+from eigenscape.files import explain_write_errors, written_whole
+from eigenscape.schedule.blocks import drop_block, find_blocks, put_block
+from eigenscape.schedule.cron import Cron
+from eigenscape.schedule.entry import (
+    Schedule,
+    chain_path,
+    chain_script,
+    crontab_block,
+    job_name,
+    schedule_name,
+    scrontab_block,
+)
+from eigenscape.schedule.tables import Crontab
+
+Medium = Literal["crontab", "scrontab", "chain"]
+TABLES = ("crontab", "scrontab")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One installed schedule.
+
+    Attributes
+    ----------
+    name
+        What tells it from others.
+    medium
+        Where it stands.
+    title
+        Its job file.
+    text
+        When and what: lines of the table, or the state of the job that waits.
+    """
+
+    name: str
+    medium: str
+    title: str
+    text: str
+
+
+def choose_medium(given: Medium | None, on: ClusterOptions) -> Medium:
+    """Return where a schedule goes unless it is said: SLURM's own table for SLURM, if there is one."""
+    if given is not None:
+        return given
+    if on.kind != "slurm":
+        return "crontab"
+    return "scrontab" if Crontab("scrontab").is_there else "chain"
+
+
+def describe(schedule: Schedule, cron: Cron, on: ClusterOptions, medium: Medium) -> str:
+    """Return the text of a schedule as `install` would put it.
+
+    Raises
+    ------
+    InputError
+        It cannot stand there.
+    """
+    if medium == "chain":
+        return chain_script(schedule, cron, on)
+    if medium == "scrontab":
+        return scrontab_block(schedule, cron, on).text()
+    return crontab_block(schedule, cron).text()
+
+
+def install(schedule: Schedule, cron: Cron, on: ClusterOptions, medium: Medium) -> str:
+    """Put a schedule into place, where one of the same job file is replaced; return what was done.
+
+    Raises
+    ------
+    InputError
+        A program is not there or refuses.
+    """
+    # The queue opens the log of a job before the job makes its directory.
+    with explain_write_errors(schedule.directory):
+        schedule.directory.mkdir(parents=True, exist_ok=True)
+    if medium == "chain":
+        return _install_chain(schedule, cron, on)
+    table = Crontab(medium)
+    before = table.read()
+    block = crontab_block(schedule, cron)
+    if medium == "scrontab":
+        block = scrontab_block(schedule, cron, on)
+    after = put_block(before, block)
+    if after == before:
+        return f"{schedule.name} is in the {medium} already."
+    table.write(after)
+    return f"{schedule.name} is in the {medium} now; it runs next at {_next(cron)}."
+
+
+def remove(job: Path) -> str:
+    """Take the schedule of a job file away wherever it stands; return what was done.
+
+    Raises
+    ------
+    InputError
+        A program refuses.
+    """
+    name, gone = schedule_name(job), []
+    for table in (Crontab(program) for program in TABLES):
+        before = table.read() if table.is_there else ""
+        after = drop_block(before, name)
+        if after != before:
+            table.write(after)
+            gone.append(table.program)
+    for chain in (entry for entry in _chains() if entry.name == name):
+        _slurm("scancel", "--state=PENDING", f"--name={job_name(name)}", *_MINE)
+        Path(chain.title).unlink(missing_ok=True)
+        gone.append(chain.medium)
+    if not gone:
+        return f"{name} is not installed."
+    return f"{name} is gone from {' and '.join(gone)}. A run that is under way goes on."
+
+
+def installed() -> list[Entry]:
+    """Return the schedules in the tables of this user, and the jobs of chains that wait."""
+    entries = []
+    for table in (Crontab(name) for name in TABLES):
+        for block in find_blocks(table.read()) if table.is_there else []:
+            entries.append(Entry(block.name, table.program, block.title, "\n".join(block.lines)))
+    return [*entries, *_chains()]
+
+
+def _chains() -> list[Entry]:
+    """Return the jobs of chains that wait; there are none where SLURM is not set up."""
+    try:
+        said = _slurm("squeue", "--noheader", *_MINE, "--format=%j|%S|%o", "--states=PENDING")
+    except InputError:
+        return []
+    prefix, entries = job_name(""), []
+    for line in said.splitlines():
+        name, start, script = line.split("|", 2)
+        if name.startswith(prefix) and script.endswith("chain.sh"):
+            text = f"waits in the queue until {start}"
+            entries.append(Entry(name.removeprefix(prefix), "chain", script, text))
+    return entries
+
+
+def _install_chain(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
+    path, script = chain_path(schedule), chain_script(schedule, cron, on)
+    name = f"--name={job_name(schedule.name)}"
+    waiting = _slurm("squeue", "--noheader", *_MINE, "--states=PENDING", name).strip()
+    if waiting and path.exists() and path.read_text(encoding="utf-8") == script:
+        return f"{schedule.name} is in the queue already."
+    with explain_write_errors(path), written_whole(path) as temporary:
+        temporary.write_text(script, encoding="utf-8")
+        temporary.chmod(0o700)
+    if waiting:
+        _slurm("scancel", "--state=PENDING", name, *_MINE)
+    at = _next(cron)
+    said = _slurm("sbatch", "--parsable", f"--begin={at}", str(path)).strip()
+    return f"{schedule.name} is job {said} now, which submits the next one; it runs at {at}."
+
+
+_MINE = (f"--user={getpass.getuser()}",)
+
+
+def _next(cron: Cron) -> str:
+    return cron.next_after(datetime.now()).isoformat()
+
+
+def _slurm(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise InputError(
+            f"{shlex.join(command)}: {error}. A chain needs SLURM's commands: go to a machine that "
+            "has them, or take --crontab."
+        ) from None
+    if done.returncode:
+        raise InputError(f"{shlex.join(command)}: {done.stderr.strip()}.")
+    return done.stdout

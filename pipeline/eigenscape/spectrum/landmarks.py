@@ -1,0 +1,302 @@
+"""Eigenvectors of the landmarks' graph, extended to all samples by the Nystrom formula.
+
+::
+
+    landmarks   row blocks   their own graph: rows and columns of the weights that are landmarks
+    solve                    its eigenpairs, by the solver of the job
+    extend      row blocks   v(x) = sum_j W(x, j) v_j / sqrt(d(x) d_j) / (1 - lambda), j landmarks
+    residual    row blocks   |L v - lambda v| of the whole graph
+    write       samples      vectors of length 1, signs fixed
+
+A landmark keeps the coordinates that the solution gives it, so with all samples as landmarks the
+result is the exact one. Else the vectors are no eigenvectors of the run's graph: their residuals say
+by how much, and whether the run has converged is told by those of the landmarks' own problem.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from eigenscape.arrays import (
+    attach_memmap,
+    chunk_rows,
+    create_memmap,
+    open_array,
+    save_array,
+)
+from eigenscape.errors import InputError
+from eigenscape.memory import ROW_TILE
+from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
+from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.operator import RowBlock, store_operator
+from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
+from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.tasks import Problem
+from eigenscape.stage import Block, Context, blocks, sample_blocks
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What the tasks share: small, so that each of them can carry it.
+
+    Attributes
+    ----------
+    graph
+        The weights of all samples, edges between samples and landmarks.
+    folder
+        ``place.npy``: place of each row among the landmarks, -1 for all others; ``degree.npy``,
+        ``vector.npy``: of the landmarks in their own graph; ``extended`` (row, mode); ``own``: degree
+        of each row among the landmarks.
+    values
+        Eigenvalues, the 0 of the null vector first.
+    laplacian
+        Whose symmetric form is solved and extended.
+    """
+
+    graph: StoredGraph
+    folder: Path
+    values: tuple[float, ...]
+    laplacian: Laplacian
+
+    def create(self) -> None:
+        """Reserve the space of what is extended."""
+        create_memmap(self.folder / "extended", self.shape, np.float32)
+        create_memmap(self.folder / "own", self.shape[:1], np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of modes."""
+        return self.graph.rows, len(self.values)
+
+    def extended(self, mode: str = "r") -> NDArray[np.float32]:
+        """Map the vectors of all rows, not yet of length 1."""
+        return attach_memmap(self.folder / "extended", self.shape, np.float32, mode)
+
+    def own(self, mode: str = "r") -> NDArray[np.float64]:
+        """Map the degrees of all rows among the landmarks."""
+        return attach_memmap(self.folder / "own", self.shape[:1], np.float64, mode)
+
+    def extend(self, number: int) -> None:
+        """Extend the vectors to the rows of a block; note the sums of their squares and their peaks."""
+        place = np.load(self.folder / "place.npy", mmap_mode="r")
+        degree, vectors = (np.load(self.folder / f"{name}.npy") for name in ("degree", "vector"))
+        target, own = self.extended("r+"), self.own("r+")
+        squares, peak = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        for rows, weights in self._tiles(number):
+            table = columns_of(weights, place, len(degree))
+            twins = np.asarray(place[slice(*rows)])
+            found = nystrom(
+                table, twins, degree, np.array(self.values), [(0, vectors)], self.laplacian
+            )
+            target[slice(*rows)] = found
+            own[slice(*rows)] = table.sum(axis=1, dtype=np.float64)
+            known = np.nan_to_num(found)
+            squares += (known**2).sum(axis=0)
+            largest = known[np.abs(known).argmax(axis=0), np.arange(len(peak))]
+            peak = np.where(np.abs(largest) > np.abs(peak), largest, peak)
+        save_array(self._moments(number), np.stack([squares, peak]))
+
+    def factors(self) -> NDArray[np.float64]:
+        """Return what makes every vector of length 1, its entry of largest magnitude positive."""
+        parts = np.stack([np.load(self._moments(i)) for i in range(len(self.graph.paths))])
+        peaks = parts[:, 1]
+        peak = peaks[np.abs(peaks).argmax(axis=0), np.arange(peaks.shape[1])]
+        return np.asarray(np.where(peak < 0, -1, 1) / np.sqrt(parts[:, 0].sum(axis=0)))
+
+    def residual(self, factors: NDArray[np.float64], number: int) -> list[float]:
+        """Return the squares of A v - lambda v, summed over the rows of a block, for each vector."""
+        vectors, degree = self.extended(), self.graph.degree()
+        normal = self.laplacian == "normalized"
+        total = np.zeros(self.shape[1])
+        for rows, weights in self._tiles(number):
+            # No more of the vectors than the rows name.
+            columns, at = np.unique(weights.indices, return_inverse=True)
+            entries = weights.data.astype(np.float64)
+            if normal:
+                across = np.repeat(degree[slice(*rows)], np.diff(weights.indptr))
+                entries /= np.sqrt(across * degree[columns][at])
+            shape = (weights.shape[0], len(columns))
+            scaled = csr_array((entries, at.astype(np.int64), weights.indptr), shape)
+            own = vectors[slice(*rows)].astype(np.float64)
+            diagonal = 1.0 if normal else degree[slice(*rows), None]
+            away = (diagonal - np.array(self.values)) * own - scaled @ vectors[columns]
+            total += (np.nan_to_num(away * factors) ** 2).sum(axis=0)
+        return [float(value) for value in total]
+
+    def write(
+        self, factors: NDArray[np.float64], target: str, random_walk: bool, block: Block
+    ) -> None:
+        """Write the vectors of a block of samples."""
+        rows = np.load(self.folder / "row.npy", mmap_mode="r")[slice(*block)]
+        inside = rows >= 0
+        # Samples outside of the largest component have no coordinates.
+        vectors = np.full((len(rows), self.shape[1]), np.nan, np.float32)
+        known = self.extended()[rows[inside]] * factors
+        if random_walk:
+            known /= np.sqrt(self.own()[rows[inside]])[:, None]
+        vectors[inside] = known
+        open_array(target)[slice(*block)] = vectors
+
+    def landmark_weights(self, number: int) -> None:
+        """Write the rows and columns of a block that are landmarks."""
+        place = np.load(self.folder / "place.npy", mmap_mode="r")
+        count = int(place.max()) + 1
+        found = [
+            columns_of(weights, place, count)[np.flatnonzero(place[slice(*rows)] >= 0)]
+            for rows, weights in self._tiles(number)
+        ]
+        scipy.sparse.save_npz(
+            self.folder / f"weights-{number}.npz", scipy.sparse.vstack(found, format="csr")
+        )
+
+    def _tiles(self, number: int) -> Any:
+        """Yield ranges of rows and their weights, a tile of a block after the other."""
+        block = self.graph.block(number)
+        for start, stop in blocks(len(block.indptr) - 1, ROW_TILE):
+            starts = np.asarray(block.indptr[start : stop + 1])
+            piece = slice(int(starts[0]), int(starts[-1]))
+            parts = (
+                np.array(block.data[piece]),
+                np.array(block.indices[piece]),
+                starts - starts[0],
+            )
+            rows = (block.first + start, block.first + stop)
+            yield rows, csr_array(parts, (stop - start, self.graph.rows))
+
+    def _moments(self, number: int) -> Path:
+        return self.folder / f"moments-{number}.npy"
+
+
+def columns_of(weights: csr_array, place: NDArray[np.int32], count: int) -> csr_array:
+    """Return the columns of weights that are landmarks, by their places.
+
+    Parameters
+    ----------
+    weights : csr_array, shape (rows, n)
+    place : array, shape (n,)
+        Place of each landmark, -1 for other columns.
+    count
+        How many landmarks there are.
+    """
+    at = place[weights.indices]
+    keep = at >= 0
+    starts = np.concatenate([[0], np.cumsum(keep)])[weights.indptr]
+    return csr_array((weights.data[keep], at[keep], starts), (weights.shape[0], count))
+
+
+def landmark_spectrum(context: Context) -> dict[str, Any]:
+    """Write what the spectrum stage writes, by the Nystrom formula, and the landmarks with it.
+
+    ``spectrum/landmark`` says which samples of the graph they are, by rows, and ``spectrum/degree``
+    their degrees among themselves: new samples are extended from them, too.
+    """
+    options, kind = context.job.spectrum, context.job.graph.laplacian
+    folder = context.workspace.folder("landmarks")
+    graph, rows = stored_graph(context), sample_rows(context)
+    save_array(folder / "row.npy", rows)
+    landmark = np.asarray(context.memmap("neighbors/landmark"))
+    landmark = landmark[rows[landmark] >= 0]
+    landmark = landmark[np.argsort(rows[landmark])]
+    place = np.full(graph.rows, -1, np.int32)
+    place[rows[landmark]] = np.arange(len(landmark), dtype=np.int32)
+    save_array(folder / "place.npy", place)
+    _check_dimension(options.dimension, len(landmark))
+    form: Laplacian = "unnormalized" if kind == "unnormalized" else "normalized"
+    problem, weights = _set_up(context, Extension(graph, folder, (0.0,), form))
+    solver, reason = choose_solver(options.solver, options.dimension, len(landmark))
+    solution = find_pairs(
+        problem, solver, options.dimension, options.tolerance, context.map, context.reporter.note
+    )
+    values = solution.values[: options.dimension]
+    if len(landmark) < graph.rows and form == "normalized":
+        _check_values(values)
+    null = problem.null_space().entries[:, None]
+    vectors = solution.vectors.read(slice(None))[:, : options.dimension]
+    save_array(folder / "vector.npy", np.column_stack([null, vectors]))
+    extension = Extension(graph, folder, (0.0, *values.tolist()), form)
+    extension.create()
+    residuals = _extend(context, extension)
+    for name, array, dim in (
+        ("value", np.array(extension.values), "mode"), ("residual", residuals, "mode"),
+        ("landmark", landmark, "landmark"), ("degree", weights, "landmark"),
+    ):  # fmt: skip
+        path = context.workspace.create_array(
+            f"spectrum/{name}", array.shape, array.dtype, whole=dim == "landmark", dims=(dim,)
+        )
+        open_array(path)[...] = array
+    return {
+        "solver": solver,
+        "reason": f"{len(landmark)} landmarks, extended by the Nystrom formula; {reason}",
+        "precision": "single" if problem.operator.dtype == "float32" else "double",
+        "values": list(extension.values),
+        "max_residual": float(residuals.max()),
+        "landmarks": len(landmark),
+        "landmark_residual": float(solution.residuals[: options.dimension].max()),
+        "converged": bool(solution.converged),
+        "passes": solution.passes,
+        "products": solution.products,
+        "null_vectors": 1,
+    }
+
+
+def _set_up(context: Context, extension: Extension) -> tuple[Problem, NDArray[np.float64]]:
+    """Write the landmarks' own Laplacian; return the problem and their degrees."""
+    folder, count = extension.folder, len(extension.graph.paths)
+    context.map("landmarks", extension.landmark_weights, list(range(count)))
+    W = csr_array(
+        scipy.sparse.vstack(
+            [scipy.sparse.load_npz(folder / f"weights-{i}.npz") for i in range(count)], format="csr"
+        )
+    )
+    W.sort_indices()
+    degree = np.asarray(W.sum(axis=1, dtype=np.float64))
+    save_array(folder / "degree.npy", degree)
+    options = context.job.spectrum
+    solver, _ = choose_solver(options.solver, options.dimension, W.shape[0])
+    block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
+    operator = laplacian([block], degree, extension.laplacian, precision(solver, options.tolerance))
+    return Problem(store_operator(operator, folder), None, folder), degree
+
+
+def _extend(context: Context, extension: Extension) -> NDArray[np.float64]:
+    """Extend the vectors and write them; return the residuals in the run's graph."""
+    numbers = list(range(len(extension.graph.paths)))
+    context.map("extend", extension.extend, numbers, label="extending eigenvectors")
+    factors = extension.factors()
+    measure = partial(extension.residual, factors)
+    squares = context.map("residual", measure, numbers, label="measuring residuals")
+    samples, modes = context.open("samples/pixel").shape[0], extension.shape[1]
+    target = context.workspace.create_array(
+        "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
+    )
+    random_walk = context.job.graph.laplacian == "random-walk"
+    work = partial(extension.write, factors, target, random_walk)
+    ranges = sample_blocks(samples, chunk_rows(samples, 4 * modes), context.task_bytes, 16 * modes)
+    context.map("write", work, ranges, label="writing eigenvectors")
+    return np.asarray(np.sqrt(np.sum(squares, axis=0)))
+
+
+def _check_dimension(dimension: int, landmarks: int) -> None:
+    if dimension > landmarks - 1:
+        raise InputError(
+            f"spectrum.dimension = {dimension}: {landmarks} landmarks in the graph have "
+            f"{landmarks - 1} eigenvectors at most beside the constant one. Set spectrum.dimension to "
+            f"{landmarks - 1} or less, or raise neighbors.landmarks."
+        )
+
+
+def _check_values(values: NDArray[np.float64]) -> None:
+    """Refuse eigenvalues by which the formula would divide by almost nothing."""
+    few = int((values <= 1 - LEAST_SHARE).sum())
+    if few < len(values):
+        raise InputError(
+            f"spectrum.dimension = {len(values)}: the eigenvalues of the landmarks' graph reach "
+            f"{values.max():.4g}, and other samples have coordinates up to {1 - LEAST_SHARE}. Set "
+            f"spectrum.dimension to {max(1, few)} or less, or raise neighbors.landmarks."
+        )

@@ -1,0 +1,219 @@
+"""Runs applied to other scenes, through the command line and the library."""
+
+import json
+
+import numpy as np
+import pytest
+import rasterio
+
+import eigenscape
+from conftest import make_small
+from eigenscape.applied import index, stage
+from eigenscape.applied.run import apply
+from eigenscape.cluster import Threads
+from eigenscape.errors import InputError, JobError, SceneError
+from eigenscape.store import Run
+from harness import Frail, KilledError
+
+WIDE = {"height": 36, "width": 60, "bands": 12, "labelled": 0.6}
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    """The left part of a scene, to learn from, and the right part, with labels in a file of their own."""
+    folder = tmp_path_factory.mktemp("scenes")
+    small = make_small(**WIDE)
+    wavelength = np.linspace(400, 950, 12)
+    for name, columns in (("left", slice(0, 40)), ("right", slice(40, 60))):
+        transform = rasterio.Affine(30, 0, 364095 + 30 * columns.start, 0, -30, 5809965)
+        for kind, cube in (("", small.cube), ("_labels", small.labels[..., None])):
+            part = np.moveaxis(cube[:, columns], -1, 0)
+            with rasterio.open(
+                folder / f"{name}{kind}.tif", "w", driver="GTiff", height=36, width=part.shape[2],
+                count=len(part), dtype=part.dtype, crs="EPSG:32633", transform=transform,
+                nodata=0 if kind else -1,
+            ) as dataset:  # fmt: skip
+                dataset.write(part)
+                if not kind:
+                    for band, centre in enumerate(wavelength, 1):
+                        dataset.update_tags(band, wavelength=f"{centre:.1f}", wavelength_units="nm")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(scenes):
+    """Run a job on the left part; runs are made once for each method."""
+    made = {}
+
+    def make(method, **tables):
+        key = (method, str(tables))
+        if key not in made:
+            job = {
+                "scene": {
+                    "path": str(scenes / "left.tif"), "labels": str(scenes / "left_labels.tif"),
+                    "bad_bands": [3],
+                },
+                "neighbors": {"k": 8, "method": "exact"}, "spectrum": {"dimension": 8},
+                "learn": {"method": method, "trials": 2}, "limits": {"threads": 2},
+                "output": {"directory": str(scenes / f"runs-{len(made)}"), "formats": []},
+            }  # fmt: skip
+            for name, table in tables.items():
+                job[name] = {**job.get(name, {}), **table}
+            made[key] = eigenscape.run(eigenscape.parse_job(job, name=method))
+        return made[key].path
+
+    return make
+
+
+def arrays(path):
+    run = Run(path, create=False)
+    return [np.asarray(run.open(f"labels/{name}")[...]) for name in ("class", "confidence")]
+
+
+SAY = ["output.formats=[]", "limits.threads=2"]
+
+
+def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path, cli):
+    run, target = trained("centroid-angle"), tmp_path / "applied"
+    arguments = [
+        "apply", run, "--scene", scenes / "right.tif", "--labels", scenes / "right_labels.tif",
+        "--run-dir", target, "--set", "limits.threads=2",
+        "--set", 'output.formats=["geotiff", "png"]',
+    ]  # fmt: skip
+    done = cli(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert [stage["name"] for stage in told["stages"]] == ["ingest", "extend", "export"]
+    assert told["applied"] == {"how": "eigenvectors", "samples": 720, "without_class": 0, "far": 0}
+    assert told["scores"]["overall_accuracy"] > 0.97
+    assert "has not seen" in told["scores"]["protocol"]
+    assert set(told["outputs"]) == {"class_map", "confidence", "entropy", "legend", "quicklook"}
+    with rasterio.open(told["outputs"]["class_map"]) as dataset:
+        assert dataset.shape == (36, 20)
+        assert dataset.transform.c == 364095 + 30 * 40
+        assert dataset.read(1).min() >= 1
+    with rasterio.open(told["outputs"]["confidence"]) as dataset:
+        np.testing.assert_array_equal(dataset.read(1).ravel(), arrays(target)[1])
+    # Nothing is computed twice, and status follows.
+    again = json.loads(cli(*arguments, "--json").stdout.splitlines()[-1])
+    assert all(stage["reused"] for stage in again["stages"])
+    assert again["scores"] == told["scores"]
+    found = json.loads(cli("status", target, "--json").stdout)
+    assert (found["state"], len(found["stages"])) == ("finished", 3)
+    assert "accuracy" in cli(*arguments).stdout
+    with pytest.raises(InputError, match="is itself a run applied"):
+        apply(target, scenes / "right.tif")
+
+
+METHODS = [
+    (
+        "eigenfunctions",
+        {"learn": {"prior": "uniform"}, "graph": {"laplacian": "unnormalized"}}, "eigenvectors",
+    ),
+    ("k-nn", {"neighbors": {"metric": "angle"}}, "neighbors"),
+    ("tikhonov", {"graph": {"spatial": {}}}, "neighbors"),
+    ("centroid-angle", {"neighbors": {"method": "radius", "radius": 500.0}}, "neighbors"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "tables", "how"), METHODS)
+def test_apply__every_kind_of_run_knows_its_own_scene_and_the_next(
+    scenes, trained, tmp_path, method, tables, how
+):
+    run = trained(method, **tables)
+    own = apply(run, scenes / "left.tif", overrides=SAY, run_dir=tmp_path / "own")
+    assert (own.applied["how"], own.scores) == (how, {})
+    classes, confidence = arrays(run)
+    same, sure = arrays(own.path)
+    assert (same == classes).mean() > 0.995
+    assert np.abs(sure - confidence).mean() < 0.02
+    other = apply(
+        run, scenes / "right.tif", labels=scenes / "right_labels.tif", overrides=SAY,
+        run_dir=tmp_path / "other",
+    )  # fmt: skip
+    assert other.scores["overall_accuracy"] > 0.95
+    assert other.scores["unknown_classes"] == []
+
+
+def test_apply__clusters_are_those_of_the_run(scenes, trained, tmp_path):
+    run = trained("spectral-clustering", learn={"clusters": 4})
+    other = apply(
+        run, scenes / "right.tif", labels=scenes / "right_labels.tif", run_dir=tmp_path / "other",
+        overrides=SAY,
+    )  # fmt: skip
+    assert other.scores["clusters"] == 4
+    assert other.scores["agreement"]["best_match_accuracy"] > 0.9
+
+
+def test_apply__is_the_same_for_any_block_and_goes_on_after_a_kill(
+    scenes, trained, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(index, "EXACT", 300)
+    monkeypatch.setattr(index, "LEAF", 100)
+    monkeypatch.setattr("eigenscape.stage.rows_within", lambda *_, **__: 100)
+    run = trained("interpolated")
+
+    def start(name, executor):
+        return apply(
+            run, scenes / "right.tif", overrides=SAY, run_dir=tmp_path / name, executor=executor
+        )
+
+    frail = Frail(6, noted=False)
+    with pytest.raises(KilledError):
+        start("killed", frail)
+    assert not Run(tmp_path / "killed", create=False).record("extend")
+    rest = Frail()
+    start("killed", rest)
+    before = [entry for entry in frail.log[:-1] if entry[0] == "extend"]
+    assert len(before) >= 2
+    assert not set(before) & set(rest.log)
+    assert {item for name, item in before + rest.log if name == "extend"} == {
+        (first, min(first + 100, 720)) for first in range(0, 720, 100)
+    }
+    monkeypatch.setattr("eigenscape.stage.rows_within", lambda *_, **__: 4096)
+    start("whole", Threads(2))
+    for one, two in zip(arrays(tmp_path / "killed"), arrays(tmp_path / "whole"), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_apply__is_not_sure_of_what_is_like_nothing_it_knows(scenes, trained, tmp_path, write_tif):
+    run = trained("centroid-angle")
+    with rasterio.open(scenes / "right.tif") as dataset:
+        cube = np.moveaxis(dataset.read(), 0, -1)
+    strange = cube.copy()
+    strange[:10] = 9000 - strange[:10]
+    write_tif("strange.tif", strange)
+    found = apply(run, tmp_path / "strange.tif", overrides=SAY, run_dir=tmp_path / "strange")
+    _, confidence = arrays(found.path)
+    assert found.applied["far"] >= 200
+    assert confidence[:200].max() < 0.4
+    assert confidence[200:].mean() > 0.9
+
+
+def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, monkeypatch):
+    run = trained("centroid-angle")
+    with rasterio.open(scenes / "right.tif") as dataset:
+        cube = np.moveaxis(dataset.read(), 0, -1)
+    few = write_tif("few.tif", cube[..., :5])
+    with pytest.raises(SceneError, match=r"5 good bands of 5; the run learned from 11 of 12"):
+        apply(run, few, run_dir=tmp_path / "no")
+    shifted = write_tif("shifted.tif", cube)
+    with rasterio.open(shifted, "r+") as dataset:
+        for band in range(1, 13):
+            dataset.update_tags(band, wavelength=f"{420 + 50 * band}", wavelength_units="nm")
+    with pytest.raises(SceneError, match=r"band 1 is centred at 470.0 nm; the run's at 400.0 nm"):
+        apply(run, shifted, run_dir=tmp_path / "no")
+    with pytest.raises(JobError, match="what was learned stays"):
+        apply(run, scenes / "right.tif", overrides=["learn.k=5"], run_dir=tmp_path / "no")
+    with pytest.raises(InputError, match=r"limits.memory = 230.0 MiB: the stage"):
+        apply(
+            run, scenes / "right.tif", overrides=["limits.memory=230MiB"], run_dir=tmp_path / "no"
+        )
+    with pytest.raises(InputError, match="without a class map"):
+        apply(tmp_path / "nothing", scenes / "right.tif")
+    assert not (tmp_path / "no").exists()
+    # The bands that the run left out need not be there.
+    whole = write_tif("good.tif", np.delete(cube, 2, axis=2))
+    assert stage.row_bytes(eigenscape.applied.model.open_model(run)) > 0
+    found = apply(run, whole, overrides=SAY, run_dir=tmp_path / "good")
+    assert found.applied["samples"] == 720

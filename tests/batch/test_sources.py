@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from eigenscape.batch.sources import Source
+from eigenscape.errors import InputError, JobError
+
+TABLE = """\
+# of the campaign in May
+name,scene.path,scene.labels,neighbors.k,learn.train
+east,tiles/a.npy,,7,0.5
+,tiles/b.npy,,,all
+west,,,5,
+north,"[""tiles/a.npy"", ""/data/b.npy""]",,many,split.npy
+,indian-pines,,,
+"""
+
+
+@pytest.fixture(scope="module")
+def scenes(write_scenes):
+    return write_scenes()
+
+
+def test_find__a_pattern_gives_sorted_scenes_with_names_of_their_own(scenes, source_of):
+    (scenes / "tiles" / "more").mkdir()
+    (scenes / "tiles" / "more" / "a.npy").touch()
+    found = source_of(scenes, scenes=str(scenes / "tiles" / "**" / "*.npy")).find()
+    names = [scene.name for scene in found]
+    assert names[1:3] == ["b", "c"]
+    assert len(set(names)) == 4
+    assert names[0].startswith("a-")
+    assert names[3].startswith("a-")
+    assert found[1].job.scene.path == str(scenes / "tiles" / "b.npy")
+    assert found[1].job.resolve(found[1].job.scene.labels) == str(scenes / "labels.npy")
+    # One that is alone with its stem keeps its name when others arrive.
+    assert [scene.name for scene in source_of(scenes).find()] == ["a", "b", "c"]
+    assert source_of(scenes, overrides=("neighbors.k=9",)).find()[0].job.neighbors.k == 9
+
+
+def test_find__a_table_gives_keys_and_paths_relative_to_itself(scenes, source_of):
+    table = scenes / "scenes.csv"
+    table.write_text(TABLE)
+    found = {s.name: s for s in source_of(scenes, scenes=None, table=table).find()}
+    assert list(found) == ["east", "b", "west", "north", "indian-pines"]
+    assert found["east"].job.scene.path == str(scenes / "tiles" / "a.npy")
+    assert found["east"].job.neighbors.k == 7
+    assert found["east"].job.learn.train == 0.5
+    assert found["b"].job.learn.train == "all"
+    assert found["b"].job.neighbors.k == 6
+    assert found["b"].job.name == "b"
+    assert found["west"].error.endswith("the row has no scene.path.")
+    assert found["north"].job is None
+    assert "neighbors.k = 'many'" in found["north"].error
+    assert found["indian-pines"].job.scene.path == "indian-pines"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("scene.path,neighbors.kk\na,1\n", r"column neighbors.kk: unknown key.*neighbors.k\?"),
+        ("scene.labels\na\n", "has no column scene.path"),
+        ("name,scene.path\nx,a\nx,b\n", "name 'x' stands in 2 rows"),
+    ],
+)
+def test_find__refuses_a_table_that_is_wrong_for_all(scenes, source_of, text, said):
+    table = scenes / "wrong.csv"
+    table.write_text(text)
+    with pytest.raises(InputError, match=said):
+        source_of(scenes, scenes=None, table=table).find()
+
+
+def test_find__of_job_files_a_wrong_one_fails_alone(scenes):
+    good = scenes / "good.toml"
+    good.write_text(f"[scene]\npath = {json.dumps(str(scenes / 'tiles' / 'a.npy'))}\n")
+    wrong, study = scenes / "wrong.toml", scenes / "study.toml"
+    wrong.write_text("[scene]\npath = 3\n")
+    study.write_text('[scene]\npath = "a"\n[study.grid]\nneighbors.k = [1, 2]\n')
+    found = Source(jobs=(good, wrong, study)).find()
+    assert [scene.name for scene in found] == ["good", "wrong", "study"]
+    assert found[0].error is None
+    assert "scene.path = 3" in found[1].error
+    assert "is a study" in found[2].error
+    with pytest.raises(JobError, match="is a study"):
+        Source(template=study, scenes="*").first_job()
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({}, "No scenes"),
+        ({"scenes": "*.tif"}, "--scenes needs --template"),
+        ({"template": "t.toml"}, "given are neither"),
+        ({"template": "t.toml", "scenes": "*", "table": "t.csv"}, "scenes and table"),
+        ({"template": "t.toml", "scenes": "a.tif", "jobs": ("b.tif",)}, "put it in quotes"),
+    ],
+)
+def test_source__says_what_goes_together(keys, said):
+    with pytest.raises(InputError, match=said):
+        Source(**keys)

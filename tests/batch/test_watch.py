@@ -1,0 +1,86 @@
+import os
+import time
+
+import numpy as np
+import pytest
+
+from eigenscape.batch import watch
+from eigenscape.batch.run import run_batch
+from eigenscape.batch.table import batch_status
+from eigenscape.study.table import read_table
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Return a function that says what happens before each later look; then the user ends the watch."""
+
+    def script(*actions):
+        left = list(actions)
+
+        def sleep(seconds):
+            assert seconds == 30
+            if not left:
+                raise KeyboardInterrupt
+            left.pop(0)()
+
+        monkeypatch.setattr(watch, "sleep", sleep)
+
+    return script
+
+
+def test_run_batch__watches_for_scenes_and_leaves_those_that_grow(write_scenes, source_of, looks):
+    directory = write_scenes(("a",))
+    tiles = directory / "tiles"
+    whole = (tiles / "a.npy").read_bytes()
+    table = directory / "runs" / "many" / "batch.csv"
+    seen = []
+    old = time.time() - 60
+    os.utime(tiles / "a.npy", (old, old))
+
+    def write(name, size):
+        def action():
+            (tiles / name).write_bytes(whole[:size])
+
+        return action
+
+    def look():
+        seen.append({row["scene"]: row["state"] for row in read_table(table)})
+
+    def rewrite():
+        np.save(tiles / "c.npy", np.load(tiles / "a.npy") + 1)
+        os.utime(tiles / "c.npy", (old, old))
+
+    def both(*actions):
+        return lambda: [action() for action in actions]
+
+    looks(
+        both(look, write("b.npy", 3000)),
+        both(look, write("b.npy", None), write("c.npy", 100)),
+        look,  # neither changed since the last look
+        both(look, rewrite),
+        look,
+    )
+    result = run_batch(source_of(directory), watch=30, at_once=1)
+    assert seen == [
+        {"a": "done"},
+        {"a": "done", "b": "to do"},
+        {"a": "done", "b": "to do", "c": "to do"},
+        {"a": "done", "b": "done", "c": "failed"},
+        {"a": "done", "b": "done", "c": "done"},
+    ]
+    assert result.exit_status == 0
+    assert batch_status(result.path)["state"] == "3 done"
+    assert not list((result.path / "failures").iterdir())
+
+
+def test_run_batch__a_failure_is_not_tried_at_every_look(write_scenes, source_of, looks):
+    directory = write_scenes(())
+    looks(
+        lambda: None,
+        lambda: (directory / "tiles" / "x.npy").write_text("none"),
+        *[lambda: None] * 3,
+    )
+    result = run_batch(source_of(directory), watch=30, at_once=1)
+    (outcome,) = result.outcomes
+    assert outcome.state == "failed"
+    assert result.exit_status == 2

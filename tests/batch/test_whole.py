@@ -1,0 +1,40 @@
+import pytest
+
+from eigenscape.batch.outcomes import plan_outcome
+from eigenscape.batch.whole import WholeScene, cluster_lane
+from eigenscape.cluster import ClusterOptions
+from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+
+
+@pytest.fixture(scope="module")
+def scene(write_scenes, source_of):
+    directory = write_scenes(("a",))
+    outcome = plan_outcome(source_of(directory).find()[0], directory / "batch")
+    return WholeScene(outcome.scene.job, outcome.path, ClusterOptions())
+
+
+class Broken:
+    """An executor whose workers end as they do."""
+
+    width = tasks_per_process = 1
+
+    def __init__(self, error):
+        self.error, self.seen = error, []
+
+    def run(self, function, items, on_done):
+        self.seen += items
+        raise self.error
+
+
+def test_cluster_lane__tells_a_scene_from_a_cluster(scene):
+    broken = Broken(TaskMemoryError("the worker was ended 4 times"))
+    report = cluster_lane(broken)(scene)
+    assert report["state"] == "failed"
+    assert report["reason"] == "the worker was ended 4 times"
+    # The second time with half of the memory for each task.
+    assert [item.tasks_per_process for item in broken.seen] == [1, 2]
+    for error in (ClusterError("no worker"), ClusterLostError("no scheduler")):
+        with pytest.raises(type(error), match=str(error)):
+            cluster_lane(Broken(error))(scene)
+    with pytest.raises(ClusterLostError, match=r"a worker cannot run scenes .ImportError: numba"):
+        cluster_lane(Broken(ImportError("numba")))(scene)

@@ -1,0 +1,76 @@
+"""Workers by ssh: a server on loopback."""
+
+import getpass
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from eigenscape.clusters.loading import parse_cluster
+from eigenscape.clusters.start import connect
+from eigenscape.errors import ClusterError
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The folder of a server: see sshserver.py."""
+    folder = tmp_path_factory.mktemp("ssh")
+    process = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("sshserver.py"), folder], start_new_session=True
+    )
+    end = time.monotonic() + 60
+    while not (folder / "port").exists():
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    yield folder
+    os.killpg(process.pid, signal.SIGKILL)  # and the workers that it started
+    process.wait()
+
+
+def read(server, **keys):
+    port = int((server / "port").read_text())
+    table = {
+        "kind": "ssh", "hosts": ["127.0.0.1"], "port": port, "username": getpass.getuser(),
+        "private_key": str(server / "key"), "known_hosts": str(server / "known"),
+        "cores": 2, "processes": 2, "memory": "2GiB", "interface": "lo", **keys,
+    }  # fmt: skip
+    return parse_cluster(table, "ssh.toml")
+
+
+def test_connect__machine_by_ssh(server):
+    with connect(read(server, tls=True), None, 2**29) as executor:
+        assert (executor.width, executor.tasks_per_process) == (2, 1)
+        found = {}
+        executor.run(abs, [-3, -4], lambda index, result, _: found.update({index: result}))
+        assert found == {0: 3, 1: 4}
+        addresses = executor._client.scheduler_info(n_workers=-1)["workers"]
+        assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
+    commands = (server / "commands").read_text("utf-8").splitlines()
+    [command] = [command for command in commands if "dask_spec" in command]
+    assert "PRIVATE KEY" not in command
+
+
+def test_connect__machine_that_ssh_does_not_reach(server, tmp_path):
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    other.write_private_key(tmp_path / "other")
+    with (
+        pytest.raises(
+            ClusterError, match=r"hosts = 127\.0\.0\.1: no worker starts there.*private_key"
+        ),
+        connect(read(server, private_key=str(tmp_path / "other")), None, 2**29),
+    ):
+        pass
+
+
+def test_connect__python_that_is_not_there(server):
+    with (
+        pytest.raises(ClusterError, match=r"no worker starts there \(Worker failed to start"),
+        connect(read(server, python="/nowhere/python"), None, 2**29),
+    ):
+        pass

@@ -1,0 +1,100 @@
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from eigenscape.batch.sources import Source
+from eigenscape.cluster import ClusterOptions
+from eigenscape.errors import InputError
+from eigenscape.schedule.cron import parse_cron
+from eigenscape.schedule.entry import (
+    chain_script,
+    crontab_block,
+    environment,
+    make_schedule,
+    schedule_name,
+    scrontab_block,
+)
+
+NIGHTLY = parse_cron("0 3 * * *")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A working directory whose name a shell and a crontab could misread."""
+    path = tmp_path / "100% mine; [x]"
+    (path / "tiles").mkdir(parents=True)
+    (path / "many.toml").write_text("[output]\ndirectory = 'runs'\n")
+    (path / "one.toml").write_text('[scene]\npath = "tiles/a.tif"\n')
+    monkeypatch.chdir(path)
+    return path
+
+
+def spoken(line):
+    """Return the words that a shell makes of the command in a line of a crontab."""
+    command = line.split(" ", 5)[5].replace(r"\%", "%")
+    words = shlex.split(command.partition(" -m eigenscape ")[2])
+    return command, words
+
+
+def test_crontab_block__holds_wherever_it_is_started(home):
+    source = Source(template=home / "many.toml", scenes="tiles/*.tif", overrides=("neighbors.k=9",))
+    schedule = make_schedule(source, keep=3, at_once=4)
+    (line,) = crontab_block(schedule, NIGHTLY).lines
+    assert line.startswith("0 3 * * * cd ")
+    assert "%" not in line.replace(r"\%", "")
+    command, words = spoken(line)
+    pattern = str(home).replace("[", "[[]") + "/tiles/*.tif"
+    assert words == [
+        "schedule", str(home / "many.toml"), "--now", "--set=neighbors.k=9",
+        f"--scenes={pattern}", "--at-once=4", "--keep", "3",
+    ]  # fmt: skip
+    assert f" {sys.executable} -m " in command
+    shown = subprocess.run(
+        ["/bin/sh", "-c", command.partition("&&")[0] + "&& pwd"],
+        capture_output=True, text=True, check=True, cwd="/", env={},
+    )  # fmt: skip
+    assert shown.stdout == f"{home}\n"
+    assert schedule.command()[2:6] == ["eigenscape", "batch", "--template", str(home / "many.toml")]
+    assert schedule.directory == home / "runs/many/schedules" / schedule.name
+
+
+def test_environment__has_what_runs_read_and_no_more(home):
+    secret = {"AWS_SECRET_ACCESS_KEY": "x", "PASSWORD": "y", "HOME": "/h"}
+    assert "x" not in str(environment(secret))
+    found = environment({**secret, "EIGENSCAPE_DATA": "data", "SLURM_CONF": "/etc/slurm.conf"})
+    assert found["EIGENSCAPE_DATA"] == str(home / "data")
+    assert found["SLURM_CONF"] == "/etc/slurm.conf"
+    assert "PYTHONPATH" not in found
+    import eigenscape
+
+    source = os.path.dirname(os.path.dirname(eigenscape.__file__))
+    assert environment({"PYTHONPATH": f"/x:{source}"})["PYTHONPATH"] == source
+
+
+def test_scrontab_and_chain__ask_for_what_the_cluster_file_says(home):
+    on = ClusterOptions(kind="slurm", queue="day", account="eo", directives=("--qos=low",))
+    schedule = make_schedule(Source(jobs=(home / "one.toml",)))
+    *options, line = scrontab_block(schedule, NIGHTLY, on).lines
+    assert f"#SCRON --job-name=eigenscape-{schedule.name}" in options
+    assert options[-3:] == ["#SCRON --partition=day", "#SCRON --account=eo", "#SCRON --qos=low"]
+    assert f"cd '{home}'" in line  # where a % means nothing
+    script = chain_script(schedule, NIGHTLY, on)
+    assert "#SBATCH --dependency=singleton\n" in script
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    assert script.index("sbatch --begin") < script.index("--now")
+
+
+def test_make_schedule__refuses_what_cannot_work(home):
+    one = Source(jobs=(home / "one.toml",))
+    with pytest.raises(InputError, match="--keep 2: --run-dir has one directory"):
+        make_schedule(one, run_dir=home / "x", keep=2)
+    with pytest.raises(InputError, match="alone is one scene"):
+        make_schedule(one, at_once=2)
+    with pytest.raises(InputError, match="cannot be read as a cluster file"):
+        make_schedule(one, on="nowhere.toml")
+    with pytest.raises(InputError, match="no such job file"):
+        make_schedule(Source(jobs=(home / "none.toml",)))
+    assert schedule_name(home / "one.toml") != schedule_name(home.parent / "one.toml")

@@ -1,0 +1,78 @@
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from eigenscape.errors import InputError
+from eigenscape.schedule.tables import Crontab
+
+MINE = b"# mine \xff\nMAILTO=me\n*/5 * * * * date +\\%F >/dev/null\n"
+
+
+@pytest.fixture
+def crontab():
+    """The real crontab of this user with some entries in it; it is put back afterwards."""
+    if shutil.which("crontab") is None:
+        pytest.skip("crontab is not installed (Debian: apt-get install cron)")
+    if os.geteuid() != 0:
+        pytest.skip("only root's crontab is changed by tests")
+    before = Crontab("crontab").read()
+    subprocess.run(["crontab", "-"], input=MINE, check=True)
+
+    def read():
+        return subprocess.run(["crontab", "-l"], capture_output=True, check=True).stdout
+
+    try:
+        yield read
+    finally:
+        Crontab("crontab").write(before)
+
+
+def test_schedule__installs_once_and_leaves_other_entries_alone(crontab, tiny_job, cli):
+    arguments = ["schedule", tiny_job, "--cron", "0 3 * * *"]
+    printed = cli(*arguments)
+    assert "nothing is installed yet" in printed.stderr
+    assert crontab() == MINE
+    assert "runs next at" in cli(*arguments, "--install").stdout
+    put = crontab()
+    assert put == MINE + printed.stdout.encode()
+    assert "already" in cli(*arguments, "--install").stdout
+    assert crontab() == put
+    assert str(tiny_job) in cli("schedule", "--list").stdout
+    cli("schedule", tiny_job, "--cron", "@hourly", "--install")
+    assert crontab().count(b"eigenscape schedule tiny-") == 2
+    assert b"\n0 * * * * cd " in crontab()
+    tiny_job.unlink()  # what is installed can be taken away all the same
+    assert "is gone from crontab" in cli("schedule", tiny_job, "--remove").stdout
+    assert crontab() == MINE
+    assert "is not installed" in cli("schedule", tiny_job, "--remove").stdout
+
+
+def test_crontab__is_as_it_was_when_the_program_refuses(crontab):
+    with pytest.raises(InputError, match=r"crontab refuses \(.*bad minute"):
+        Crontab("crontab").write("99 3 * * * date\n")
+    assert crontab() == MINE
+
+
+def test_crontab__one_that_is_not_installed():
+    table = Crontab("scrontab-of-nowhere")
+    assert not table.is_there
+    with pytest.raises(InputError, match=r"is not installed here.*--chain"):
+        table.read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Give the job file"),
+        (["JOB"], "--cron EXPR is missing"),
+        (["JOB", "--cron", "0 3 * * *", "--crontab", "--chain"], "give one of them"),
+        (["JOB", "--cron", "0 99 * * *"], "hour '99'"),
+        (["--next", "--cron", "61 * * * *"], "minute '61'"),
+    ],
+)
+def test_schedule__says_what_is_wrong(tiny_job, cli, arguments, said):
+    done = cli("schedule", *[tiny_job if word == "JOB" else word for word in arguments])
+    assert done.exit_code == 2
+    assert said in done.stderr

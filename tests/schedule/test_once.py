@@ -1,0 +1,54 @@
+import pytest
+
+from eigenscape.batch.sources import Source
+from eigenscape.schedule.entry import make_schedule
+from eigenscape.schedule.once import LARGEST_LOG, OLD_LOGS, rotate, run_once
+from eigenscape.store import hold
+
+
+@pytest.fixture
+def schedule(tiny_job, monkeypatch):
+    monkeypatch.chdir(tiny_job.parent)
+    return make_schedule(Source(jobs=(tiny_job,)), keep=1)
+
+
+def test_run_once__logs_the_run_and_prunes(schedule, make_run):
+    old, new = make_run("tiny", "1", 1), make_run("tiny", "2", 2)
+    other = [make_run("other", key, 1) for key in "12"]
+    assert run_once(schedule) == 2
+    log = (schedule.directory / "schedule.log").read_text()
+    lines = log.splitlines()
+    assert "schedule begins: " in lines[0]
+    assert "no such file" in log
+    assert "schedule ends: exit status 2 after " in log
+    assert lines[-1].endswith(f"schedule deleted: {old}")
+    assert not old.exists()
+    assert new.exists()
+    assert all(path.exists() for path in other)
+
+
+def test_run_once__does_not_start_beside_one_that_works(schedule):
+    schedule.directory.mkdir(parents=True)
+    with hold(schedule.directory, lambda _: None):
+        assert run_once(schedule) == 0
+    log = (schedule.directory / "schedule.log").read_text()
+    assert "schedule not run: " in log
+    assert "is being worked on by process" in log
+    assert "begins" not in log
+
+
+def test_rotate__keeps_a_few_logs(tmp_path):
+    log = tmp_path / "schedule.log"
+    rotate(log)
+    for number in range(OLD_LOGS + 2):
+        log.write_text(str(number).ljust(LARGEST_LOG))
+        rotate(log)
+        assert not log.exists()
+    log.write_text("short")
+    rotate(log)
+    kept = {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
+    newest = OLD_LOGS + 1
+    assert kept == {
+        "schedule.log": "short",
+        **{f"schedule.log.{age}": str(newest + 1 - age) for age in range(1, OLD_LOGS + 1)},
+    }

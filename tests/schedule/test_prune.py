@@ -1,0 +1,72 @@
+import json
+
+import filelock
+import pytest
+
+from eigenscape.errors import InputError
+from eigenscape.schedule.prune import prune_runs
+
+
+def test_prune_runs__keeps_the_newest_finished_of_each_job(make_run, tmp_path):
+    old = [make_run("a", key, minute) for minute, key in enumerate("12345")]
+    other = make_run("b", "1", 0)
+    begun = make_run("a", "6", 9, finished=False)
+    pruned = prune_runs(tmp_path / "runs", 2)
+    assert sorted(pruned.deleted) == old[:3]
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"a-4", "a-5", "a-6", "b-1"}
+    assert (begun, "not finished") in pruned.kept
+    assert (other, "among the newest") in pruned.kept
+    assert prune_runs(tmp_path / "runs", 2).deleted == ()
+    assert prune_runs(tmp_path / "runs", 1, names={"b"}).deleted == ()
+
+
+def test_prune_runs__never_one_that_is_in_use_or_referred_to(make_run, tmp_path):
+    held, linked, applied, old, newest = (make_run("a", key, int(key)) for key in "12345")
+    make_run("map", "1", 0, applies={"run": str(applied)})
+    (tmp_path / "runs" / "best").symlink_to(linked)
+    with filelock.FileLock(held / "lock"):
+        dry = prune_runs(tmp_path / "runs", 1, dry=True)
+        assert old.exists()
+        pruned = prune_runs(tmp_path / "runs", 1)
+    assert dry == pruned
+    assert pruned.deleted == (old,)
+    kept = dict(pruned.kept)
+    assert kept[held] == "in use"
+    assert kept[linked] == kept[applied] == "referred to"
+    assert newest.exists()
+    assert all(path.exists() for path in (held, linked, applied))
+
+
+def test_prune_runs__of_a_batch_what_its_table_names_stays(make_run, tmp_path):
+    current = make_run("tile", "1", 1, parent="batch/scenes")
+    newer = make_run("tile", "2", 2, parent="batch/scenes")
+    newest = make_run("tile", "3", 3, parent="batch/scenes")
+    (tmp_path / "batch" / "batch.csv").write_text(f"scene,state,run\ntile,done,{current}\n")
+    assert prune_runs(tmp_path / "batch", 1).deleted == (newer,)
+    assert newest.exists()
+
+
+def test_prune_runs__finishes_what_was_cut_and_leaves_studies(make_run, tmp_path):
+    half = make_run("a", "1", 1).rename(tmp_path / "runs" / ".a-1.discarded")
+    study = make_run("v", "1", 1, parent="runs/study/variants")
+    prune_runs(tmp_path / "runs", 0)
+    assert not half.exists()
+    assert study.exists()
+
+
+def test_prune__says_what_it_would_do(make_run, tmp_path, cli):
+    old, new = make_run("a", "1", 1), make_run("a", "2", 2)
+    done = cli("prune", tmp_path / "runs", "--keep", 1, "--dry-run", "--json")
+    assert json.loads(done.stdout) == {
+        "deleted": [str(old)],
+        "kept": [{"run": str(new), "because": "among the newest"}],
+    }
+    assert f"deleted  {old}" in cli("prune", tmp_path / "runs", "--keep", 1).stdout
+    assert not old.exists()
+
+
+@pytest.mark.parametrize(("where", "said"), [("none", "no such"), ("runs/a-1", "is a run itself")])
+def test_prune_runs__refuses_what_holds_no_runs(make_run, tmp_path, where, said):
+    make_run("a", "1", 1)
+    with pytest.raises(InputError, match=said):
+        prune_runs(tmp_path / where, 1)
