@@ -49,7 +49,7 @@ class Fields:
     folder
         Where the fields go.
     lowest
-        Eigenpairs of this graph, None with a potential: theirs are of another operator.
+        Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
     """
@@ -265,8 +265,8 @@ def _round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
 
 def _lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
     spectrum = context.run.record("spectrum")
-    assert spectrum is not None, "learn follows the spectrum"
-    if "potential" in spectrum.summary:
+    # Estimators that need no eigenvectors compute none.
+    if spectrum is None or "potential" in spectrum.summary:
         return None
     nulls = spectrum.summary["null_vectors"]
     normalized = context.job.graph.laplacian == "normalized"
