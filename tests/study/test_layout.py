@@ -42,6 +42,14 @@ def test_points_of__the_best_accuracy_is_the_largest(tmp_path):
     assert point.value("accuracy") == 60
 
 
+def test_points_of__a_variant_beside_the_published_values_of_another(tmp_path):
+    variants = [{"name": "plain"}, {"name": "best graph", "published": "plain"}, {"name": "other"}]
+    study = job(tmp_path, "variant,learn.k,error\nplain,3,7.5\n", variants=variants)
+    names = [variant["name"] for variant in variants]
+    rows = [row(variant=name, error="5", **{"learn.k": "3"}) for name in names]
+    assert [point.theirs("error") for point in points_of(study, rows)] == [7.5, 7.5, None]
+
+
 def test_points_of__protocol_and_state(tmp_path):
     rows = [
         row(protocol="random", error="1", **{"learn.k": "1"}),

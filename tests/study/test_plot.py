@@ -81,3 +81,37 @@ def test_draw_plot__slope_of_a_power_law(tmp_path, monkeypatch):
 def test_draw_plot__nothing_finished_nothing_drawn(tmp_path):
     assert draw_plot(tmp_path / "p.png", job(tmp_path), [{"state": "to do"}]) == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_draw_plot__panels_share_their_legend_and_variants_without_lines(tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    drawn, said = [], []
+    errorbar, legend = Axes.errorbar, Figure.legend
+    monkeypatch.setattr(
+        Axes, "errorbar",
+        lambda self, x, y, *rest, **keys: drawn.append((keys["label"], keys["color"], list(y)))
+        or errorbar(self, x, y, *rest, **keys),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        Figure, "legend",
+        lambda self, handles, **keys: said.extend(h.get_label() for h in handles)
+        or legend(self, handles=handles, **keys),
+    )  # fmt: skip
+    one = [{**row, "learn.k": "1"} for row in rows_of((10, 100), error=(5, 4))]
+    other = [{**row, "learn.k": "1"} for row in rows_of((10, 100), error=(3, 2))]
+    other = [{**row, "variant": "b"} for row in other]
+    baseline = [{**row, "variant": "baseline"} for row in rows_of((10, 100), error=(9, 8))]
+    grid = {"scene.samples": [10, 100], "learn.k": [1]}
+    plot = {"x": "scene.samples", "y": "error", "lines": "learn.k", "panels": "variant"}
+    study = {"grid": grid, "plot": plot, "labels": {"learn.k": "neighbours"}}
+    made = parse_job({"scene": {"path": "a.npy"}, "study": study}, base=tmp_path)
+    draw_plot(tmp_path / "p.png", made, [*one, *other, *baseline])
+    lines = [(label, y) for label, _, y in drawn]
+    assert lines == [
+        ("1 neighbours", [5, 4]), ("baseline", [9, 8]),
+        ("1 neighbours", [3, 2]), ("baseline", [9, 8]),
+    ]  # fmt: skip
+    assert drawn[0][1] == drawn[2][1] != drawn[1][1]
+    assert said == ["1 neighbours", "baseline"]

@@ -18,8 +18,8 @@ def test_tabulate__rows_by_columns(finished):
     error = next(row for row in result.rows if row["main"])
     assert first.startswith(f"{error['error']:.1f} ± {error['error_se']:.1f}")
     assert shown.caption[0] == "error (%), mean ± standard error of 3 draws / published."
-    assert shown.caption[1].startswith("Ours is better in ")
-    assert "of 4 published cells" in shown.caption[1]
+    assert shown.caption[1].startswith("eigenfunctions: as good as published or better in ")
+    assert "of 3 cells" in shown.caption[1]
 
 
 def test_tabulate__one_column_for_each_measure(tmp_path):

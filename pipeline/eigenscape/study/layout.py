@@ -153,8 +153,11 @@ def _is_better(measure: str, one: TextRow, other: TextRow) -> bool:
 def _match(row: TextRow, published: Sequence[TextRow], study: StudyOptions) -> TextRow:
     """Return the published row whose every key is this row's."""
     keys = ("variant", *study.keys)
+    named = {variant.name: variant.published or variant.name for variant in study.variants}
+    name = row.get("variant", "")
+    sought = {**row, "variant": named.get(name, name)}
     for other in published:
-        if all(row.get(key) == other[key] for key in keys if key in other):
+        if all(sought.get(key) == other[key] for key in keys if key in other):
             return other
     return {}
 

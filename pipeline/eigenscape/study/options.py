@@ -59,6 +59,8 @@ class VariantOptions(Options):
     """Keys of ``[study.grid]`` that it does not vary."""
     best: tuple[str, ...] = ()
     """Keys over which tables and plots show the best value only, as in "best k-NN"."""
+    published: Name | None = None
+    """The variant whose published values stand beside its own; by default those of its own name."""
     coordinates: Coordinates = "eigenvectors"
     """Its plane in pictures and measures: the first two eigenvectors, or the first two features."""
 
@@ -84,6 +86,8 @@ class PlotOptions(Options):
     """A measure on an axis of its own, on the right."""
     lines: Name | None = None
     """A varied key, or "variant": one line for each of its values."""
+    panels: Name | None = None
+    """The same for panels side by side; variants that do not vary `lines` are in all of them."""
     log: tuple[Literal["x", "y", "right"], ...] = ()
     """Axes with a logarithmic scale."""
     slope: bool = False

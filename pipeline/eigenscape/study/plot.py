@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 _THEIRS = (0, (3, 2))
 _SHIFT = 0.1  # Between lines over names, which would hide one another.
 _INK, _GREY, _FAINT, _DPI = "#1d2329", "#5f6770", "#d9dde1", 160
-_SIZE = (7.6, 4.8)  # Inches.
+_SIZE, _PANEL = (7.6, 4.8), 4.4  # Inches: of one panel with its legend, and of each further one.
 _LONG_NAME = 34  # Letters.
 
 
@@ -54,7 +55,7 @@ def draw_plot(path: Path, job: Job, rows: Sequence[TextRow]) -> dict[str, Path]:
     from matplotlib.figure import Figure
 
     # A Figure of its own never needs a display, nor touches the caller's pyplot.
-    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    figure = Figure(dpi=_DPI, layout="constrained")
     _Picture(figure, study, study.plot, points).draw()
     with explain_write_errors(path), written_whole(path) as temporary:
         figure.savefig(temporary, format="png", facecolor="white")
@@ -66,52 +67,81 @@ class _Picture:
         self, figure: Figure, study: StudyOptions, options: PlotOptions, points: list[Point]
     ) -> None:
         self.study, self.options, self.points = study, options, points
-        self.axes = figure.add_subplot()
         self.figure = figure
         places = order_of(points, options.x)
         # A variant that does not vary the key is a level beside the others' lines.
         varied = [point for point in points if options.x in point.row] or points
         self.numeric = all(self._number(point) is not None for point in varied)
         self.names = {place: float(number) for number, place in enumerate(places)}
-        self.count = 0
         self.published = False
 
     def draw(self) -> None:
-        measures = self.options.y or self.study.measure[:1]
-        groups = self._groups()
-        handles: list[Any] = []
-        for measure in measures:
-            for name, points in groups:
-                words = [name] if len(groups) > 1 else []
-                words += [MEASURES[measure].label] if len(measures) > 1 or not words else []
-                handles += self._line(self.axes, measure, points, ", ".join(words))
-        title = MEASURES[measures[0]].title if len(measures) == 1 else self._shared(measures)
-        self._style(self.axes, title, "y")
-        if self.options.right is not None:
-            right = self.axes.twinx()
-            for name, points in groups:
-                label = MEASURES[self.options.right].label
-                label = f"{name}, {label}" if len(groups) > 1 else label
-                handles += self._line(right, self.options.right, points, f"{label} (right)")
-            self._style(right, MEASURES[self.options.right].title, "right")
-            right.spines["right"].set_visible(True)
-            right.grid(visible=False)
-        self._label_x()
+        panels = self._panels()
+        self.figure.set_size_inches(_SIZE[0] + _PANEL * (len(panels) - 1), _SIZE[1])
+        row = self.figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        handles: dict[str, Any] = {}
+        for axes, (name, points) in zip(row, panels, strict=True):
+            for handle in self._panel(axes, points):
+                handles.setdefault(str(handle.get_label()), handle)
+            axes.set_title(name, fontsize=9.5, color=_INK)
+            axes.set_ylabel(axes.get_ylabel() if axes is row[0] else "")
         # Over the whole figure: over the axes alone it would run into the legend.
         self.figure.suptitle(self.study.title, x=0.01, ha="left", fontsize=10.5, color=_INK)
         if self.published:
-            (open_marker,) = self.axes.plot(
+            (open_marker,) = row[0].plot(
                 [], [], linestyle=_THEIRS if self.numeric else "none", linewidth=1.0, color=_GREY,
                 marker="o", markerfacecolor="white", label="published",
             )  # fmt: skip
-            handles.append(open_marker)
+            handles["published"] = open_marker
         if len(handles) > 1:
             # Long names beside the axes would leave them little room.
-            below = max(len(str(handle.get_label())) for handle in handles) > _LONG_NAME
+            below = max(map(len, handles)) > _LONG_NAME
             self.figure.legend(
-                handles=handles, loc="outside lower center" if below else "outside right upper",
+                handles=list(handles.values()),
+                loc="outside lower center" if below else "outside right upper",
                 ncols=2 if below else 1, frameon=False, fontsize=8.5, handlelength=3.2,
             )  # fmt: skip
+
+    def _panels(self) -> list[tuple[str, list[Point]]]:
+        """Return name and points of each panel."""
+        name = self.options.panels
+        if name is None:
+            return [("", self.points)]
+        shared = [p for p in self.points if self.options.lines not in p.row]
+        varied = [p for p in self.points if self.options.lines in p.row]
+        return [
+            (place, [p for p in varied if p.place(name) == place] + shared)
+            for place in order_of(varied, name)
+        ]
+
+    def _panel(self, axes: Axes, points: list[Point]) -> list[Any]:
+        """Draw the lines of a panel; the same line looks the same in all of them."""
+        measures = self.options.y or self.study.measure[:1]
+        groups = self._groups()
+        handles: list[Any] = []
+        numbers = itertools.count()
+        for measure in measures:
+            for name, group in groups:
+                words = [name] if len(groups) > 1 else []
+                words += [MEASURES[measure].label] if len(measures) > 1 or not words else []
+                here = [p for p in group if p in points]
+                handles += self._line(axes, measure, here, ", ".join(words), next(numbers))
+        title = MEASURES[measures[0]].title if len(measures) == 1 else self._shared(measures)
+        self._style(axes, title, "y")
+        if self.options.right is not None:
+            right = axes.twinx()
+            for name, group in groups:
+                label = MEASURES[self.options.right].label
+                label = f"{name}, {label} (right)" if len(groups) > 1 else f"{label} (right)"
+                here = [p for p in group if p in points]
+                handles += self._line(
+                    right, self.options.right, here, label, next(numbers), right=True
+                )
+            self._style(right, MEASURES[self.options.right].title, "right")
+            right.spines["right"].set_visible(True)
+            right.grid(visible=False)
+        self._label_x(axes)
+        return handles
 
     def _groups(self) -> list[tuple[str, list[Point]]]:
         if self.options.lines is None:
@@ -124,10 +154,11 @@ class _Picture:
             found.append((words, [p for p in self.points if p.place(name) == place]))
         return found
 
-    def _line(self, axes: Axes, measure: str, points: list[Point], label: str) -> list[Any]:
+    def _line(
+        self, axes: Axes, measure: str, points: list[Point], label: str, number: int,
+        *, right: bool = False,
+    ) -> list[Any]:  # fmt: skip
         """Draw ours with error bars and filled markers, theirs dashed with open ones."""
-        number = self.count
-        self.count += 1
         look: dict[str, Any] = {
             "color": COLORS[number % len(COLORS)],
             "marker": MARKERS[number % len(MARKERS)],
@@ -147,7 +178,7 @@ class _Picture:
         shift = 0.0 if self.numeric else _SHIFT * number
         if ours:
             x, y, spread = np.array(ours).T
-            turn = number // len(COLORS) + (axes is not self.axes)
+            turn = number // len(COLORS) + right
             style = _DASHES[turn % len(_DASHES)] if self.numeric else "none"
             if self.options.slope and len(x) > 1:
                 label += f": ~ {self._axis_word()}$^{{{_exponent(x, y):.2f}}}$"
@@ -195,21 +226,21 @@ class _Picture:
             return f"{first.pop()} ({units.pop()})"  # "time of graph", "time of spectrum"
         return ", ".join(MEASURES[measure].title for measure in measures)
 
-    def _label_x(self) -> None:
+    def _label_x(self, axes: Axes) -> None:
         from matplotlib.ticker import NullLocator
 
-        self.axes.set_xlabel(self.study.label(self.options.x), color=_INK)
+        axes.set_xlabel(self.study.label(self.options.x), color=_INK)
         if not self.numeric:
-            self.axes.set_xticks(list(self.names.values()), list(self.names))
-            self.axes.margins(x=0.3)
+            axes.set_xticks(list(self.names.values()), list(self.names))
+            axes.margins(x=0.3)
             return
         if "x" in self.options.log:
-            self.axes.set_xscale("log")
+            axes.set_xscale("log")
         numbers = (self._number(point) for point in self.points)
         ticks = sorted({number for number in numbers if number is not None})
         if len(ticks) <= 10:
-            self.axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-            self.axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.xaxis.set_minor_locator(NullLocator())
 
     def _style(self, axes: Axes, title: str, side: str) -> None:
         from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator

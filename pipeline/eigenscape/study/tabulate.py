@@ -150,19 +150,28 @@ def _caption(study: StudyOptions, points: Sequence[Point]) -> list[str]:
     if study.columns:
         words = [", ".join(filter(None, [MEASURES[measure].title, " ".join(words)]))]
     lines = [" ".join(words) + "."] if words else []
+    if MEASURES[measure].lower_is_better is not None and not study.stand_in:
+        names = dict.fromkeys(point.row.get("variant", "") for point in points)
+        lines += filter(None, (_comparison(measure, name, points) for name in names))
+    return lines
+
+
+def _comparison(measure: str, variant: str, points: Sequence[Point]) -> str:
+    """Say in how many cells a variant is as good as what was published, nothing for very few."""
     pairs = [
         (ours, theirs)
         for point in points
-        if (ours := point.value(measure)) is not None
+        if point.row.get("variant", "") == variant
+        and (ours := point.value(measure)) is not None
         and (theirs := point.theirs(measure)) is not None
     ]
+    if len(pairs) < 3:
+        return ""
     lower = MEASURES[measure].lower_is_better
-    if len(pairs) > 2 and lower is not None and not study.stand_in:
-        gains = [theirs - ours if lower else ours - theirs for ours, theirs in pairs]
-        middle = statistics.median(ours - theirs for ours, theirs in pairs)
-        lines.append(
-            f"Ours is better in {sum(gain > 0 for gain in gains)} of {len(pairs)} published cells; "
-            f"median difference, ours less theirs: {middle:+.2g} {MEASURES[measure].unit}".rstrip()
-            + "."
-        )
-    return lines
+    good = sum(ours <= theirs if lower else ours >= theirs for ours, theirs in pairs)
+    middle = statistics.median(ours - theirs for ours, theirs in pairs)
+    text = (
+        f"{variant or 'ours'}: as good as published or better in {good} of {len(pairs)} cells; "
+        f"median difference, ours less theirs: {middle:+.2g} {MEASURES[measure].unit}"
+    )
+    return text.rstrip() + "."
