@@ -139,7 +139,7 @@ def plan_leaves(
 def _descend(context: Context, layout: Layout, k: int) -> Lists:
     lists = Lists(context.workspace.folder("descent"), layout.ranked.rows, k, layout.dtype)
     lists.create(0)
-    work = partial(_descend_all, layout, lists, context.executor.width)
+    work = partial(_descend_all, layout, lists, context.executor.tasks_per_process)
     context.map("nn-descent", work, ["all"], label="NN-descent")
     return lists
 
