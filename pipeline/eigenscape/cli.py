@@ -1,4 +1,4 @@
-"""The command line: ``eigenscape run | plan | status | results | synth | schema | data``."""
+"""The command line: each command with its arguments; further ones are in `eigenscape.commands`."""
 
 import json
 import sys
@@ -36,12 +36,6 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(cluster.app, name="cluster")
-app.command("batch")(batch_command)
-app.command("schedule")(schedule_command)
-app.command("prune")(prune_command)
-app.command("apply")(apply.apply_command)
-app.command("submit")(submit.submit_command)
-app.command("cancel")(submit.cancel_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -158,6 +152,14 @@ def status_command(
             print(json.dumps(found))
         else:
             print_status(found)
+
+
+app.command("apply")(apply.apply_command)
+app.command("batch")(batch_command)
+app.command("submit")(submit.submit_command)
+app.command("cancel")(submit.cancel_command)
+app.command("schedule")(schedule_command)
+app.command("prune")(prune_command)
 
 
 @app.command("results")
