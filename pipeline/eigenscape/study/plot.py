@@ -85,6 +85,8 @@ class _Picture:
                 handles.setdefault(str(handle.get_label()), handle)
             axes.set_title(name, fontsize=9.5, color=_INK)
             axes.set_ylabel(axes.get_ylabel() if axes is row[0] else "")
+            if len(panels) > 1:
+                axes.tick_params(axis="x", labelsize=8)
         # Over the whole figure: over the axes alone it would run into the legend.
         self.figure.suptitle(self.study.title, x=0.01, ha="left", fontsize=10.5, color=_INK)
         if self.published:
@@ -98,7 +100,8 @@ class _Picture:
             below = max(map(len, handles)) > _LONG_NAME
             self.figure.legend(
                 handles=list(handles.values()),
-                loc="outside lower center" if below else "outside right upper",
+                # In the middle of the right side, where a long title does not run into it.
+                loc="outside lower center" if below else "outside right center",
                 ncols=2 if below else 1, frameon=False, fontsize=8.5, handlelength=3.2,
             )  # fmt: skip
 
@@ -250,7 +253,13 @@ class _Picture:
             axes.set_yscale("log")
             low, high = axes.get_ylim()
             # Over few decades 1, 10 and 100 are too few to read a value from.
-            subs = (1, 2, 3, 5, 7) if high < 30 * low else (1, 2, 5) if high < 1e3 * low else (1,)
+            subs: tuple[float, ...] = (1, 2, 5) if high < 1e3 * low else (1,)
+            if high < 30 * low:
+                subs = (
+                    (1, 2, 3, 5, 7)
+                    if high > 5 * low
+                    else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
+                )
             axes.yaxis.set_major_locator(LogLocator(subs=subs))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axes.yaxis.set_minor_locator(NullLocator())
