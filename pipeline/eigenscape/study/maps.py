@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GREY, _NONE = "#9aa2aa", "#eceff1"
-_IMAGE = 3.1  # Inches.
+_IMAGE, _LINE = 3.1, 0.2  # Inches: an image, a line of the legend.
+_BELOW = 6
 _MOST_PIXELS = 700
 _WIDEST = 4
 
@@ -51,7 +52,15 @@ def draw_maps(panels: Sequence[HasTitle], title: str) -> Figure:
         for n in sorted(present)[:MOST_NAMES]
     ]
     handles.append(Patch(facecolor=_NONE, edgecolor=_GREY, linewidth=0.5, label="no class"))
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8.5)
+    beside = len(handles) * _LINE <= figure.get_figheight() - 2 * _LINE
+    if not beside:
+        # More classes than the images are high: in columns below them.
+        rows = -(-len(handles) // _BELOW)
+        figure.set_figheight(figure.get_figheight() + rows * _LINE)
+    figure.legend(
+        handles=handles, loc="outside right upper" if beside else "outside lower center",
+        ncols=1 if beside else _BELOW, frameon=False, fontsize=8.5,
+    )  # fmt: skip
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     return figure
 
