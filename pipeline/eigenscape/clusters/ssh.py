@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,18 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
         try:
             # The machines take over the configuration that holds here.
             with dask.config.set(MEMORY):
-                cluster = SpecCluster(
+                start = partial(
+                    SpecCluster,
                     workers=workers,
                     scheduler={"cls": Scheduler, "options": scheduler},
                     security=security,
                     silence_logs=50,
                 )
+                try:
+                    cluster = start()
+                except asyncssh.ConnectionLost:
+                    # A busy machine can close a connection before it is made.
+                    cluster = start()
         except (OSError, asyncssh.Error, RuntimeError) as error:
             raise ClusterError(_unreachable(options, error)) from None
         except Exception as error:
