@@ -84,3 +84,9 @@ def test_lowest__a_start_from_them_takes_fewer_products(graph, lowest, rng):
     begun = poisson(operator, labels, zeros, start=pairs.solve)
     assert begun.solved.iterations < 0.6 * plain.solved.iterations
     np.testing.assert_allclose(begun.X, plain.X, atol=1e-3 * np.abs(plain.X).max())
+
+
+def test_lowest__nothing_known_is_no_start(lowest):
+    X = np.zeros((ROWS, 2), np.float32)
+    lowest("normalized", 5).solve(np.zeros(0, np.int64), np.zeros((0, 2)), X)
+    assert not X.any()

@@ -1,11 +1,16 @@
 """A small scene, and studies of it that take a second or two."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tomlkit
 
 from eigenscape import load_job
+from eigenscape.scenes.registry import is_registered, registered
+from eigenscape.study.layout import points_of
 from eigenscape.study.run import run_study
+from eigenscape.study.table import read_table
 
 JOB = {
     "scene": {"path": "scene.npy", "labels": "labels.npy"},
@@ -77,3 +82,54 @@ def finished(write_study):
     """Return the study of the tests, its job and what came of it; for tests that only read."""
     job = load_job(write_study("finished"))
     return job, run_study(job)
+
+
+STUDIES = Path(__file__).resolve().parents[2] / "jobs" / "studies"
+
+
+class Table:
+    """The table of a study as its page shows it: means over seeds, the best of several."""
+
+    def __init__(self, job, result):
+        self.job, self.result = job, result
+        self.points = points_of(job, read_table(result.outputs["csv"]))
+
+    def __call__(self, measure, variant="", **keys):
+        """Return the one value in a row of the table: keys without the name of their section."""
+        found = [
+            point.value(measure)
+            for point in self.points
+            if point.row.get("variant", "") == variant
+            and all(
+                point.row.get(name) == str(value)
+                for key, value in keys.items()
+                for name in point.row if name.endswith(f".{key}")
+            )
+        ]  # fmt: skip
+        assert len(found) == 1, (variant, keys, found)
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def run_small(tmp_path_factory):
+    """Return a function that runs the small version of a study: its table and what came of it.
+
+    Studies of a module share their finished stages and a cache.
+    """
+    parent = tmp_path_factory.mktemp("studies")
+    data = STUDIES.parents[2] / "shared" / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(parent / "cache"))
+        patch.setenv("EIGENSCAPE_DATA", str(data if data.is_dir() else parent / "data"))
+
+        def run(name, *overrides):
+            job = load_job(STUDIES / f"{name}.toml", ["limits.threads=2", *overrides], small=True)
+            path = job.scene.path
+            if is_registered(path) and not registered(path).installed:
+                pytest.skip(f"the data set {path} is not on this machine")
+            result = run_study(job, run_dir=parent / "runs" / name)
+            assert result.failed == ()
+            assert {picture.file for picture in job.study.pictures} <= result.outputs.keys()
+            return Table(job, result)
+
+        yield run

@@ -1,35 +1,11 @@
 """Approximate eigenmaps beside exact ones (Halevy 2011, chapters 4 to 6): small versions of the studies."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from eigenscape import load_job
 from eigenscape.scenes.synthetic import synthesize
-from eigenscape.study.layout import points_of
 from eigenscape.study.measures import STAGE_NAMES
 from eigenscape.study.measuring import trusted_share
-from eigenscape.study.run import run_study
-from eigenscape.study.table import read_table
-
-STUDIES = Path(__file__).resolve().parents[2] / "jobs" / "studies"
-
-
-@pytest.fixture(scope="module")
-def run_small(tmp_path_factory):
-    """Return a function that runs the small version of a study: what it shows, and what came of it."""
-    parent = tmp_path_factory.mktemp("approximate")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(parent / "cache"))
-
-        def run(name, *overrides):
-            job = load_job(STUDIES / f"{name}.toml", ["limits.threads=2", *overrides], small=True)
-            result = run_study(job, run_dir=parent / "runs" / name)
-            assert result.failed == ()
-            return points_of(job, read_table(result.outputs["csv"])), result
-
-        yield run
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +29,7 @@ def of(points, measure, variant, landmarks=""):
 
 
 def test_table_6_3__approximate_neighbours_cost_no_more_than_a_point(smith):
-    points, _ = smith
+    points = smith.points
     exact, approximate = (of(points, "accuracy", name) for name in ("exact", "approximate"))
     assert exact > 60
     assert approximate > exact - 1
@@ -61,7 +37,7 @@ def test_table_6_3__approximate_neighbours_cost_no_more_than_a_point(smith):
 
 
 def test_table_6_3__times_are_those_of_all_stages_whoever_ran_them(smith):
-    points, result = smith
+    points, result = smith.points, smith.result
     second = result.outcomes[1]
     assert "ingest" not in second.computed
     for point in points:
@@ -76,14 +52,14 @@ def test_table_6_3__times_are_those_of_all_stages_whoever_ran_them(smith):
 
 
 def test_table_6_3__has_its_pictures(smith):
-    _, result = smith
+    result = smith.result
     for name in ("classes", "class-maps", "eigenvectors", "plot"):
         assert result.outputs[name].stat().st_size > 10_000
 
 
 def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
     """Halevy 2011, 4.4.1: LERP keeps neighbours as LE does, Nystrom to a much lesser extent."""
-    points, _ = run_small("le-lerp-nystrom-surface")
+    points = run_small("le-lerp-nystrom-surface").points
     whole, projected = (of(points, "trustworthiness", name) for name in ("LE", "LERP"))
     few, many = (of(points, "trustworthiness", "Nystrom", count) for count in (50, 200))
     assert projected == pytest.approx(whole, abs=0.005)
@@ -92,7 +68,7 @@ def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
 
 
 def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
-    points, _ = run_small("le-lerp-nystrom-roll")
+    points = run_small("le-lerp-nystrom-roll").points
     few, many = (of(points, "trustworthiness", "Nystrom", count) for count in (50, 200))
     assert few < many - 0.02
     assert few < of(points, "trustworthiness", "LE") - 0.05
@@ -101,7 +77,7 @@ def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
 @pytest.mark.parametrize("name", ["helix", "roll"])
 def test_exact_or_approximate__unrolls_alike(run_small, name):
     """Halevy 2011, 5.4: virtually indistinguishable."""
-    points, _ = run_small(f"exact-or-approximate-{name}")
+    points = run_small(f"exact-or-approximate-{name}").points
     exact, approximate = (of(points, "along", variant) for variant in ("exact", "approximate"))
     assert exact > 0.97
     assert approximate > exact - 0.03

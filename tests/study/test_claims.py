@@ -8,58 +8,10 @@ import pytest
 from eigenscape import load_job
 from eigenscape.scenes.registry import registered
 from eigenscape.study.expansion import expand
-from eigenscape.study.layout import points_of
 from eigenscape.study.plane import Shown
-from eigenscape.study.run import run_study
-from eigenscape.study.table import read_table
 
 STUDIES = Path(__file__).resolve().parents[2] / "jobs" / "studies"
 FILES = sorted(path.stem for path in STUDIES.glob("*.toml"))
-
-
-class Table:
-    """The table of a study as its page shows it: means over seeds, the best of several."""
-
-    def __init__(self, job, result):
-        self.job, self.result = job, result
-        self.points = points_of(job, read_table(result.outputs["csv"]))
-
-    def __call__(self, measure, variant="", **keys):
-        """Return the one value in a row of the table: keys without the name of their section."""
-        found = [
-            point.value(measure)
-            for point in self.points
-            if point.row.get("variant", "") == variant
-            and all(
-                point.row.get(name) == str(value)
-                for key, value in keys.items()
-                for name in point.row if name.endswith(f".{key}")
-            )
-        ]  # fmt: skip
-        assert len(found) == 1, (variant, keys, found)
-        return found[0]
-
-
-@pytest.fixture(scope="module")
-def run_small(tmp_path_factory):
-    """Return a function that runs the small version of a study; all share stages and a cache."""
-    parent = tmp_path_factory.mktemp("claims")
-    data = STUDIES.parents[2] / "shared" / "data"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(parent / "cache"))
-        patch.setenv("EIGENSCAPE_DATA", str(data if data.is_dir() else parent / "data"))
-
-        def run(name):
-            job = load_job(STUDIES / f"{name}.toml", ["limits.threads=2"], small=True)
-            if not registered(job.scene.path).installed:
-                pytest.skip(f"the data set {job.scene.path} is not on this machine")
-            result = run_study(job, run_dir=parent / "runs" / name)
-            assert result.failed == ()
-            files = {picture.file for picture in job.study.pictures}
-            assert files <= result.outputs.keys()
-            return Table(job, result)
-
-        yield run
 
 
 @pytest.mark.parametrize("name", FILES)

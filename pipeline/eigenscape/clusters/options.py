@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from eigenscape.memory import parse_bytes
 from eigenscape.options import Options
@@ -42,21 +42,30 @@ def parse_walltime(text: str) -> int:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def _check_walltime(value: str | None) -> str | None:
-    if value is not None and parse_walltime(value) < 60:
+def _check_walltime(value: str) -> str:
+    if parse_walltime(value) < 60:
         raise ValueError("a job of less than a minute cannot start its worker and end it")
     return value
+
+
+def _check_size(value: str) -> str:
+    parse_bytes(value)
+    return value
+
+
+Walltime = Annotated[str, AfterValidator(_check_walltime)]
+Size = Annotated[str, AfterValidator(_check_size)]
 
 
 class DriverOptions(Options):
     """``[driver]``: the job in which `eigenscape submit` puts the driver itself."""
 
-    walltime: str | None = None
+    walltime: Walltime | None = None
     """Longest time of that job; that of the workers by default. The driver ends before and submits
     itself again."""
     cores: Annotated[int, Field(ge=1, le=1024)] = 1
     """Its cores."""
-    memory: str = "4GiB"
+    memory: Size = "4GiB"
     """Its memory."""
     stop_before: Annotated[float, Field(gt=0)] | None = None
     """Seconds before the end of the walltime at which it stops; 120 or a fifth of it by default."""
@@ -64,17 +73,6 @@ class DriverOptions(Options):
     """Jobs in a row that may end without having finished anything; then it is not submitted again."""
     alone: bool = False
     """Work on its own cores, without jobs of workers."""
-
-    @field_validator("memory")
-    @classmethod
-    def _check_memory(cls, value: str) -> str:
-        parse_bytes(value)
-        return value
-
-    @field_validator("walltime")
-    @classmethod
-    def _check_time(cls, value: str | None) -> str | None:
-        return _check_walltime(value)
 
 
 class ClusterOptions(Options):
@@ -106,10 +104,10 @@ class ClusterOptions(Options):
     """Cores of each job (of each machine by ssh): one task at a time on each."""
     processes: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Worker processes among which the cores and the memory of a job are divided; 1 by default."""
-    memory: str | None = None
+    memory: Size | None = None
     """Memory of each job (of each machine by ssh), such as "8GiB"; twice limits.memory for each
     process by default, for pages of mapped files count too."""
-    walltime: str | None = None
+    walltime: Walltime | None = None
     """Longest time of a job, [days-]hours:minutes[:seconds]. Workers retire before it ends."""
     queue: Word | None = None
     """Queue or partition."""
@@ -121,7 +119,7 @@ class ClusterOptions(Options):
     """What to ask the queue for (`-l`), instead of what follows from cores and memory."""
     memory_property: Word | None = None
     """Name of OAR's property for the memory of a core, such as "memcore"."""
-    disk: str | None = None
+    disk: Size | None = None
     """Disk of each job, such as "10GiB"."""
     directives: tuple[Line, ...] = ()
     """More directives, as they stand behind #SBATCH, #PBS ...; for HTCondor "key = value"."""
@@ -168,18 +166,6 @@ class ClusterOptions(Options):
     """Private key (PEM) of that certificate."""
     wait: Annotated[float, Field(gt=0)] | None = None
     """Longest time without any worker, in seconds: 3600 for a queue, 60 elsewhere."""
-
-    @field_validator("memory", "disk")
-    @classmethod
-    def _check_size(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_bytes(value)
-        return value
-
-    @field_validator("walltime")
-    @classmethod
-    def _check_time(cls, value: str | None) -> str | None:
-        return _check_walltime(value)
 
     @field_validator("environment")
     @classmethod

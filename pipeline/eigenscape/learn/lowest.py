@@ -57,10 +57,10 @@ class LowestPairs:
         products = np.zeros((len(self.values), source.shape[1]))
         for block in self._blocks():
             at = self._rows(block)
-            place = np.minimum(np.searchsorted(rows, at), len(rows) - 1)
-            known = np.flatnonzero(rows[place] == at)
+            known = np.flatnonzero(np.isin(at, rows))
             if len(known):
-                products += self._vectors(block, at)[known].T @ source[place[known]]
+                own = source[np.searchsorted(rows, at[known])]
+                products += self._vectors(block, at)[known].T @ own
         products /= self.values[:, None]
         for block in self._blocks():
             at = self._rows(block)

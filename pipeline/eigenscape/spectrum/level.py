@@ -186,7 +186,8 @@ class Level:
 
         The estimate of a bound can fail: if a Ritz value lies above, it is what theory gives.
         """
-        if self.short_bound is not None and state.balanced:
+        if self.balances(state):
+            assert self.short_bound is not None, "balanced"
             return self.short_bound
         values = np.array(state.values)
         above = (values[np.isfinite(values)] > self.bound).any()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from eigenscape.errors import did_you_mean
 from eigenscape.options import Options
@@ -12,8 +12,6 @@ from eigenscape.study.measures import MEASURES
 
 Name = Annotated[str, Field(min_length=1)]
 Coordinates = Literal["eigenvectors", "features"]
-Keys = dict[str, Any]
-Grid = dict[str, tuple[Any, ...]]
 
 
 def flatten(table: Any, prefix: str = "") -> Any:
@@ -46,6 +44,22 @@ def _lists(grid: Any) -> Any:
     return flat
 
 
+def _condition(text: str) -> str:
+    parse_condition(text)
+    return text
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Keys = Annotated[dict[str, Any], BeforeValidator(flatten)]
+Texts = Annotated[dict[str, str], BeforeValidator(flatten)]
+Grid = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_lists)]
+Condition = Annotated[str, AfterValidator(_condition)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+
+
 class VariantOptions(Options):
     """``[[study.variants]]``: a named change of the job."""
 
@@ -64,23 +78,13 @@ class VariantOptions(Options):
     coordinates: Coordinates = "eigenvectors"
     """Its plane in pictures and measures: the first two eigenvectors, or the first two features."""
 
-    @field_validator("set", mode="before")
-    @classmethod
-    def _flat(cls, value: Any) -> Any:
-        return flatten(value)
-
-    @field_validator("grid", mode="before")
-    @classmethod
-    def _flat_lists(cls, value: Any) -> Any:
-        return _lists(value)
-
 
 class PlotOptions(Options):
     """``[study.plot]``: the picture of a study."""
 
     x: Name
     """What goes along the axis: a varied key, "variant", or a column of the table such as "samples"."""
-    y: tuple[str, ...] = ()
+    y: Names = ()
     """Measures, one line each; the study's measure by default."""
     right: str | None = None
     """A measure on an axis of its own, on the right."""
@@ -92,11 +96,6 @@ class PlotOptions(Options):
     """Axes with a logarithmic scale."""
     slope: bool = False
     """Fit a power law to each line and say its exponent in the legend."""
-
-    @field_validator("y", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
 
 
 class PictureOptions(Options):
@@ -113,7 +112,7 @@ class PictureOptions(Options):
     """A varied key, or "variant": one row of panels for each of its values."""
     columns: Name | None = None
     """The same for columns; without both, panels follow one another."""
-    where: str | None = None
+    where: Condition | None = None
     """Which variants, as in "scene.samples == 500": varied keys, "variant" and measures; all by default."""
     measures: tuple[str, ...] = ()
     """What the title of each panel says."""
@@ -130,13 +129,6 @@ class PictureOptions(Options):
     modes: tuple[Annotated[int, Field(ge=1)], ...] = (1, 2, 3, 4)
     """For "eigenvectors": which, counted from 1."""
 
-    @field_validator("where")
-    @classmethod
-    def _check_where(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_condition(value)
-        return value
-
     @property
     def file(self) -> str:
         """Name of the picture's file, without its ending."""
@@ -152,7 +144,7 @@ class StudyOptions(Options):
     """Document, section, table or figure that it reproduces."""
     note: str = ""
     """What a reader must know to compare: other data, other machines."""
-    measure: tuple[str, ...] = ("accuracy",)
+    measure: Names = ("accuracy",)
     """What the table shows: "error", "accuracy", "kappa", "seconds", ...; several without ``columns``."""
     protocol: str | None = None
     """Which draws: "random", "blocked", "uniform", ...; by default those that the job's scores follow."""
@@ -165,14 +157,14 @@ class StudyOptions(Options):
     """A varied key, or "variant": one row of the table for each of its values."""
     columns: Name | None = None
     """A varied key: one column for each of its values; one per measure by default."""
-    where: str | None = None
+    where: Condition | None = None
     """Which combinations to run, as in "learn.eigenvectors < learn.train"; all by default. It does not
     apply to variants that drop one of its keys."""
     published: Name | None = None
     """CSV file of the published values: a column per varied key (or "variant") and per measure."""
     stand_in: bool = False
     """Whether other data stand in for the published ones: tables do not count which is better then."""
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: Texts = Field(default_factory=dict)
     """What tables and axes call the keys."""
     grid: Grid = Field(default_factory=dict)
     """Keys of the job and the values that each of them takes; every combination is a variant."""
@@ -189,28 +181,6 @@ class StudyOptions(Options):
     the labels that a variant produced (Belkin 2003, 3.8.4)."""
     small: Keys = Field(default_factory=dict)
     """Overrides for ``--small``: a version of the study that runs in seconds. Any key of the file."""
-
-    @field_validator("labels", "small", mode="before")
-    @classmethod
-    def _flat(cls, value: Any) -> Any:
-        return flatten(value)
-
-    @field_validator("grid", mode="before")
-    @classmethod
-    def _flat_lists(cls, value: Any) -> Any:
-        return _lists(value)
-
-    @field_validator("measure", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator("where")
-    @classmethod
-    def _check_where(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_condition(value)
-        return value
 
     @model_validator(mode="after")
     def _check(self) -> "StudyOptions":
