@@ -43,9 +43,19 @@ def read(server, **keys):
     return parse_cluster(table, "ssh.toml")
 
 
+def await_width(executor, width):
+    """Wait until all processes of a machine have come: the first one that does is enough to begin."""
+    end = time.monotonic() + 60
+    while executor.width < width:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert executor.width == width
+
+
 def test_connect__machine_by_ssh(server):
     with connect(read(server, tls=True), None, 2**29) as executor:
-        assert (executor.width, executor.tasks_per_process) == (2, 1)
+        await_width(executor, 2)
+        assert executor.tasks_per_process == 1
         found = {}
         executor.run(abs, [-3, -4], lambda index, result, _: found.update({index: result}))
         assert found == {0: 3, 1: 4}
