@@ -1,6 +1,5 @@
 """The stages in the order in which data flows, and the key of each: what its result depends on."""
 
-import ast
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.features.stage import features_stage
+from eigenscape.fingerprint import code_fingerprint
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
 from eigenscape.learn.stage import learn_stage
@@ -136,12 +136,9 @@ def _hash(*parts: Any) -> str:
 
 @cache
 def _code(folder: str) -> str:
-    """Return a hash of a stage's code: what it does, not how it is laid out or commented.
+    """Return the fingerprint of a stage's code.
 
     How vectors are read (``rows.py``) belongs to every stage.
     """
-    digest = hashlib.sha256()
     package = Path(__file__).parent
-    for file in [*sorted((package / folder).glob("*.py")), package / "rows.py"]:
-        digest.update(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode())
-    return digest.hexdigest()
+    return code_fingerprint([*sorted((package / folder).glob("*.py")), package / "rows.py"])

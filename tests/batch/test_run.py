@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
+import rasterio
 
 from eigenscape.batch.run import run_batch
+from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import BusyError, ClusterError, InputError
 from eigenscape.store import Run, hold
 from eigenscape.study.table import read_table
 
+ROOT = Path(__file__).resolve().parents[2]
 NOBODY = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")
 """A cluster that cannot be reached: whoever opens it fails."""
 
@@ -60,6 +63,37 @@ def test_run_batch__one_bad_scene_does_not_stop_the_others(batch):
         assert float(found[name]["overall_accuracy"]) > 0.8
         assert set(classes(found[name])) == {1, 2, 3}
     assert batch_status(result.path)["state"] == "3 done, 2 failed"
+
+
+@pytest.mark.shared_data
+def test_run_batch__enmap_tiles(tmp_path, shared_data):
+    (tmp_path / "tiles").mkdir()
+    tiles = sorted((shared_data / "enmap-potsdam" / "tiles").glob("*.tif"))
+    one_class = [tile for tile in tiles if tile.stem.endswith("_64_32")]
+    tiles = tiles[::6] + one_class
+    for tile in tiles:
+        (tmp_path / "tiles" / tile.name).symlink_to(tile)
+    first = tiles[0].read_bytes()
+    (tmp_path / "tiles" / "empty.tif").touch()
+    (tmp_path / "tiles" / "cut.tif").write_bytes(first[: len(first) // 2])
+    (tmp_path / "tiles" / "text.tif").write_text("Not Found")
+    labels = shared_data / "enmap-potsdam" / "enmap_potsdam_mosaic_labels.tif"
+    source = Source(
+        template=ROOT / "jobs" / "enmap-tiles.toml",
+        scenes=str(tmp_path / "tiles" / "*.tif"),
+        overrides=(f"scene.labels={labels}", "limits.threads=2"),
+    )
+    result = run_batch(source, run_dir=tmp_path / "runs")
+    found = rows(result)
+    for tile in tiles:
+        row = found[tile.stem]
+        assert row["state"] == "done", row["reason"]
+        with rasterio.open(row["class_map"]) as classes, rasterio.open(tile) as scene:
+            assert (classes.crs, classes.transform) == (scene.crs, scene.transform)
+            assert (classes.shape, classes.read(1).max()) == (scene.shape, 6)
+    for broken in ("empty", "cut", "text"):
+        assert found[broken]["state"] == "failed"
+        assert f"{broken}.tif" in found[broken]["reason"]
 
 
 def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_of, tmp_path):

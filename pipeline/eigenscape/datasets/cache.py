@@ -1,6 +1,5 @@
 """Where data sets are kept: files that were fetched or put there, and arrays prepared from them."""
 
-import ast
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from eigenscape.datasets.entry import DataSet, Form
 from eigenscape.errors import OutputError
+from eigenscape.fingerprint import code_fingerprint
 
 VARIABLE = "EIGENSCAPE_DATA"
 """Environment variable that names a directory with one folder per data set."""
@@ -121,8 +121,6 @@ def _package(name: str) -> Path | None:
 
 @cache
 def _code() -> str:
-    """Return a hash of what the recipes do, whatever their layout and comments."""
+    """Return the fingerprint of the recipes."""
     root = Path(__file__).parents[1]
-    texts = ((root / name).read_text(encoding="utf-8") for name in _CODE)
-    trees = "".join(ast.dump(ast.parse(text)) for text in texts)
-    return hashlib.sha256(trees.encode()).hexdigest()
+    return code_fingerprint(root / name for name in _CODE)

@@ -124,8 +124,10 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     if len(labelled) == 1:
         (number, count), *_ = labelled.items()
         raise SceneError(
-            f"the labels hold one class only: number {number}, on {count} pixels. A class map needs "
-            "two or more. Check scene.labels, scene.labels_variable and scene.labels_field."
+            f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
+            "needs two or more. Check scene.labels, scene.labels_variable and scene.labels_field. A "
+            "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
+            'and learn.method = "spectral-clustering" needs no labels.'
         )
     train = job.learn.train
     if labelled and isinstance(train, int):
