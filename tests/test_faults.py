@@ -52,6 +52,21 @@ def job(write_tif, write_job, make_scene):
     return write_job(scene={"labels": "labels.tif"})
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """Return a function that runs the job of the tests undisturbed, once: its directory and seconds."""
+    path, seconds = tmp_path_factory.mktemp("calm") / "run", []
+
+    def run(job):
+        if not seconds:
+            begin = time.monotonic()
+            assert finish(start("run", job, "--run-dir", path))[0] == 0
+            seconds.append(time.monotonic() - begin)
+        return path, seconds[0]
+
+    return run
+
+
 def assert_same_run(one, other):
     for name in PARTS:
         if name.endswith(".tif"):
@@ -68,14 +83,11 @@ def assert_same_run(one, other):
     assert not (one / "work").exists()
 
 
-def test_run__killed_again_and_again_ends_as_if_undisturbed(job, tmp_path):
+def test_run__killed_again_and_again_ends_as_if_undisturbed(job, calm, tmp_path):
     # The same name of the run directory: the files say it in a tag.
-    calm, hurt = tmp_path / "calm" / "run", tmp_path / "hurt" / "run"
-    begin = time.monotonic()
-    assert finish(start("run", job, "--run-dir", calm))[0] == 0
-    seconds = time.monotonic() - begin
+    (undisturbed, seconds), hurt = calm(job), tmp_path / "hurt" / "run"
     moments, kills = random.Random(1), 0
-    for _ in range(10):
+    for _ in range(6):
         process = start("run", job, "--run-dir", hurt)
         time.sleep(moments.uniform(0.25, 0.9) * seconds)
         if process.poll() is not None:
@@ -95,7 +107,7 @@ def test_run__killed_again_and_again_ends_as_if_undisturbed(job, tmp_path):
     assert status == 0, err
     stages = json.loads(out.splitlines()[-1])["stages"]
     assert finished <= {stage["name"] for stage in stages if stage["reused"]}
-    assert_same_run(hurt, calm)
+    assert_same_run(hurt, undisturbed)
     assert list(tmp_path.rglob("*.tmp*")) == []
 
 
@@ -105,10 +117,9 @@ def wait_for_first_stage(path, process):
         time.sleep(0.02)
 
 
-def test_run__killed_once_in_each_stage(job, tmp_path):
+def test_run__killed_once_in_each_stage(job, calm, tmp_path):
     """Stop a run right after each of its stages: the next one must not do that stage again."""
-    calm, hurt = tmp_path / "calm" / "run", tmp_path / "hurt" / "run"
-    assert finish(start("run", job, "--run-dir", calm))[0] == 0
+    hurt = tmp_path / "hurt" / "run"
     for stage in ("ingest", "neighbors", "spectrum"):
         process = start("run", job, "--run-dir", hurt)
         while process.poll() is None:
@@ -121,7 +132,7 @@ def test_run__killed_once_in_each_stage(job, tmp_path):
     assert status == 0
     reused = [stage["name"] for stage in json.loads(out)["stages"] if stage["reused"]]
     assert {"ingest", "features", "neighbors", "graph", "spectrum"} <= set(reused)
-    assert_same_run(hurt, calm)
+    assert_same_run(hurt, calm(job)[0])
 
 
 def test_run__two_processes_at_once(job, tmp_path):
@@ -186,7 +197,7 @@ def little_disk(tmp_path):
 
 
 @pytest.mark.parametrize("size", ["8k", "2m", "2400k"])
-def test_run__full_disk(job, little_disk, tmp_path, size):
+def test_run__full_disk(job, calm, little_disk, size):
     disk, resize = little_disk
     assert resize(size) == 0
     arguments = ("run", job, "--run-dir", disk / "run", "--json")
@@ -205,5 +216,4 @@ def test_run__full_disk(job, little_disk, tmp_path, size):
     assert resize("64m") == 0
     status, _, err = finish(start(*arguments))
     assert status == 0, err
-    assert finish(start("run", job, "--run-dir", tmp_path / "calm" / "run"))[0] == 0
-    assert_same_run(disk / "run", tmp_path / "calm" / "run")
+    assert_same_run(disk / "run", calm(job)[0])

@@ -167,7 +167,7 @@ def test_run__only_what_a_change_concerns(job, write_tif, small, tables, again):
 
 
 def test_run__in_one_directory_replaces_what_changed(job, tmp_path):
-    run(job(), run_dir=tmp_path / "here")
+    run(job(), run_dir=str(tmp_path / "here"))
     second = run(
         job(learn={"train": 0.5}, output={"formats": ["geotiff"]}), run_dir=tmp_path / "here"
     )

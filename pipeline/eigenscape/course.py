@@ -78,7 +78,7 @@ def work_through(
         Name, seconds, reused and peak bytes of each stage.
     """
     job, directory = course.job, Run(path)
-    with directory.lock(reporter.note):
+    with memory.collected_quickly(), directory.lock(reporter.note):
         logged = Logged(reporter, path / "log.jsonl")
         _describe_run(directory, course)
         siblings = siblings or beside(path)

@@ -133,7 +133,7 @@ def release() -> None:
 
 @contextmanager
 def collected_quickly() -> Iterator[None]:
-    """Leave what is in memory now out of `release`, which many short runs call again and again."""
+    """Leave what is in memory now, libraries above all, out of `release`, which each stage calls."""
     # Freezing is not counted: what somebody froze before stays so.
     before = gc.get_freeze_count()
     gc.collect()

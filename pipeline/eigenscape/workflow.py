@@ -68,7 +68,7 @@ def run(
     job: Job,
     *,
     on: ClusterOptions | None = None,
-    run_dir: Path | None = None,
+    run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
     executor: Executor | None = None,
     siblings: Siblings | None = None,
@@ -107,7 +107,7 @@ def run(
     return result_of(Run(path, create=False), times)
 
 
-def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = None) -> Plan:
+def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
     """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused."""
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
@@ -164,10 +164,10 @@ def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
     return dict(record["summary"]) if record else {}
 
 
-def run_directory(job: Job, keys: Mapping[str, str], run_dir: Path | None) -> Path:
+def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
     """Return where a job runs: one directory for each content of the whole job."""
     if run_dir is not None:
-        return run_dir.resolve()
+        return Path(run_dir).resolve()
     return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
 
 

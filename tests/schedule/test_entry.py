@@ -75,11 +75,15 @@ def test_environment__has_what_runs_read_and_no_more(home):
 
 
 def test_scrontab_and_chain__ask_for_what_the_cluster_file_says(home):
-    on = ClusterOptions(kind="slurm", queue="day", account="eo", directives=("--qos=low",))
+    on = ClusterOptions(
+        kind="slurm", queue="day", account="eo", directives=("--qos=low",), walltime="01:00:00",
+        driver={"cores": 2, "memory": "3GiB"},
+    )  # fmt: skip
     schedule = make_schedule(Source(jobs=(home / "one.toml",)))
     *options, line = scrontab_block(schedule, NIGHTLY, on).lines
     assert f"#SCRON --job-name=eigenscape-{schedule.name}" in options
-    assert options[-3:] == ["#SCRON --partition=day", "#SCRON --account=eo", "#SCRON --qos=low"]
+    asked = ["cpus-per-task=2", "mem=3072M", "time=01:00:00", "partition=day", "account=eo"]
+    assert options[-6:] == [f"#SCRON --{option}" for option in [*asked, "qos=low"]]
     assert f"cd '{home}'" in line  # where a % means nothing
     script = chain_script(schedule, NIGHTLY, on)
     assert "#SBATCH --dependency=singleton\n" in script

@@ -237,7 +237,7 @@ def test_solve__goes_on_after_a_kill_at_any_task(make_problem, monkeypatch):
     assert expected.passes > 1
     vectors = vectors_of(expected, 20)
     steps = len(whole.log)
-    for number, tasks in enumerate(range(1, steps, max(1, steps // 12))):
+    for number, tasks in enumerate(range(1, steps, max(1, steps // 8))):
         tasks_map = FrailMap()
         tasks_map.left = tasks
         problem = make_problem(W, name=f"killed-{number}")
@@ -558,7 +558,7 @@ def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeyp
     expected = solve(make_problem(space[0], name="whole"), 130, 1e-7, whole, quiet)
     grows = [n for n, name in enumerate(whole.log) if "grow" in name]
     assert grows
-    steps = [*grows[:2], grows[-1], grows[-1] + 1, grows[-1] + 9, len(whole.log) - 2]
+    steps = [grows[0], grows[-1], grows[-1] + 9, len(whole.log) - 2]
     for number, tasks in enumerate(steps):
         tasks_map = FrailMap()
         tasks_map.left = tasks

@@ -31,7 +31,7 @@ def apply(
     labels: str | Path | None = None,
     overrides: Sequence[str] = (),
     on: ClusterOptions | None = None,
-    run_dir: Path | None = None,
+    run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
     executor: Executor | None = None,
 ) -> Result:

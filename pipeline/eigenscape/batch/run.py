@@ -38,7 +38,7 @@ def run_batch(
     source: Source,
     *,
     on: ClusterOptions | None = None,
-    run_dir: Path | None = None,
+    run_dir: str | Path | None = None,
     at_once: int | None = None,
     watch: float | None = None,
     reporter: Reporter | None = None,
@@ -93,7 +93,7 @@ def run_batch(
                 return BatchResult(path, tuple(batch.outcomes))
 
 
-def batch_directory(source: Source, run_dir: Path | None) -> Path:
+def batch_directory(source: Source, run_dir: str | Path | None) -> Path:
     """Return where a batch runs; its scenes have directories of their own for each content.
 
     Raises
@@ -103,7 +103,7 @@ def batch_directory(source: Source, run_dir: Path | None) -> Path:
     """
     first = source.first_job()
     if run_dir is not None:
-        return run_dir.resolve()
+        return Path(run_dir).resolve()
     parent = Path("runs") if first is None else parent_directory(first)
     return (parent / source.name).resolve()
 

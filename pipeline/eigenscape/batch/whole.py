@@ -19,7 +19,6 @@ from eigenscape.batch.outcomes import measured, reason_of, siblings_of
 from eigenscape.cluster import ClusterOptions, Executor, Threads
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 from eigenscape.job import Job
-from eigenscape.memory import collected_quickly
 from eigenscape.progress import Reporter
 from eigenscape.workflow import run
 
@@ -58,8 +57,7 @@ def run_whole(scene: WholeScene) -> Report:
     """Run a scene in this process; whatever goes wrong is in the report."""
     executor = Threads(scene.threads)
     executor.tasks_per_process = scene.tasks_per_process
-    with collected_quickly():
-        return run_reported(scene.job, scene.path, scene.on, executor)
+    return run_reported(scene.job, scene.path, scene.on, executor)
 
 
 def run_reported(

@@ -58,7 +58,7 @@ Size = Annotated[str, AfterValidator(_check_size)]
 
 
 class DriverOptions(Options):
-    """``[driver]``: the job in which `eigenscape submit` puts the driver itself."""
+    """``[driver]``: the job in which `eigenscape submit` and SLURM's schedules put the driver itself."""
 
     walltime: Walltime | None = None
     """Longest time of that job; that of the workers by default. The driver ends before and submits
@@ -72,7 +72,7 @@ class DriverOptions(Options):
     attempts: Annotated[int, Field(ge=1, le=1000)] = 3
     """Jobs in a row that may end without having finished anything; then it is not submitted again."""
     alone: bool = False
-    """Work on its own cores, without jobs of workers."""
+    """Work on its own cores, without jobs of workers: `eigenscape submit` only."""
 
 
 class ClusterOptions(Options):

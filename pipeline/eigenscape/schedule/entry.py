@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import math
 import os
 import shlex
 import shutil
@@ -16,6 +17,7 @@ from eigenscape.batch.sources import Source
 from eigenscape.cluster import ClusterOptions, load_cluster
 from eigenscape.errors import InputError
 from eigenscape.job import load_job
+from eigenscape.memory import parse_bytes
 from eigenscape.schedule.blocks import Block, check_lines, escape_percent
 from eigenscape.schedule.cron import Cron
 from eigenscape.workflow import parent_directory
@@ -240,11 +242,14 @@ def job_options(schedule: Schedule, on: ClusterOptions) -> Sequence[str]:
     """Return the options of the job that drives a scheduled run on SLURM; its workers are other jobs."""
     options = [
         f"--job-name={job_name(schedule.name)}",
-        "--cpus-per-task=1",
         "--open-mode=append",
         f"--output={schedule.directory / 'job.log'}",
     ]
     if on.kind == "slurm":
+        walltime = on.driver.walltime or on.walltime
+        options.append(f"--cpus-per-task={on.driver.cores}")
+        options.append(f"--mem={math.ceil(parse_bytes(on.driver.memory) / 2**20)}M")
+        options += [f"--time={walltime}"] * bool(walltime)
         options += [f"--partition={on.queue}"] * bool(on.queue)
         options += [f"--account={on.account}"] * bool(on.account)
         options += on.directives

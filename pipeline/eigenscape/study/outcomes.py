@@ -104,10 +104,10 @@ class StudyResult:
         }
 
 
-def study_directory(job: Job, run_dir: Path | None) -> Path:
+def study_directory(job: Job, run_dir: str | Path | None) -> Path:
     """Return where a study runs. Its variants have directories of their own for each content."""
     if run_dir is not None:
-        return run_dir.resolve()
+        return Path(run_dir).resolve()
     return (parent_directory(job) / job.name).resolve()
 
 

@@ -69,7 +69,7 @@ class StudyPlan:
 
 
 def plan_study(
-    job: Job, *, on: ClusterOptions | None = None, run_dir: Path | None = None
+    job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None
 ) -> StudyPlan:
     """Say what a study would compute, and what its variants share.
 

@@ -51,7 +51,7 @@ def run_study(
     job: Job,
     *,
     on: ClusterOptions | None = None,
-    run_dir: Path | None = None,
+    run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> StudyResult:
     """Run a study, or what is left of it.
