@@ -1,3 +1,4 @@
+import os
 from contextlib import nullcontext
 
 import numpy as np
@@ -13,6 +14,7 @@ from eigenscape.arrays import (
     read_raw,
     save_array,
     save_raw,
+    write_range,
 )
 from eigenscape.memory import ROW_TILE
 from eigenscape.workspace import Workspace
@@ -140,3 +142,31 @@ def test_open_memmap__whole_empty_and_fill(tmp_path):
     assert not mapped.flags.writeable
     empty = workspace.create_array("e", (0,), np.int32, whole=True)
     assert open_memmap(empty).shape == (0,)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((9, 3), "f4"), ((9,), "f8"), ((9, 2), "?")])
+@pytest.mark.parametrize(("start", "stop"), [(0, 9), (2, 5), (8, 9), (4, 4)])
+def test_write_range__changes_these_rows_alone(tmp_path, rng, shape, dtype, start, stop):
+    path = tmp_path / "raw"
+    create_memmap(path, shape, dtype)
+    expected = rng.integers(0, 2, shape).astype(dtype)
+    attach_memmap(path, shape, dtype, "r+")[:] = expected
+    rows = rng.integers(0, 2, (stop - start, *shape[1:])).astype(dtype)
+    expected[start:stop] = rows
+    write_range(path, start, np.asfortranarray(rows))
+    np.testing.assert_array_equal(attach_memmap(path, shape, dtype), expected)
+    assert path.stat().st_size == expected.nbytes
+
+
+def test_write_range__goes_on_where_the_system_stopped(tmp_path, monkeypatch):
+    path, pwrite = tmp_path / "raw", os.pwrite
+    create_memmap(path, (40, 5), "f4")
+    monkeypatch.setattr("os.pwrite", lambda file, data, place: pwrite(file, data[:77], place))
+    rows = np.arange(150, dtype="f4").reshape(30, 5)
+    write_range(path, 10, rows)
+    np.testing.assert_array_equal(attach_memmap(path, (40, 5), "f4")[10:], rows)
+
+
+def test_write_range__never_passes_over_a_full_disk():
+    with pytest.raises(OSError, match="No space left"):
+        write_range("/dev/full", 0, np.ones(5))

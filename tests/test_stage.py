@@ -144,3 +144,13 @@ def test_create_memmap__reserves_and_keeps(tmp_path):
 def test_create_memmap__empty(tmp_path):
     create_memmap(tmp_path / "x", (0, 3), np.float32)
     assert attach_memmap(tmp_path / "x", (0, 3), np.float32).shape == (0, 3)
+
+
+def test_map__together_on_one_machine(context, monkeypatch):
+    asked = []
+    monkeypatch.setattr("eigenscape.stage.on_one_machine", lambda e: asked.append(e) or Threads(1))
+    made = context()
+    assert made.map("step", abs, [-1, -2]) == [1, 2]
+    assert asked == []
+    assert made.map("other", abs, [-3, -4], together=True) == [3, 4]
+    assert asked == [made.executor]

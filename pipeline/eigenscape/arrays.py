@@ -43,13 +43,19 @@ def open_memmap(path: str | Path) -> NDArray[Any]:
     return attach_memmap(files[0], array.shape, array.dtype)
 
 
-def attach_whole(path: str | Path) -> NDArray[Any]:
-    """Map an array that was created with ``whole=True`` for writing: tasks fill ranges of it."""
+def whole_file(path: str | Path) -> Path:
+    """Return the one file of an array that was created with ``whole=True``; it is there afterwards."""
     array = open_array(path)
     chunk = Path(path) / "c" / Path(*["0"] * array.ndim)
     chunk.parent.mkdir(parents=True, exist_ok=True)
     create_memmap(chunk, array.shape, array.dtype)
-    return attach_memmap(chunk, array.shape, array.dtype, "r+")
+    return chunk
+
+
+def attach_whole(path: str | Path) -> NDArray[Any]:
+    """Map an array that was created with ``whole=True`` for writing: tasks fill ranges of it."""
+    array = open_array(path)
+    return attach_memmap(whole_file(path), array.shape, array.dtype, "r+")
 
 
 def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:
@@ -92,6 +98,33 @@ def attach_memmap(
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+
+
+def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
+    """Write rows of a raw file, whose ends may share a page with rows that another machine writes.
+
+    A mapping writes whole pages: over NFS it would take the rows beside its own back to what they
+    were when it read them. Ranges of whole tiles share no page.
+
+    Parameters
+    ----------
+    path
+        Made by `create_memmap`.
+    start
+        First row.
+    values : array, shape (rows, ...)
+        Of the type of the file.
+    """
+    values = np.ascontiguousarray(values)
+    place = start * values.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
+    left = values.reshape(-1).view(np.uint8).data
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        while left:
+            written = os.pwrite(descriptor, left, place)
+            left, place = left[written:], place + written
+    finally:
+        os.close(descriptor)
 
 
 def save_raw(path: str | Path, array: NDArray[Any]) -> None:

@@ -7,7 +7,7 @@ from eigenscape.clusters.executors import Executor, OnDone, Task, Threads
 from eigenscape.clusters.loading import load_cluster
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.start import connect
-from eigenscape.clusters.workers import Workers
+from eigenscape.clusters.workers import Workers, on_one_machine
 
 __all__ = [
     "ClusterOptions",
@@ -18,4 +18,5 @@ __all__ = [
     "Workers",
     "connect",
     "load_cluster",
+    "on_one_machine",
 ]

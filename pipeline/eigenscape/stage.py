@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from eigenscape.arrays import open_memmap
-from eigenscape.cluster import Executor
+from eigenscape.cluster import Executor, on_one_machine
 from eigenscape.job import Job
 from eigenscape.memory import rows_within
 from eigenscape.progress import Reporter
@@ -81,6 +81,7 @@ class Context:
         *,
         label: str | None = None,
         keep: bool = True,
+        together: bool = False,
     ) -> list[Any]:
         """Run `function` over `items`, skipping what an earlier attempt finished.
 
@@ -97,6 +98,9 @@ class Context:
         keep
             Whether to note each finished block. False for steps whose results are arrays in
             memory, which are quick to compute again.
+        together
+            Whether the tasks write here and there in the same files. Then one machine does: two that map
+            a page of a file on NFS take back what the other has written to it.
 
         Returns
         -------
@@ -119,7 +123,8 @@ class Context:
 
         try:
             if todo:
-                self.executor.run(function, [items[index] for index in todo], done)
+                executor = on_one_machine(self.executor) if together else self.executor
+                executor.run(function, [items[index] for index in todo], done)
         finally:
             self.reporter.end()
         return [results[name] for name in names]

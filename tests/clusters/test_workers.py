@@ -15,11 +15,12 @@ import pytest
 from eigenscape import memory
 from eigenscape.clusters import workers
 from eigenscape.clusters.check import check_cluster
+from eigenscape.clusters.executors import Threads
 from eigenscape.clusters.network import address_of
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.start import connect
 from eigenscape.clusters.versions import differences, versions
-from eigenscape.clusters.workers import Workers
+from eigenscape.clusters.workers import Workers, on_one_machine
 from eigenscape.course import Course, fit_limits, work_through
 from eigenscape.errors import ClusterError, ClusterLostError, OutputError, TaskMemoryError
 from eigenscape.job import parse_job
@@ -238,6 +239,18 @@ def test_existing__directory_not_shared_and_scheduler_lost(apart, tmp_path, monk
         ):
             executor.run(lambda _: time.sleep(30), [1, 2], lambda *_: None)
         timer.join()
+
+
+def test_on_one_machine__workers_that_may_be_elsewhere_leave_it_to_this_one(client, monkeypatch):
+    executor = Workers(client)
+    assert on_one_machine(executor) is executor
+    threads = Threads(3)
+    assert on_one_machine(threads) is threads
+    elsewhere = property(lambda self: ["tcp://127.0.0.1:1", "tcp://10.0.0.2:1"])
+    monkeypatch.setattr(Workers, "addresses", elsewhere)
+    here = on_one_machine(executor)
+    assert isinstance(here, Threads)
+    assert here.width == here.tasks_per_process == 1
 
 
 def test_fit_limits__no_more_than_a_worker_has():

@@ -74,9 +74,11 @@ def test_lists__keep_the_version_before(tmp_path):
     lists = pickle.loads(pickle.dumps(Lists(tmp_path, 9, 2, "int32")))
     for version in range(4):
         lists.create(version)
-        lists.index(version, "r+")[...] = version
-        lists.distance(version, "r+")[...] = version + 0.5
-        lists.fresh(version, "r+")[...] = version % 2
+        whole = np.full((9, 2), version)
+        for rows in (slice(5), slice(5, 9)):
+            lists.write(
+                version, rows.start or 0, whole[rows], whole[rows] + 0.5, whole[rows] % 2 == 1
+            )
         for known in (version, version - 1)[: version + 1]:
             assert lists.index(known).dtype == np.int32
             np.testing.assert_array_equal(lists.index(known), np.full((9, 2), known))

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eigenscape.clusters.executors import OnDone, Task
+from eigenscape.clusters.executors import Executor, OnDone, Task, Threads
 from eigenscape.clusters.supply import Supply, Unmended
 from eigenscape.clusters.task import (
     Surroundings,
@@ -72,6 +72,11 @@ class Workers:
         if time.monotonic() - self._looked > _LOOK_S:
             self._look()
         return max(1, self._threads)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Addresses of the workers that are there now."""
+        return list(self._look())
 
     def share(self, directory: Path) -> None:
         """Make sure that all workers see a directory under the same path.
@@ -202,6 +207,18 @@ class Workers:
                 continue  # it went while it was asked
             if wrong := differences(versions(), there):
                 raise ClusterError(describe_differences(host_of(address), wrong))
+
+
+def on_one_machine(executor: Executor) -> Executor:
+    """Return what runs tasks on one machine: the executor, or one thread of this process.
+
+    Workers on the loopback interface are on this machine; others may be one machine now, and two
+    when another job begins.
+    """
+    if not isinstance(executor, Workers):
+        return executor
+    local = all(host_of(address).startswith("127.") for address in executor.addresses)
+    return executor if local else Threads(1)
 
 
 def await_worker(client: Any, supply: Supply, wait: float) -> None:

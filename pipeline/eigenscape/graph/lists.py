@@ -221,7 +221,8 @@ def rank_lists(context: Context, order: NDArray[np.int64], rank: NDArray[Any]) -
     lists = create_lists(folder, len(order), length, rank.dtype.type)
     work = partial(_reorder, lists, stored, indptr)
     row = 40 * lists.mean_length
-    context.map("reorder", work, sample_blocks(lists.rows, chunk, context.task_bytes, row))
+    ranges = sample_blocks(lists.rows, chunk, context.task_bytes, row)
+    context.map("reorder", work, ranges, together=True)
     return lists
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, open_memmap
+from eigenscape.arrays import attach_memmap, open_memmap, write_range
 from eigenscape.errors import InputError
 from eigenscape.graph import kernels
 from eigenscape.graph.blocks import write_whole
@@ -69,7 +69,7 @@ def spatial_lists(
     )  # fmt: skip
     row = values.shape[1] * 4 * 5 + 40 * neighbors
     ranges = sample_blocks(len(rank), values.step, context.task_bytes, row)
-    context.map("spatial", work, ranges, label="neighbouring pixels")
+    context.map("spatial", work, ranges, label="neighbouring pixels", together=True)
     return lists
 
 
@@ -199,8 +199,9 @@ def join_rows(
         ("data", both.data),
     ):
         write_whole(workspace, f"graph/{number}/{name}", values)
-    degrees = attach_memmap(degree, (lists.rows,), np.float64, "r+")
-    kernels.row_sums(both.indptr, both.data, degrees[slice(*block)])
+    degrees = np.empty(rows)
+    kernels.row_sums(both.indptr, both.data, degrees)
+    write_range(degree, block[0], degrees)
     return int(both.nnz)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.errors import InputError
 from eigenscape.graph import kernels
 from eigenscape.graph.blocks import write_whole
@@ -251,8 +251,9 @@ def _unite(
         kernels.heat_weights(lengths, bandwidth, weights)
     for name, values in (("indptr", indptr), ("indices", columns), ("data", weights)):
         store(number, name, values)
-    degrees = attach_memmap(degree, (lists.rows,), np.float64, "r+")
-    kernels.row_sums(indptr, weights, degrees[start:stop])
+    degrees = np.empty(stop - start)
+    kernels.row_sums(indptr, weights, degrees)
+    write_range(degree, start, degrees)
     return len(columns)
 
 

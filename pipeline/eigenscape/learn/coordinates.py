@@ -8,7 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, chunk_rows, create_memmap, open_array, save_array
+from eigenscape.arrays import (
+    attach_memmap,
+    chunk_rows,
+    create_memmap,
+    open_array,
+    save_array,
+    write_range,
+)
 from eigenscape.learn import eigenfunctions
 from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
 from eigenscape.learn.labelled import Labelled
@@ -42,10 +49,10 @@ class Coordinates:
     modes: int
     nulls: int
 
-    def copy(self, mode: str = "r") -> NDArray[np.float32]:
+    def copy(self) -> NDArray[np.float32]:
         """Map the coordinates of the labelled samples, shape (labelled, modes)."""
         shape = (len(self.labelled.sample), self.modes)
-        return attach_memmap(self.folder / "labelled", shape, np.float32, mode)
+        return attach_memmap(self.folder / "labelled", shape, np.float32)
 
     def tiles(self) -> list[Block]:
         """Return ranges of the labelled samples that fit in memory many times over."""
@@ -72,7 +79,8 @@ def _gather(coordinates: Coordinates, block: Block) -> None:
     here = labelled.within(block)
     if here.start < here.stop:
         vectors = open_array(coordinates.path)[slice(*block)]
-        coordinates.copy("r+")[here] = vectors[labelled.sample[here] - block[0]]
+        found = np.asarray(vectors[labelled.sample[here] - block[0]], np.float32)
+        write_range(coordinates.folder / "labelled", here.start, found)
 
 
 @dataclass(frozen=True)

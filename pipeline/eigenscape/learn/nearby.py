@@ -9,7 +9,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap, save_array
+from eigenscape.arrays import (
+    attach_memmap,
+    create_memmap,
+    open_array,
+    open_memmap,
+    save_array,
+    write_range,
+)
 from eigenscape.errors import InputError
 from eigenscape.learn.geodesic import geodesic_nearest, undirected
 from eigenscape.learn.labelled import Labelled
@@ -113,10 +120,8 @@ class NearestNeighbors:
             return
         here = self.labelled.within(block)
         if here.start < here.stop:
-            shape = (len(self.labelled.sample), self.rows.shape[1])
-            target = attach_memmap(self.folder / "features", shape, np.float32, "r+")
-            vectors = self.rows.read(*block)
-            target[here] = vectors[self.labelled.sample[here] - block[0]]
+            found = self.rows.read(*block)[self.labelled.sample[here] - block[0]]
+            write_range(self.folder / "features", here.start, np.asarray(found, np.float32))
 
 
 @dataclass(frozen=True)

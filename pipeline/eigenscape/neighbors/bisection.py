@@ -70,9 +70,9 @@ class Search:
         for samples, found, squared in tree.mail(part):
             near = np.where(found >= 0, rank[found], -1).astype(lists.dtype)
             kernels.merge_lists(rank[samples] - first, near, squared, index, distance)
-        lists.index(version, "r+")[first:last] = index
-        lists.distance(version, "r+")[first:last] = distance
-        kernels.mark_fresh(before, index, lists.fresh(version, "r+")[first:last])
+        fresh = np.empty(index.shape, np.bool_)
+        kernels.mark_fresh(before, index, fresh)
+        lists.write(version, first, index, distance, fresh)
 
     def refine(self, version: int, block: Block) -> None:
         """Try the neighbours of the neighbours of a block of ranks; make the next version."""
@@ -85,10 +85,9 @@ class Search:
             self.layout.ranked.parts(), start, lists.index(old), lists.distance(old),
             lists.fresh(old), index, distance,
         )  # fmt: skip
-        lists.index(version, "r+")[start:stop] = index
-        lists.distance(version, "r+")[start:stop] = distance
-        before = lists.index(old)[start:stop]
-        kernels.mark_fresh(before, index, lists.fresh(version, "r+")[start:stop])
+        fresh = np.empty(shape, np.bool_)
+        kernels.mark_fresh(lists.index(old)[start:stop], index, fresh)
+        lists.write(version, start, index, distance, fresh)
 
 
 def bisect_lists(

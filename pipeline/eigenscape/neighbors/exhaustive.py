@@ -71,8 +71,7 @@ class Tiles:
                     break
                 right = self.ranked.read(tile, min(tile + TILE_ROWS, self.ranked.rows))
                 push_tile(left, queries, right, tile, mine, squared)
-        self.lists.index(0, "r+")[start:stop] = index
-        self.lists.distance(0, "r+")[start:stop] = distance
+        self.lists.write(0, start, index, distance)
 
     def within(self, radius: float, chord: float, block: Block) -> int:
         """Find all pairs within a radius of a block of ranks; return how many there are.
@@ -186,7 +185,7 @@ def radius_lists(context: Context, layout: Layout, radius: float, metric: Metric
     by_representative = np.argsort(rank[represented], kind="stable")
     save_array(tiles.folder / "copies.npy", copies[by_representative])
     scatter = partial(_scatter, layout, tiles, index, distance, metric)
-    context.map("write", scatter, ranges, label="writing lists")
+    context.map("write", scatter, ranges, label="writing lists", together=True)
     return {
         "entries": int(starts[-1]),
         "mean_neighbors": float(starts[-1] / layout.samples),

@@ -155,8 +155,7 @@ def _nearest(ranked: Ranked, lists: Lists, block: Block) -> None:
         ranked.read(start, stop), queries, lambda first, last: landmarks[first:last],
         (0, len(ranks)), index, distance,
     )  # fmt: skip
-    lists.index(0, "r+")[start:stop] = ranks[index]
-    lists.distance(0, "r+")[start:stop] = distance
+    lists.write(0, start, ranks[index], distance)
 
 
 def write_landmarks(

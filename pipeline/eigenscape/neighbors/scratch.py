@@ -6,12 +6,20 @@ keeps what it can in memory.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import attach_memmap, create_memmap, read_raw, save_array, save_raw
+from eigenscape.arrays import (
+    attach_memmap,
+    create_memmap,
+    read_raw,
+    save_array,
+    save_raw,
+    write_range,
+)
 from eigenscape.rows import Dense, Parts, Vectors
 
 _WRITE_ROWS = 2**14
@@ -77,16 +85,12 @@ class Ranked:
 
     def write(self, first: int, vectors: Vectors) -> None:
         """Put the features of ranks first ... in their place."""
-        stop = first + vectors.shape[0]
         if isinstance(vectors, np.ndarray):
-            shape = (self.rows, self.columns)
-            attach_memmap(self.folder / "features", shape, np.float32, "r+")[first:stop] = vectors
+            write_range(self.folder / "features", first, np.asarray(vectors, np.float32))
             return
-        starts = np.load(self.folder / "starts.npy", mmap_mode="r")
-        entries = slice(int(starts[first]), int(starts[stop]))
-        for name, values in (("data", vectors.data), ("columns", vectors.indices)):
-            kind = np.float32 if name == "data" else np.int32
-            attach_memmap(self.folder / name, (int(starts[-1]),), kind, "r+")[entries] = values
+        start = int(np.load(self.folder / "starts.npy", mmap_mode="r")[first])
+        write_range(self.folder / "data", start, np.asarray(vectors.data, np.float32))
+        write_range(self.folder / "columns", start, np.asarray(vectors.indices, np.int32))
 
     def parts(self) -> Dense | Parts:
         """Map all features as compiled loops take them."""
@@ -148,17 +152,35 @@ class Lists:
         for name, kind in (("index", self.dtype), ("distance", "f4"), ("fresh", "?")):
             create_memmap(self._file(name, version), (self.rows, self.k), kind)
 
-    def index(self, version: int, mode: str = "c") -> NDArray[np.signedinteger]:
+    def write(
+        self,
+        version: int,
+        first: int,
+        index: NDArray[Any],
+        distance: NDArray[Any],
+        fresh: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Write the lists of ranks first ..., and which entries the version before did not have."""
+        write_range(self._file("index", version), first, index.astype(self.dtype, copy=False))
+        write_range(self._file("distance", version), first, distance.astype("f4", copy=False))
+        if fresh is not None:
+            write_range(self._file("fresh", version), first, fresh)
+
+    def index(self, version: int) -> NDArray[np.signedinteger]:
         """Map the neighbours' ranks, -1 where there is none."""
-        return attach_memmap(self._file("index", version), (self.rows, self.k), self.dtype, mode)
+        return self._attach("index", version, self.dtype)
 
-    def distance(self, version: int, mode: str = "c") -> NDArray[np.float32]:
+    def distance(self, version: int) -> NDArray[np.float32]:
         """Map the squared distances, inf where there is none."""
-        return attach_memmap(self._file("distance", version), (self.rows, self.k), "f4", mode)
+        return self._attach("distance", version, "f4")
 
-    def fresh(self, version: int, mode: str = "c") -> NDArray[np.bool_]:
+    def fresh(self, version: int) -> NDArray[np.bool_]:
         """Map which entries the version before did not have."""
-        return attach_memmap(self._file("fresh", version), (self.rows, self.k), "?", mode)
+        return self._attach("fresh", version, "?")
+
+    def _attach(self, name: str, version: int, kind: str) -> NDArray[Any]:
+        # Copy on write: one type for the compiler, and nothing is ever written.
+        return attach_memmap(self._file(name, version), (self.rows, self.k), kind, "c")
 
     def _file(self, name: str, version: int) -> Path:
         return self.folder / f"{name}-{version % 2}"

@@ -147,7 +147,7 @@ def _descend(context: Context, layout: Layout, k: int) -> Lists:
 def _descend_all(layout: Layout, lists: Lists, threads: int, _: str) -> None:
     features = layout.ranked.read(0, lists.rows)
     index, distance = descend(features, lists.k, threads, lists.dtype)
-    lists.index(0, "r+")[...], lists.distance(0, "r+")[...] = index, distance
+    lists.write(0, 0, index, distance)
 
 
 def _write_lists(

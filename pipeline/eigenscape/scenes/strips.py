@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, attach_whole, chunk_rows, open_array, save_array
+from eigenscape.arrays import (
+    attach_memmap,
+    chunk_rows,
+    open_array,
+    save_array,
+    whole_file,
+    write_range,
+)
 from eigenscape.rows import Vectors, create_sparse
 from eigenscape.stage import Block, Context, sample_blocks
 
@@ -81,4 +88,4 @@ def _copy_strip(
         for name, target in (("data", data), ("indices", indices)):
             # From file to file through mappings: no entry passes through anonymous memory.
             stored = np.load(scratch / f"{row}-{name}.npy", mmap_mode="r")
-            attach_whole(target)[first:last] = stored
+            write_range(whole_file(target), first, stored)

@@ -29,6 +29,7 @@ from eigenscape.arrays import (
     create_memmap,
     open_array,
     save_array,
+    write_range,
 )
 from eigenscape.errors import InputError
 from eigenscape.memory import ROW_TILE
@@ -74,19 +75,18 @@ class Extension:
         """Number of rows and of modes."""
         return self.graph.rows, len(self.values)
 
-    def extended(self, mode: str = "r") -> NDArray[np.float32]:
+    def extended(self) -> NDArray[np.float32]:
         """Map the vectors of all rows, not yet of length 1."""
-        return attach_memmap(self.folder / "extended", self.shape, np.float32, mode)
+        return attach_memmap(self.folder / "extended", self.shape, np.float32)
 
-    def own(self, mode: str = "r") -> NDArray[np.float64]:
+    def own(self) -> NDArray[np.float64]:
         """Map the degrees of all rows among the landmarks."""
-        return attach_memmap(self.folder / "own", self.shape[:1], np.float64, mode)
+        return attach_memmap(self.folder / "own", self.shape[:1], np.float64)
 
     def extend(self, number: int) -> None:
         """Extend the vectors to the rows of a block; note the sums of their squares and their peaks."""
         place = np.load(self.folder / "place.npy", mmap_mode="r")
         degree, vectors = (np.load(self.folder / f"{name}.npy") for name in ("degree", "vector"))
-        target, own = self.extended("r+"), self.own("r+")
         squares, peak = np.zeros(self.shape[1]), np.zeros(self.shape[1])
         for rows, weights in self._tiles(number):
             table = columns_of(weights, place, len(degree))
@@ -94,8 +94,8 @@ class Extension:
             found = nystrom(
                 table, twins, degree, np.array(self.values), [(0, vectors)], self.laplacian
             )
-            target[slice(*rows)] = found
-            own[slice(*rows)] = table.sum(axis=1, dtype=np.float64)
+            write_range(self.folder / "extended", rows[0], found.astype(np.float32))
+            write_range(self.folder / "own", rows[0], table.sum(axis=1, dtype=np.float64))
             known = np.nan_to_num(found)
             squares += (known**2).sum(axis=0)
             largest = known[np.abs(known).argmax(axis=0), np.arange(len(peak))]
