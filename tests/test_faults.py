@@ -14,7 +14,13 @@ import rasterio
 
 from eigenscape.store import Run
 
-MAIN = "from eigenscape.cli import main; main()"
+# Of a shell without job control, jobs in the background ignore SIGINT; so would what they start.
+MAIN = """\
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from eigenscape.cli import main
+main()
+"""
 PARTS = [
     "class_map.tif",
     "class_map.tif.aux.xml",

@@ -1,3 +1,5 @@
+from functools import cache
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -53,6 +55,11 @@ def dense(kind, potential):
     return A + np.diag(potential)
 
 
+@cache
+def dense_values(name, alpha):
+    return np.linalg.eigvalsh(dense("normalized", alpha * POTENTIALS[name]))
+
+
 def solved(make_problem, kind, potential, dtype, tolerance, name="p"):
     problem = make_problem(W, kind=kind, dtype=dtype, potential=potential, name=name)
     return solve(problem, PAIRS, tolerance, loop, quiet)
@@ -68,7 +75,7 @@ def test_solve__bears_a_barrier_of_any_height(make_problem, name, dtype, toleran
         potential = alpha * POTENTIALS[name].astype(float)
         solution = solved(make_problem, "normalized", potential, dtype, tolerance, f"{alpha}")
         assert solution.converged
-        values = np.linalg.eigvalsh(dense("normalized", potential))
+        values = dense_values(name, alpha)
         nulls = int(alpha == 0)
         np.testing.assert_allclose(
             solution.values[:PAIRS], values[nulls : nulls + PAIRS], atol=atol
