@@ -126,9 +126,14 @@ def watch() -> Iterator[Peak]:
 def release() -> None:
     """Give freed memory back to the system: between stages, so that peaks do not add up."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # glibc only
-        trim(0)
+    trim()
+
+
+def trim() -> None:
+    """Give back what is freed: arrays below 32 MiB come from a heap that glibc keeps for the next ones."""
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:  # glibc only
+        malloc_trim(0)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import open_memmap
 from eigenscape.cluster import Executor, on_one_machine
 from eigenscape.job import Job
-from eigenscape.memory import rows_within
+from eigenscape.memory import rows_within, trim
 from eigenscape.progress import Reporter
 from eigenscape.store import Run
 from eigenscape.workspace import Workspace
@@ -127,6 +127,7 @@ class Context:
                 executor.run(function, [items[index] for index in todo], done)
         finally:
             self.reporter.end()
+            trim()
         return [results[name] for name in names]
 
 
