@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import open_memmap
 from eigenscape.cluster import Executor, on_one_machine
 from eigenscape.job import Job
-from eigenscape.memory import rows_within, trim
+from eigenscape.memory import anonymous_bytes, rows_within, trim
 from eigenscape.progress import Reporter
 from eigenscape.store import Run
 from eigenscape.workspace import Workspace
@@ -18,6 +18,9 @@ from eigenscape.workspace import Workspace
 BASE_BYTES = 200 * 2**20
 """Anonymous memory of a process that has loaded every library and its compiled kernels, and has
 no sample in memory yet. Measured: see tests/bench/memory.py."""
+
+_KEPT_BYTES = 2**25
+"""What a step may leave behind before freed memory is given back, which takes milliseconds."""
 
 Block = tuple[int, int]
 """A range of samples or rows: start included, stop not."""
@@ -121,13 +124,15 @@ class Context:
                 self.workspace.finish_block(name, result)
             self.reporter.advance()
 
+        before = anonymous_bytes()
         try:
             if todo:
                 executor = on_one_machine(self.executor) if together else self.executor
                 executor.run(function, [items[index] for index in todo], done)
         finally:
             self.reporter.end()
-            trim()
+            if anonymous_bytes() - before > _KEPT_BYTES:
+                trim()
         return [results[name] for name in names]
 
 
