@@ -45,7 +45,10 @@ def open_memmap(path: str | Path) -> NDArray[Any]:
 
 def whole_file(path: str | Path) -> Path:
     """Return the one file of an array that was created with ``whole=True``; it is there afterwards."""
-    array = open_array(path)
+    return _whole_file(path, open_array(path))
+
+
+def _whole_file(path: str | Path, array: Any) -> Path:
     chunk = Path(path) / "c" / Path(*["0"] * array.ndim)
     chunk.parent.mkdir(parents=True, exist_ok=True)
     create_memmap(chunk, array.shape, array.dtype)
@@ -55,7 +58,7 @@ def whole_file(path: str | Path) -> Path:
 def attach_whole(path: str | Path) -> NDArray[Any]:
     """Map an array that was created with ``whole=True`` for writing: tasks fill ranges of it."""
     array = open_array(path)
-    return attach_memmap(whole_file(path), array.shape, array.dtype, "r+")
+    return attach_memmap(_whole_file(path, array), array.shape, array.dtype, "r+")
 
 
 def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> None:

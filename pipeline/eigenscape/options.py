@@ -3,9 +3,18 @@
 import math
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from eigenscape.memory import parse_bytes
+
+
+def _check_size(value: str) -> str:
+    parse_bytes(value)
+    return value
+
+
+Size = Annotated[str, AfterValidator(_check_size)]
+"""Bytes with a unit, such as "2GiB"."""
 
 
 class Options(BaseModel):
@@ -297,16 +306,10 @@ class OutputOptions(Options):
 class LimitsOptions(Options):
     """``[limits]``: promises about the machine; they change how a job runs, never its result."""
 
-    memory: str = "2GiB"
+    memory: Size = "2GiB"
     """Anonymous memory of the run (of each worker process, on a cluster)."""
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads to work on; every core by default."""
-
-    @field_validator("memory")
-    @classmethod
-    def _check_memory(cls, value: str) -> str:
-        parse_bytes(value)
-        return value
 
     @property
     def memory_bytes(self) -> int:

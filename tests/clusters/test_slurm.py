@@ -19,6 +19,7 @@ from eigenscape.errors import ClusterError
 from eigenscape.job import load_job
 from eigenscape.store import Run
 from eigenscape.workflow import run
+from waiting import wait_until
 
 pytestmark = pytest.mark.slurm
 
@@ -39,13 +40,6 @@ def write(tmp_path, **keys):
 def read(tmp_path, **keys):
     write(tmp_path, **keys)
     return load_cluster(tmp_path / "slurm.toml")
-
-
-def wait_until(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def listening():

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import asyncssh
@@ -14,6 +13,7 @@ import pytest
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.start import connect
 from eigenscape.errors import ClusterError
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +23,8 @@ def server(tmp_path_factory):
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("sshserver.py"), folder], start_new_session=True
     )
-    end = time.monotonic() + 60
-    while not (folder / "port").exists():
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: (folder / "port").exists() or process.poll() is not None)
+    assert process.poll() is None
     yield folder
     os.killpg(process.pid, signal.SIGKILL)  # and the workers that it started
     process.wait()
@@ -43,19 +40,11 @@ def read(server, **keys):
     return parse_cluster(table, "ssh.toml")
 
 
-def await_width(executor, width):
-    """Wait until all processes of a machine have come: the first one that does is enough to begin."""
-    end = time.monotonic() + 60
-    while executor.width < width:
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    assert executor.width == width
-
-
 def test_connect__machine_by_ssh(server):
     with connect(read(server, tls=True), None, 2**29) as executor:
-        await_width(executor, 2)
-        assert executor.tasks_per_process == 1
+        # The first process of a machine is enough to begin.
+        wait_until(lambda: executor.width >= 2)
+        assert (executor.width, executor.tasks_per_process) == (2, 1)
         found = {}
         executor.run(abs, [-3, -4], lambda index, result, _: found.update({index: result}))
         assert found == {0: 3, 1: 4}

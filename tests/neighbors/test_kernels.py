@@ -201,8 +201,7 @@ def test_refine_lists__equals_trying_all_ways_with_a_fresh_step(kind, share, k):
 def test_mark_fresh__marks_what_was_not_there(rng):
     before, after = (random_lists(rng, 40, 6).astype(np.int32) for _ in range(2))
     before[3] = -1
-    fresh = np.empty(after.shape, np.bool_)
-    kernels.mark_fresh(before, after, fresh)
+    fresh = kernels.mark_fresh(before, after)
     expected = [[entry not in row for entry in new] for row, new in zip(before, after, strict=True)]
     np.testing.assert_array_equal(fresh, expected)
     assert 0.3 < fresh.mean() < 1

@@ -5,8 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from eigenscape.memory import parse_bytes
-from eigenscape.options import Options
+from eigenscape.options import Options, Size
 
 Kind = Literal[
     "threads", "local", "existing", "slurm", "pbs", "lsf", "sge", "oar", "htcondor", "ssh", "allocation",
@@ -48,13 +47,7 @@ def _check_walltime(value: str) -> str:
     return value
 
 
-def _check_size(value: str) -> str:
-    parse_bytes(value)
-    return value
-
-
 Walltime = Annotated[str, AfterValidator(_check_walltime)]
-Size = Annotated[str, AfterValidator(_check_size)]
 
 
 class DriverOptions(Options):

@@ -270,10 +270,12 @@ def heat_weights(lengths, bandwidth, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def row_sums(indptr, weights, sums):  # type: ignore[no-untyped-def]
-    """Fill in the sum of the weights of each row, in double."""
+def row_sums(indptr, weights):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of each row, in double."""
+    sums = np.empty(indptr.shape[0] - 1)
     for row in range(indptr.shape[0] - 1):
         total = 0.0
         for entry in range(indptr[row], indptr[row + 1]):
             total += weights[entry]
         sums[row] = total
+    return sums

@@ -199,9 +199,7 @@ def join_rows(
         ("data", both.data),
     ):
         write_whole(workspace, f"graph/{number}/{name}", values)
-    degrees = np.empty(rows)
-    kernels.row_sums(both.indptr, both.data, degrees)
-    write_range(degree, block[0], degrees)
+    write_range(degree, block[0], kernels.row_sums(both.indptr, both.data))
     return int(both.nnz)
 
 

@@ -238,7 +238,7 @@ def _unite(
     store: Callable[[int, str, NDArray[Any]], None],
     block: Block,
 ) -> int:
-    start, stop = block
+    start = block[0]
     number = ranges.index(block)
     indptr, columns, lengths = kernels.union_rows(
         start, *lists.read(block), *_arriving(lists, ranges, extra, block)
@@ -251,9 +251,7 @@ def _unite(
         kernels.heat_weights(lengths, bandwidth, weights)
     for name, values in (("indptr", indptr), ("indices", columns), ("data", weights)):
         store(number, name, values)
-    degrees = np.empty(stop - start)
-    kernels.row_sums(indptr, weights, degrees)
-    write_range(degree, start, degrees)
+    write_range(degree, start, kernels.row_sums(indptr, weights))
     return len(columns)
 
 

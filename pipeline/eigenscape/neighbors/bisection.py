@@ -70,9 +70,7 @@ class Search:
         for samples, found, squared in tree.mail(part):
             near = np.where(found >= 0, rank[found], -1).astype(lists.dtype)
             kernels.merge_lists(rank[samples] - first, near, squared, index, distance)
-        fresh = np.empty(index.shape, np.bool_)
-        kernels.mark_fresh(before, index, fresh)
-        lists.write(version, first, index, distance, fresh)
+        lists.write(version, first, index, distance, kernels.mark_fresh(before, index))
 
     def refine(self, version: int, block: Block) -> None:
         """Try the neighbours of the neighbours of a block of ranks; make the next version."""
@@ -85,8 +83,7 @@ class Search:
             self.layout.ranked.parts(), start, lists.index(old), lists.distance(old),
             lists.fresh(old), index, distance,
         )  # fmt: skip
-        fresh = np.empty(shape, np.bool_)
-        kernels.mark_fresh(lists.index(old)[start:stop], index, fresh)
+        fresh = kernels.mark_fresh(lists.index(old)[start:stop], index)
         lists.write(version, start, index, distance, fresh)
 
 

@@ -262,14 +262,16 @@ def refine_lists(features, start, index, distance, fresh, out_index, out_distanc
 
 
 @njit(cache=True, nogil=True)
-def mark_fresh(before, after, fresh):  # type: ignore[no-untyped-def]
-    """Mark the entries of lists that the lists before did not have."""
+def mark_fresh(before, after):  # type: ignore[no-untyped-def]
+    """Return which entries of lists the lists before did not have."""
+    fresh = np.empty(after.shape, np.bool_)
     for row in range(after.shape[0]):
         for slot in range(after.shape[1]):
             known = False
             for other in range(before.shape[1]):
                 known |= before[row, other] == after[row, slot]
             fresh[row, slot] = not known
+    return fresh
 
 
 @njit(cache=True, nogil=True)
