@@ -12,6 +12,13 @@ from pathlib import Path
 import asyncssh
 
 
+async def copy(source: asyncio.StreamReader | None, target: asyncssh.SSHWriter[str]) -> None:
+    """Copy what a command prints."""
+    assert source is not None
+    while data := await source.read(4096):
+        target.write(data.decode())
+
+
 async def serve(folder: Path) -> None:
     """Serve until killed."""
     host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
@@ -27,7 +34,10 @@ async def serve(folder: Path) -> None:
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=dict(os.environ),
         )  # fmt: skip
         try:
-            await process.redirect(stdout=child.stdout, stderr=child.stderr)
+            # All of it before the end is told: what came after would close the whole connection.
+            await asyncio.gather(
+                copy(child.stdout, process.stdout), copy(child.stderr, process.stderr)
+            )
             process.exit(await child.wait())
         finally:
             with suppress(ProcessLookupError):
