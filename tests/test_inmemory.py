@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from sklearn.neighbors import kneighbors_graph
+from sklearn.manifold import SpectralEmbedding
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from eigenscape import eigenpairs
+from eigenscape import LaplacianEigenmaps, eigenpairs
 from eigenscape.errors import InputError
 
 
@@ -38,7 +39,7 @@ def dense(W, kind, potential=None, edges=None):
 
 @pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])
 def test_eigenpairs__agree_with_a_dense_solve(cloud, kind):
-    found = eigenpairs(cloud, 12, kind=kind, tolerance=1e-8)
+    found = eigenpairs(cloud, 12, kind=kind, solver="chebyshev", tolerance=1e-8)
     L = dense(cloud, kind)
     degree = np.asarray(cloud.sum(axis=1)) if kind == "random-walk" else np.ones(2200)
     # The values of the random walk are those of (D - W, D): two symmetric matrices.
@@ -85,11 +86,132 @@ def test_eigenpairs__are_the_same_in_little_memory(cloud, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("solver", ["lanczos", "lobpcg", "dense"])
+@pytest.mark.parametrize("solver", ["chebyshev", "shift-invert", "lanczos", "lobpcg"])
 def test_eigenpairs__other_solvers_agree(cloud, solver):
     found = eigenpairs(cloud, 10, solver=solver, tolerance=1e-7)
     assert found.converged
-    np.testing.assert_allclose(found.values, eigenpairs(cloud, 10).values, atol=1e-6)
+    assert found.solver.startswith(solver)
+    np.testing.assert_allclose(
+        found.values, eigenpairs(cloud, 10, solver="dense").values, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])
+def test_eigenpairs__of_a_path_are_those_of_the_formula(kind):
+    n = 20_000
+    path = scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n))
+    found = eigenpairs(path, 20, kind=kind)
+    assert found.solver.startswith("shift-invert")
+    assert found.converged
+    number = np.arange(21)
+    exact = 2 - 2 * np.cos(np.pi * number / n)
+    if kind != "unnormalized":
+        exact = 1 - np.cos(np.pi * number / (n - 1))
+    np.testing.assert_allclose(found.values, exact, rtol=1e-6, atol=1e-15)
+
+
+def test_eigenpairs__find_every_copy_of_an_eigenvalue():
+    rings = adjacency(nx.disjoint_union_all([nx.cycle_graph(600)] * 4))
+    found = eigenpairs(rings, 16, kind="unnormalized", solver="shift-invert")
+    ring = np.sort(2 - 2 * np.cos(2 * np.pi * np.arange(600) / 600))
+    np.testing.assert_allclose(found.values, np.sort(np.tile(ring, 4))[:20], atol=1e-13)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(20), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["chebyshev", "shift-invert", "dense"])
+@pytest.mark.parametrize("factor", [1e-12, 1e-6, 1e2, 1e12])
+def test_eigenpairs__of_scaled_weights_are_scaled(cloud, solver, factor):
+    one = eigenpairs(cloud, 8, kind="unnormalized", solver=solver)
+    other = eigenpairs(cloud * factor, 8, kind="unnormalized", solver=solver)
+    assert one.converged
+    assert other.converged
+    np.testing.assert_allclose(other.values / factor, one.values, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(other.residuals / factor, one.residuals, rtol=0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("decades", [3, 6])
+def test_eigenpairs__bear_weights_over_several_decades(cloud, decades):
+    size = 10 ** np.random.default_rng(4).uniform(-decades / 2, decades / 2, 2200)
+    turn = scipy.sparse.diags_array(np.sqrt(size))
+    W = scipy.sparse.csr_array(turn @ cloud @ turn)
+    found = eigenpairs(W, 10, kind="unnormalized", solver="chebyshev")
+    exact = eigenpairs(W, 10, kind="unnormalized", solver="shift-invert")
+    assert found.converged
+    usual = np.median(np.asarray(W.sum(axis=1)))
+    np.testing.assert_allclose(found.values, exact.values, atol=1e-6 * usual)
+
+
+def expanders(samples, clusters, seed, bridge):
+    """Clusters with a wide gap of their own, one weak edge between each and an earlier one."""
+    rng = np.random.default_rng(seed)
+    label = np.sort(rng.integers(0, clusters, samples))
+    starts, sizes = np.searchsorted(label, np.arange(clusters)), np.bincount(label)
+    row = np.repeat(np.arange(samples), 10)
+    column = starts[label[row]] + (rng.random(len(row)) * sizes[label[row]]).astype(int)
+    near = starts[1:] + rng.integers(0, sizes[1:])
+    far = starts[[rng.integers(0, number) for number in range(1, clusters)]]
+    row, column = np.r_[row, near], np.r_[column, far]
+    weight = np.r_[np.ones(len(label) * 10), np.full(len(near), bridge)]
+    W = scipy.sparse.coo_array((weight, (row, column)), shape=(samples, samples)).tocsr()
+    return scipy.sparse.csr_array(W.maximum(W.T))
+
+
+@pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
+@pytest.mark.parametrize(
+    ("samples", "clusters", "bridge", "dimension"),
+    [(1700, 2, 1e-9, 5), (1700, 20, 1e-3, 10), (1700, 20, 1e-9, 30), (2500, 60, 1e-6, 60)],
+)
+def test_eigenpairs__of_nearly_disconnected_graphs(kind, samples, clusters, bridge, dimension):
+    W = expanders(samples, clusters, dimension, bridge)
+    found = eigenpairs(W, dimension, kind=kind, solver="chebyshev")
+    exact = eigenpairs(W, dimension, kind=kind, solver="dense")
+    assert found.converged
+    unit = 1.0 if kind == "normalized" else np.median(np.asarray(W.sum(axis=1)))
+    np.testing.assert_allclose(found.values, exact.values, atol=2e-7 * unit)
+    space = exact.vectors[:, : clusters if dimension >= clusters else 1]
+    inside = found.vectors[:, : space.shape[1]]
+    np.testing.assert_allclose(np.linalg.norm(space.T @ inside, axis=0), 1, atol=1e-5)
+
+
+def test_eigenpairs__a_sample_without_edges_is_a_null_vector():
+    W = scipy.sparse.block_diag([RING, [[0.0]], RING], format="csr")
+    found = eigenpairs(W, 3, kind="unnormalized")
+    np.testing.assert_allclose(
+        found.values, np.linalg.eigvalsh(dense(W, "unnormalized"))[:6], atol=1e-12
+    )
+    np.testing.assert_array_equal(np.abs(found.vectors[8, :3]), [0, 1, 0])
+
+
+def test_eigenpairs__take_graphs_as_users_have_them(cloud, tmp_path):
+    expected = eigenpairs(cloud, 4).values
+    small = cloud[:200][:, :200]
+    np.testing.assert_allclose(
+        eigenpairs(small.toarray(), 3, kind="unnormalized").values,
+        eigenpairs(small, 3, kind="unnormalized").values, atol=1e-12,
+    )  # fmt: skip
+    np.testing.assert_allclose(eigenpairs(scipy.sparse.csr_matrix(cloud), 4).values, expected)
+    np.testing.assert_allclose(eigenpairs(nx.from_scipy_sparse_array(cloud), 4).values, expected)
+    points = np.random.default_rng(3).random((400, 3))
+    near = KNeighborsTransformer(n_neighbors=10, mode="distance").fit(points)
+    lists = kneighbors_graph(points, 10)
+    np.testing.assert_allclose(
+        eigenpairs(near, 4).values, eigenpairs(lists.maximum(lists.T), 4).values
+    )
+    embedding = SpectralEmbedding(3, n_neighbors=10, random_state=0).fit(points)
+    assert len(eigenpairs(embedding, 4).values) == 5
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_eigenpairs__of_a_fitted_estimator(tmp_path, kept):
+    points = np.random.default_rng(3).random((400, 3))
+    maps = LaplacianEigenmaps(
+        4, laplacian="normalized", random_state=0, directory=tmp_path if kept else None
+    ).fit(points)
+    found = eigenpairs(maps, 4)
+    np.testing.assert_allclose(found.values[1:], maps.eigenvalues_, atol=1e-6)
+    share = np.abs((found.vectors[:, 1:] * maps.embedding_).sum(axis=0))
+    np.testing.assert_allclose(share, 1, atol=1e-4)
+    np.testing.assert_allclose(eigenpairs(maps.run_, 4).values, found.values)
 
 
 RING = adjacency(nx.cycle_graph(8))
@@ -98,7 +220,18 @@ RING = adjacency(nx.cycle_graph(8))
 @pytest.mark.parametrize(
     ("weights", "options", "message"),
     [
-        (np.eye(4), {}, "weights: a ndarray is no sparse array"),
+        ([[0, 1], [1, 0]], {}, "weights: a list is no graph. Give a symmetric SciPy sparse array"),
+        (np.ones(4), {}, "weights: a ndarray is no graph"),
+        (RING * 1j, {}, "weights: holds complex numbers"),
+        (nx.DiGraph([(0, 1)]), {}, "weights: a directed graph"),
+        ("nowhere", {}, "no run directory"),
+        (RING, {"kind": "sym"}, "kind = 'sym': no such kind"),
+        (RING, {"kind": "random_walk"}, "Did you mean random-walk"),
+        (RING, {"solver": "arpack"}, "solver = 'arpack': no such solver.* 'lanczos'"),
+        (RING, {"tolerance": 0}, "tolerance = 0: give a number from 1e-12 to 0.01"),
+        (RING, {"tolerance": float("nan")}, "tolerance = nan"),
+        (RING, {"dimension": 2.5}, "dimension = 2.5: give a whole number"),
+        (RING, {"memory": 2**30}, "memory = 1073741824: give a size with its unit"),
         (scipy.sparse.csr_array((3, 4)), {}, r"weights: its shape is \(3, 4\)"),
         (-RING, {}, "weights: holds -1.0"),
         (RING * np.nan, {}, "weights: holds nan"),

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -13,18 +13,27 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from eigenscape.arrays import save_array
 from eigenscape.cluster import Threads
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, did_you_mean
 from eigenscape.memory import parse_bytes
-from eigenscape.spectrum.laplacian import is_singular, laplacian
+from eigenscape.spectrum.laplacian import is_singular, laplacian, usual_degree
 from eigenscape.spectrum.operator import RowBlock, store_operator
-from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.solvers import (
+    choose_by_graph,
+    choose_solver,
+    find_pairs,
+    largest,
+    may_be_thin,
+    precision,
+)
 from eigenscape.spectrum.tasks import Problem, fits
+from eigenscape.spectrum.thin import profile
 from eigenscape.stage import task_bytes
+from eigenscape.weights import check_weights
 
 Kind = Literal["normalized", "random-walk", "unnormalized"]
-Solver = Literal["chebyshev", "lanczos", "lobpcg", "dense"]
+Solver = Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"]
 
-_ASYMMETRY = 1e-6
+_TOLERANCES = (1e-12, 1e-2)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Eigenpairs:
     residuals : array, shape (modes,)
         |A v - lambda v| for |v| = 1, of the symmetric form where the Laplacian is the random walk's.
     converged
-        Whether all residuals are within the tolerance.
+        Whether all residuals are within the tolerance; of D - W within that times the median degree.
     solver
         What solved it, and why.
     """
@@ -59,7 +68,7 @@ def eigenpairs(
     kind: Kind = "normalized",
     potential: ArrayLike | None = None,
     edges: Any = None,
-    solver: Solver = "chebyshev",
+    solver: Solver = "auto",
     tolerance: float = 1e-5,
     memory: str = "2GiB",
     threads: int | None = None,
@@ -70,22 +79,27 @@ def eigenpairs(
 
     Parameters
     ----------
-    weights : sparse array, shape (n, n)
-        Symmetric, not negative; its diagonal does not count.
+    weights
+        Symmetric weights, not negative, as a sparse or dense matrix of shape (n, n), whose diagonal
+        does not count; a networkx graph; a fitted estimator (`LaplacianEigenmaps` or one of
+        scikit-learn that has an affinity matrix or nearest neighbours); or the directory of a run.
     dimension
         Eigenvectors beside the null vectors.
     kind
-        D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W.
+        "normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); or "unnormalized", D - W, of
+        which a sample without edges is a null vector.
     potential : array, shape (n,), optional
         V >= 0, alpha included (Halevy 2011, chapter 3). With it there are no null vectors.
-    edges : sparse array, shape (n, n), optional
-        Further symmetric weights, alpha included, whose Laplacian L_E is added.
+    edges : optional
+        Given as `weights`: further symmetric weights, alpha included, whose Laplacian L_E is added.
     solver
-        As in a job; graphs of few samples are solved by LAPACK all the same.
+        As in a job: "auto" takes shift-invert for graphs as thin as a curve, the Chebyshev filter for
+        others, and LAPACK where samples are few (as "chebyshev" does).
     tolerance
-        Largest residual norm; below 1e-6 the iteration works in double.
+        Largest residual norm, 1e-12 to 1e-2, of D - W in units of the median degree, so that c W has c
+        times the eigenvalues of W; below 1e-6 the iteration works in double.
     memory
-        Anonymous memory that the iteration may take; its vectors lie on disk.
+        Such as "2GiB": anonymous memory that the iteration may take; its vectors lie on disk.
     threads
         Threads to work on, every core by default.
     directory
@@ -100,7 +114,8 @@ def eigenpairs(
     Raises
     ------
     InputError
-        The matrix is no graph, or `dimension` is more than it has eigenvectors.
+        The weights are no graph, `dimension` is more than it has eigenvectors, or an option has no such
+        value.
 
     Examples
     --------
@@ -109,9 +124,10 @@ def eigenpairs(
     >>> eigenpairs(ring, 2).values.round(6) + 0.0
     array([0. , 0.5, 0.5])
     """
-    W = _check_weights("weights", weights, None)
+    limit = _check_options(dimension, kind, solver, tolerance, memory)
+    W = check_weights("weights", weights)
     n = W.shape[0]
-    extra = None if edges is None else _check_weights("edges", edges, n)
+    extra = None if edges is None else check_weights("edges", edges, n)
     V = None if potential is None else _check_potential(potential, n)
     count, component = connected_components(W if extra is None else W + extra)
     nulls = count if is_singular(kind, V, extra) else 0
@@ -121,20 +137,25 @@ def eigenpairs(
             f"{n - nulls} others. Give a number from 1 to {n - nulls}."
         )
     degree = np.asarray(W.sum(axis=1), np.float64)
-    if not degree.all():
+    if kind != "unnormalized" and not degree.all():
         raise InputError(
             f"weights: sample {int(np.argmin(degree))} has no edge, so its degree is 0 and the "
-            "Laplacian is not defined there. Leave such samples out or connect them."
+            f"{kind} Laplacian is not defined there. Leave such samples out, connect them, or take "
+            'kind = "unnormalized".'
         )
     # Neighbours close in memory: the products are twice as fast and more.
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
     W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
-    chosen, reason = choose_solver(solver, dimension, n)
     executor = Threads(threads)
+    chosen, reason = choose_solver(solver, dimension, n)
+    if solver == "shift-invert" or may_be_thin(solver, dimension, n, None):
+        found = profile(W if extra is None else (W + extra[order][:, order]).tocsr())
+        chosen, reason = choose_by_graph(solver, dimension, n, found, max(0, limit))
+    unit = usual_degree(kind, degree)
     with tempfile.TemporaryDirectory(dir=directory, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
-            [block], degree, kind, precision(chosen, tolerance),
+            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree)), unit=unit,
             potential=None if V is None else V[order],
             edges=None if extra is None else scipy.sparse.csr_array(extra[order][:, order]),
         )  # fmt: skip
@@ -143,7 +164,7 @@ def eigenpairs(
         if count > 1:
             pieces = str(Path(scratch) / "component.npy")
             save_array(pieces, component.astype(np.int32))
-        budget = task_bytes(parse_bytes(memory), executor.tasks_per_process)
+        budget = task_bytes(limit, executor.tasks_per_process)
         in_memory = fits(n, stored.dtype, budget)
         problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
         run = _Loop(executor)
@@ -162,6 +183,30 @@ def eigenpairs(
         solution.converged,
         f"{chosen}: {reason}",
     )
+
+
+def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memory: Any) -> int:
+    """Refuse options that have no such value; return the memory in bytes."""
+    for name, value, choices in (
+        ("kind", kind, get_args(Kind)),
+        ("solver", solver, get_args(Solver)),
+    ):
+        if value not in choices:
+            raise InputError(
+                f"{name} = {value!r}: no such {name}.{did_you_mean(str(value), choices)} "
+                f"Give one of {', '.join(map(repr, choices))}."
+            )
+    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)):
+        raise InputError(f"dimension = {dimension!r}: give a whole number of eigenvectors.")
+    least, most = _TOLERANCES
+    if not (isinstance(tolerance, (int, float, np.number)) and least <= tolerance <= most):
+        raise InputError(f"tolerance = {tolerance!r}: give a number from {least:g} to {most:g}.")
+    try:
+        return parse_bytes(memory)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"memory = {memory!r}: give a size with its unit as text, such as '2GiB'."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -186,33 +231,6 @@ class _Loop:
 
         self.executor.run(function, items, done)
         return results
-
-
-def _check_weights(name: str, matrix: Any, rows: int | None) -> scipy.sparse.csr_array:
-    """Return a weight matrix in double, without its diagonal."""
-    if not scipy.sparse.issparse(matrix):
-        raise InputError(
-            f"{name}: a {type(matrix).__name__} is no sparse array. Give a symmetric SciPy sparse "
-            "array, such as scipy.sparse.csr_array(matrix)."
-        )
-    W = scipy.sparse.csr_array(matrix, dtype=np.float64)
-    if W.shape[0] != W.shape[1] or (rows is not None and W.shape[0] != rows):
-        wanted = f"({rows}, {rows})" if rows is not None else "as many columns as rows"
-        raise InputError(f"{name}: its shape is {W.shape}; {wanted} is needed.")
-    W.sum_duplicates()
-    if not np.isfinite(W.data).all() or (W.data < 0).any():
-        bad = W.data[~(np.isfinite(W.data) & (W.data >= 0))][0]
-        raise InputError(f"{name}: holds {bad}; weights are finite and not negative.")
-    difference = abs(W - W.T)
-    if difference.nnz and difference.max() > _ASYMMETRY * W.max():
-        raise InputError(
-            f"{name}: not symmetric, entries differ from their mirror images by up to "
-            f"{difference.max():.3g}. Symmetrise it, for instance by (W + W.T) / 2."
-        )
-    W = scipy.sparse.csr_array(W - scipy.sparse.diags_array(W.diagonal()))
-    W.eliminate_zeros()
-    W.sort_indices()
-    return W
 
 
 def _check_potential(potential: ArrayLike, rows: int) -> NDArray[np.float64]:

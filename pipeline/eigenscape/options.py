@@ -196,10 +196,12 @@ class SpectrumOptions(Options):
 
     dimension: Annotated[int, Field(ge=1, le=20_000)] = 55
     """Eigenvectors to keep, the constant one(s) not counted."""
-    solver: Literal["chebyshev", "lanczos", "lobpcg", "dense"] = "chebyshev"
-    """Chebyshev-filtered subspace iteration; for comparison ARPACK, LOBPCG with multigrid, LAPACK."""
+    solver: Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"] = "auto"
+    """"auto": Chebyshev-filtered subspace iteration, or, on graphs as thin as a curve, ARPACK on the
+    factorised matrix (shift-invert). For comparison ARPACK, LOBPCG with multigrid, LAPACK."""
     tolerance: Annotated[float, Field(ge=1e-12, le=1e-2)] = 1e-5
-    """Largest residual norm |L v - lambda v| with |v| = 1; below 1e-6 the solver works in double."""
+    """Largest residual norm |L v - lambda v| with |v| = 1, of D - W in units of the median degree; below
+    1e-6 the solver works in double."""
 
 
 _NO_PRIOR = ("centroid-angle", "tikhonov", "geodesic-nn")

@@ -86,8 +86,9 @@ def test_choose_columns__bears_equal_values():
 
 def plan(values, residuals, *, pairs=20, tolerance=1e-9, bound=2.0, most_cut=2.0, dtype=DOUBLE):
     return plan_filter(
-        np.asarray(values), np.asarray(residuals), pairs, tolerance, 0.0, bound, most_cut, dtype
-    )
+        np.asarray(values), np.asarray(residuals), pairs, np.full(pairs, tolerance), 0.0, bound,
+        most_cut, dtype,
+    )  # fmt: skip
 
 
 def test_plan_filter__aims_at_the_tolerance():
@@ -134,7 +135,8 @@ def test_plan_filter__starts_cautiously():
     # From random vectors beside locked ones.
     values = np.linspace(0.01, 0.5, 96)
     residuals = np.r_[np.full(64, 1e-12), np.full(32, np.inf)]
-    found = plan_filter(values, residuals, 80, 1e-9, 0.17, 2.0, 0.45, DOUBLE, 32)
+    limits = np.full(80, 1e-9)
+    found = plan_filter(values, residuals, 80, limits, 0.17, 2.0, 0.45, DOUBLE, 32)
     assert found.cut == 0.45
     assert found.degree == degree_for(1e2, 0.17, 0.45, 2.0)
 
@@ -153,6 +155,42 @@ def test_plan_filter__leaves_columns_without_a_direction_out():
     found = plan(values, residuals)
     assert found.cut == values[39]
     assert found.degree >= 1
+
+
+def test_plan_filter__begins_anew_where_no_direction_is_left():
+    nothing = np.full(64, np.inf)
+    found = plan(nothing, nothing, most_cut=0.4)
+    assert found.cut == 0.4
+    assert found.degree >= 1
+
+
+def test_known_values__continue_the_last_known_one():
+    found = columns.known_values(np.array([0.1, 0.3, np.inf, np.nan]))
+    np.testing.assert_array_equal(found, [0.1, 0.3, 0.3, 0.3])
+    assert columns.known_values(np.array([np.inf, np.nan])) is None
+
+
+def limits(values, goal=20, tolerance=1e-5, dtype=SINGLE):
+    return columns.residual_limits(np.asarray(values), goal, tolerance, 2.0, dtype)
+
+
+def test_residual_limits__are_the_tolerance_where_it_tells_vectors_apart():
+    np.testing.assert_array_equal(limits(np.linspace(0.01, 0.5, 64)), 1e-5)
+    # Clusters: twenty tiny values, then a gap.
+    np.testing.assert_array_equal(limits(np.r_[np.full(20, 1e-12), np.linspace(0.6, 0.7, 44)]), 1e-5)
+
+
+def test_residual_limits__follow_small_eigenvalues():
+    values = 1e-8 * np.arange(1, 65) ** 2
+    told = limits(values, dtype=DOUBLE)
+    np.testing.assert_allclose(told, 0.05 * (values[64 - PROBES - 1] - values[:20]))
+    # No less than single precision allows.
+    least = columns._ROUNDING * np.finfo(np.float32).eps * 2.0
+    np.testing.assert_allclose(limits(values), least)
+
+
+def test_residual_limits__ask_no_more_of_equal_values():
+    np.testing.assert_array_equal(limits(np.full(64, 1e-7) * (1 + 1e-5 * np.arange(64)[::-1])), 1e-5)
 
 
 def test_plan_short__has_the_degree_it_is_given():

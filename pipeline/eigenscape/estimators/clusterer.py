@@ -109,7 +109,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
                 self.labels_ = cluster_qr(vectors, seed=seed)
             else:
                 self.labels_ = k_means(_normalized(vectors), self.n_clusters, seed=seed).clusters
-        self._folder.trim()
+        self._folder.trim(graph=False)
         return self
 
 

@@ -42,7 +42,7 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         self._first = nulls
         self.eigenvalues_, self.embedding_ = values[nulls:], vectors[:, nulls:]
         self._n_features_out = self.n_components
-        self._folder.trim()
+        self._folder.trim(graph=False)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:

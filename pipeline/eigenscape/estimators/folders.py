@@ -67,11 +67,12 @@ class RunFolder:
         """Return the path as something to hand to lazy tasks."""
         return HeldPath(self, self.path)
 
-    def trim(self) -> None:
-        """Delete what only a fit reads, if the folder is not kept."""
+    def trim(self, *, graph: bool = True) -> None:
+        """Delete what only a fit reads, if the folder is not kept: the samples, and the graph if so said."""
         if self.temporary:
             store = self.path / "store.zarr"
-            for path in (store / "samples" / "values", *(store / "graph").glob("[0-9]*")):
+            weights = (store / "graph").glob("[0-9]*") if graph else ()
+            for path in (store / "samples" / "values", *weights):
                 shutil.rmtree(path)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigenscape.spectrum import columns
 from eigenscape.spectrum.gather import WIDTH
@@ -31,6 +32,9 @@ MOST_PASSES = 40
 
 _LOCKED_SHARE = 0.25
 """Of the tolerance, at which vectors are locked: what is wrong in them is missing in the others."""
+
+_MOST_TOLD = 12
+"""Passes after which the tolerance alone decides, if rounding keeps the vectors from being told apart."""
 
 _LEAST_GROWTH = 0.25
 """Of a block, that has to be free before random columns fill it up."""
@@ -52,7 +56,8 @@ def solve(
     pairs
         Wanted pairs, null vectors not counted.
     tolerance
-        Residual norm |A x - theta x| for |x| = 1.
+        Residual norm |A x - theta x| for |x| = 1; less is asked for where eigenvalues are smaller than
+        this tells apart (`columns.residual_limits`).
     map_blocks
         Runs the tasks.
     note
@@ -65,29 +70,30 @@ def solve(
     while True:
         values, residuals = np.array(state.values), np.array(state.residuals)
         goal = state.goal
-        worst = float(residuals[:goal].max())
-        if goal == pairs and (worst <= tolerance or state.passes >= most_passes):
+        limits = _limits(level, state, tolerance)
+        excess = float((residuals[:goal] / limits).max())
+        if goal == pairs and (excess <= 1 or state.passes >= most_passes):
             return Solution(
-                problem.vectors(state.files), values, residuals, worst <= tolerance,
-                state.passes, state.products,
+                problem.vectors(state.files), values, residuals,
+                bool(residuals[:goal].max() <= tolerance), state.passes, state.products,
             )  # fmt: skip
         if state.passes >= most_passes:
             # All that is left to do is to have as many columns as are wanted.
             state = level.grow(state, max(len(values), -(-pairs // WIDTH) * WIDTH), pairs)
             continue
-        state = _lock(state, tolerance)
+        state = _lock(state, limits)
         most, further = columns.window(state.locked * WIDTH, pairs)
         # What is to be locked has to be better than what ends the iteration.
-        wanted = tolerance if goal == pairs else _LOCKED_SHARE * tolerance
+        share = 1.0 if goal == pairs else _LOCKED_SHARE
         free = most - len(values) >= _LEAST_GROWTH * columns.MOST_COLUMNS
-        if worst <= (tolerance if free or further == pairs else wanted):
+        if excess <= (1.0 if free or further == pairs else share):
             state = level.grow(state, most, further)
             continue
         plan = columns.plan_filter(
-            values, residuals, goal, wanted, level.low(state), level.high(state),
+            values, residuals, goal, share * limits, level.low(state), level.high(state),
             state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
         )  # fmt: skip
-        state = level.advance(replace(state, settled=worst <= tolerance), plan, measured=True)
+        state = level.advance(replace(state, settled=excess <= 1), plan, measured=True)
         residuals = np.array(state.residuals[:goal])
         note(
             f"pass {state.passes}: degree {plan.times * plan.degree}, "
@@ -97,9 +103,19 @@ def solve(
         )
 
 
-def _lock(state: State, tolerance: float) -> State:
+def _limits(level: Level, state: State, tolerance: float) -> NDArray[np.float64]:
+    """Return the residual norm at which each pair that the block aims at has converged."""
+    if state.passes >= _MOST_TOLD * -(-state.goal // columns.MOST_COLUMNS):
+        return np.full(state.goal, tolerance)
+    dtype = np.dtype(level.problem.operator.dtype)
+    return columns.residual_limits(
+        np.array(state.values), state.goal, tolerance, level.bound, dtype
+    )
+
+
+def _lock(state: State, limits: NDArray[np.float64]) -> State:
     """Lock the first groups, as far as all of their columns have converged with some to spare."""
     share = 1.0 if state.settled else _LOCKED_SHARE
-    good = np.array(state.residuals[: state.goal]) <= share * tolerance
+    good = np.array(state.residuals[: state.goal]) <= share * limits
     first = len(good) if good.all() else int(np.argmin(good))
     return replace(state, locked=max(state.locked, first // WIDTH))

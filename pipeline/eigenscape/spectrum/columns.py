@@ -30,6 +30,9 @@ _START_DEGREE = 12
 _START_REDUCTION = 1e2
 _SPARE = 4
 _SAME_VALUE = 1e-6
+_SAME_END = 1e-3
+_ANGLE = 0.05
+_ROUNDING = 10
 _RELIABLE = 0.05
 _REDUCTION = 1e5
 _RITZ_PRODUCTS = 0.8
@@ -100,6 +103,8 @@ def choose_columns(
 
     def cost(count: int) -> float:
         cut = max(float(values[count - PROBES - 1]), last * (1 + 1e-9))
+        # A coarse graph can have values beyond the bound of the fine one.
+        cut = min(cut, 0.9 * bound)
         # Dense algebra, in products: 5 n m^2 operations at the speed of BLAS.
         ritz = _RITZ_PRODUCTS * rows_per_entry * count
         return count * (degree_for(_REDUCTION, last, cut, bound) + 2 * ritz)
@@ -108,6 +113,52 @@ def choose_columns(
     least = min(_whole_groups(pairs + PROBES + _LEAST_GUARDS), len(values))
     counts: set[int] = {least, *range(max(least, 2 * WIDTH), len(values) + 1, 2 * WIDTH)}
     return min(sorted(counts), key=cost)
+
+
+def known_values(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return Ritz values with the last known one in place of those of lost directions.
+
+    None where no direction is left.
+    """
+    known = np.isfinite(values)
+    return np.where(known, values, values[known][-1]) if known.any() else None
+
+
+def residual_limits(
+    values: NDArray[np.float64],
+    goal: int,
+    tolerance: float,
+    bound: float,
+    dtype: np.dtype[Any],
+) -> NDArray[np.float64]:
+    """Return the residual norm at which each wanted pair has converged, shape (goal,).
+
+    The tolerance; and less where eigenvalues are so small that it would not tell the wanted vectors
+    from those beyond the block. A residual r leaves an angle of about r / (distance to the end of the
+    block) between a vector and the space of the lowest ones (Davis, Kahan 1970), and an angle of
+    `_ANGLE` is enough. No less than rounding allows; values that are all alike need no telling apart.
+
+    Parameters
+    ----------
+    values : array, shape (columns,)
+        Ritz values, those of guards included.
+    goal
+        Wanted pairs.
+    tolerance
+        Asked for.
+    bound
+        Upper bound of the spectrum.
+    dtype
+        Floating type of the products.
+    """
+    known = known_values(values[: max(goal, len(values) - PROBES)])
+    if known is None:
+        return np.full(goal, tolerance)
+    distance = known[-1] - known[:goal]
+    told = distance > _SAME_END * abs(known[-1])
+    least = _ROUNDING * float(np.finfo(dtype).eps) * bound
+    limits = np.where(told, np.maximum(_ANGLE * distance, least), np.inf)
+    return np.minimum(limits, tolerance)
 
 
 def _whole_groups(columns: int) -> int:
@@ -120,7 +171,7 @@ def plan_filter(
     values: NDArray[np.float64],
     residuals: NDArray[np.float64],
     pairs: int,
-    tolerance: float,
+    limits: NDArray[np.float64],
     low: float,
     bound: float,
     most_cut: float,
@@ -133,8 +184,10 @@ def plan_filter(
     ----------
     values, residuals : array, shape (columns,)
         After the last pass; residuals are infinite where there was none.
-    pairs, tolerance
-        What is wanted.
+    pairs
+        Wanted ones.
+    limits : array, shape (pairs,)
+        Residual norm that each of them is to reach.
     low, bound
         Where the spectrum begins and ends.
     most_cut
@@ -147,11 +200,14 @@ def plan_filter(
     known = np.isfinite(residuals[:pairs]).all()
     guards = values[: max(pairs + 1, len(values) - PROBES)]
     cut = cut_above(guards, low, bound)
-    last, doubt = float(values[pairs - 1]), float(residuals[pairs - 1])
+    shown = known_values(values)
+    if shown is None:
+        shown = np.full(len(values), min(cut, most_cut))
+    last, doubt = float(shown[pairs - 1]), float(residuals[pairs - 1])
     if last - doubt < most_cut or doubt > _RELIABLE * (bound - low):
         # Unless the last wanted value is known, and above it: the guess was wrong then.
         cut = min(cut, most_cut)
-    if known and cut - values[pairs - 1] <= _SAME_VALUE * (cut - low):
+    if known and cut - last <= _SAME_VALUE * (cut - low):
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
         # nothing tells it from what lies above.
         cut += 0.1 * (bound - cut)
@@ -160,12 +216,12 @@ def plan_filter(
     if not known:
         # Values of random vectors are guesses; the first filter must not squeeze these into the
         # lowest directions alone.
-        guess = values[0] == values[-1] or locked > 0
+        guess = shown[0] == shown[-1] or locked > 0
         wanted = degree_for(_START_REDUCTION, low, cut, bound) if guess else _START_DEGREE
     else:
-        todo = np.flatnonzero(residuals[:pairs] > tolerance)
-        reductions = _SPARE * residuals[todo] / tolerance
-        degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, values[todo])
+        todo = np.flatnonzero(residuals[:pairs] > limits)
+        reductions = _SPARE * residuals[todo] / limits[todo]
+        degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, shown[todo])
         wanted = max(_LEAST_DEGREE, *degrees)
     degree = min(wanted, safe, _MOST_DEGREE)
     times = 1
@@ -183,9 +239,9 @@ def plan_short(
 
 
 def cut_above(values: NDArray[np.float64], low: float, bound: float) -> float:
-    """Return where a filter's damping begins: the last finite Ritz value, kept off both ends."""
-    last = float(values[np.isfinite(values)][-1])
-    span = bound - low
+    """Return where a filter's damping begins: the last known Ritz value, kept off both ends."""
+    known, span = known_values(values), bound - low
+    last = bound if known is None else float(known[-1])
     return min(max(last, low + 1e-6 * span), low + 0.9 * span)
 
 

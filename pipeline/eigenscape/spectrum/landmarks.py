@@ -34,10 +34,10 @@ from eigenscape.arrays import (
 from eigenscape.errors import InputError
 from eigenscape.memory import ROW_TILE
 from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
-from eigenscape.spectrum.laplacian import laplacian
+from eigenscape.spectrum.laplacian import laplacian, usual_degree
 from eigenscape.spectrum.operator import RowBlock, store_operator
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.solvers import choose_solver, find_pairs, largest, precision
 from eigenscape.spectrum.tasks import Problem
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
@@ -260,7 +260,9 @@ def _set_up(context: Context, extension: Extension) -> tuple[Problem, NDArray[np
     options = context.job.spectrum
     solver, _ = choose_solver(options.solver, options.dimension, W.shape[0])
     block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
-    operator = laplacian([block], degree, extension.laplacian, precision(solver, options.tolerance))
+    unit = usual_degree(extension.laplacian, degree)
+    dtype = precision(solver, options.tolerance, largest(extension.laplacian, degree))
+    operator = laplacian([block], degree, extension.laplacian, dtype, unit=unit)
     return Problem(store_operator(operator, folder), None, folder), degree
 
 

@@ -1,5 +1,6 @@
 """The Laplacians of a weighted graph, and Schroedinger operators on it."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ def laplacian(
     potential: NDArray[np.float64] | None = None,
     edges: scipy.sparse.csr_array | None = None,
     ties: Ties | None = None,
+    unit: float = 1.0,
 ) -> Operator:
     """Return the Laplacian of a weighted graph, or the Schroedinger operator L + V + L_E.
 
@@ -50,36 +52,39 @@ def laplacian(
         way: it pulls their ends together.
     ties
         Clusters of samples to draw together, alpha included, added in the same way.
+    unit
+        Of the eigenvalues: the operator is divided by it. See `usual_degree`.
     """
     normalized = kind != "unnormalized"
-    scale = 1 / np.sqrt(degree) if normalized else np.ones_like(degree)
+    scale = 1 / np.sqrt(degree) if normalized else np.full_like(degree, 1 / math.sqrt(unit))
     scaled = []
     for number, block in enumerate(blocks):
         size = len(block.data)
         data = allocate(number, size) if allocate else np.empty(size, dtype)
         kernels.scale_entries(block.first, block.indptr, block.indices, block.data, scale, data)
         scaled.append(RowBlock(block.first, block.indptr, block.indices, data))
-    diagonal = np.ones_like(degree) if normalized else degree.copy()
+    diagonal = np.ones_like(degree) if normalized else degree / unit
     null = np.sqrt(degree) if normalized else np.ones_like(degree)
     added = np.zeros_like(degree)
     if edges is not None:
         added += np.asarray(edges.sum(axis=1))
     if potential is not None:
         added += potential
-    if kind == "random-walk":
-        added /= degree
+    if kind != "normalized":
+        added *= scale**2
     if edges is not None:
-        turn = scipy.sparse.diags_array(scale if kind == "random-walk" else np.ones_like(degree))
+        turn = scipy.sparse.diags_array(np.ones_like(degree) if kind == "normalized" else scale)
         scaled = [_add_rows(block, (turn @ edges @ turn).tocsr()) for block in scaled]
-    bound = 2.0 if normalized else 2.0 * float(degree.max())
+    bound = 2.0 if normalized else 2.0 * float(degree.max()) / unit
     if ties is not None:
-        if kind == "random-walk":
+        if kind != "normalized":
             ties = replace(ties, pull=ties.pull * scale[ties.member])
         bound += ties.most
     singular = is_singular(kind, potential, edges, ties)
     if not singular:
         # Low vectors fall off where the potential is large.
-        null = null / (1 + added / diagonal)
+        null = null * diagonal / np.maximum(diagonal + added, np.finfo(np.float64).tiny)
+        null[diagonal == 0] = 1
     return Operator(
         scaled,
         (diagonal + added).astype(dtype),
@@ -88,7 +93,28 @@ def laplacian(
         # Weyl: no more than the sum of both; L_E by Gershgorin.
         bound + 2 * float(added.max(initial=0)),
         ties,
+        unit,
     )
+
+
+def usual_degree(kind: str, degree: NDArray[np.float64]) -> float:
+    """Return the unit in which the eigenvalues of a Laplacian are sought.
+
+    The normalised ones have eigenvalues from 0 to 2. Those of D - W grow with the weights, so they are
+    sought in units of the median degree, to which the tolerance is relative then: the result for c W is
+    c times that for W. The largest degree is no such unit, as few hubs would decide on it.
+
+    Parameters
+    ----------
+    kind
+        See `laplacian`.
+    degree : array, shape (n,)
+        Row sums of the weights; samples without edges do not count.
+    """
+    if kind != "unnormalized":
+        return 1.0
+    joined = degree[degree > 0]
+    return float(np.median(joined)) if len(joined) else 1.0
 
 
 def is_singular(

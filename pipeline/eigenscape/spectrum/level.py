@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.arrays import save_array
+from eigenscape.errors import StoreError
 from eigenscape.files import write_json
 from eigenscape.spectrum import algebra, columns, tasks
 from eigenscape.spectrum.coarse import coarse_component
@@ -109,7 +110,11 @@ class Level:
                 problem.in_memory,
             )
             state = Level.on(below, self.run).solve_roughly(most)
-            values, rough = np.array(state.values), below.vectors(state.files)
+            # Columns that carry no direction of their own are random ones by now.
+            known = columns.known_values(np.array(state.values))
+            assert known is not None, "vectors without any direction are refused"
+            values = known
+            rough = below.vectors(state.files)
             most_cut = self.bound
             if whole:
                 density = problem.operator.rows / problem.operator.entries
@@ -171,7 +176,7 @@ class Level:
         state = self.load() or self.begin(most, most, whole=False)
         for degree in _COARSE_DEGREES[state.passes :]:
             plan = columns.plan_short(
-                np.array(state.values), degree, self.low(state), self.bound,
+                np.array(state.values), degree, self.low(state), self.high(state, measured=False),
                 np.dtype(problem.operator.dtype),
             )  # fmt: skip
             state = self.advance(state, plan)
@@ -181,17 +186,18 @@ class Level:
         """Whether the next filter sets stiff rows by the others."""
         return self.short_bound is not None and state.balanced
 
-    def high(self, state: State) -> float:
-        """Return where the spectrum of the next filter's operator ends.
+    def high(self, state: State, *, measured: bool = True) -> float:
+        """Return where the spectrum of the next filter's operator ends; see `advance` for `measured`.
 
-        The estimate of a bound can fail: if a Ritz value lies above, it is what theory gives.
+        The estimate of a bound can fail: if a Ritz value lies above, or a filter has overflowed, it is
+        what theory gives.
         """
-        if self.balances(state):
+        if measured and self.balances(state):
             assert self.short_bound is not None, "balanced"
             return self.short_bound
         values = np.array(state.values)
         above = (values[np.isfinite(values)] > self.bound).any()
-        return self.problem.operator.bound if above else self.bound
+        return self.problem.operator.bound if above or state.overflowed else self.bound
 
     def low(self, state: State) -> float:
         """Return where the spectrum of the columns that are not locked begins.
@@ -236,7 +242,11 @@ class Level:
         gram = algebra.Gram(filtered, (filtered, image))
         items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns))
         sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
-        rotation = rayleigh_ritz(*gram.assemble(items, sums))
+        G, H = gram.assemble(items, sums)
+        products = state.products + len(groups) * (plan.times * plan.degree + 1)
+        if not (np.isfinite(G).all() and np.isfinite(H).all() and G.any()):
+            return self._retreat(replace(state, passes=number + 1, products=products), balanced)
+        rotation = rayleigh_ritz(G, H)
         save_array(problem.directory / "rotation.npy", rotation.C)
         following = problem.named(f"pass-{number + 1}", active)
         rotated = problem.named("rotated", active) if balanced else following
@@ -263,6 +273,27 @@ class Level:
             residuals=residuals,
             balanced=state.balanced and (gained or not balanced),
             passes=number + 1,
-            products=state.products + len(groups) * (plan.times * plan.degree + 1 + measured),
+            products=products + len(groups) * measured,
         )
         return self.note(after, state)
+
+    def _retreat(self, state: State, balanced: bool) -> State:
+        """Go on from the vectors before a filter that overflowed, by one that is safer.
+
+        Stiff rows that do not follow the others as they should, or an estimate below the end of the
+        spectrum, make a filter grow without limit. Up to the bound of theory none does.
+
+        Raises
+        ------
+        StoreError
+            Neither was the reason, so the vectors on disk are not what was written there.
+        """
+        if balanced:
+            return self.note(replace(state, balanced=False), state)
+        if not state.overflowed:
+            return self.note(replace(state, overflowed=True), state)
+        raise StoreError(
+            f"{self.problem.directory}: the vectors of the eigensolver are not finite, though its "
+            "filter cannot overflow: files were damaged, or another machine reads them as they were "
+            "before. Delete this directory and give the same command again."
+        )

@@ -50,6 +50,8 @@ class Operator:
         Upper bound of the spectrum that theory gives.
     ties
         V, which draws clusters of samples together; None for 0.
+    unit
+        What the eigenvalues are multiplied by to be those of the Laplacian: A is it, divided by this.
     """
 
     blocks: Sequence[RowBlock]
@@ -58,6 +60,7 @@ class Operator:
     singular: bool
     bound: float
     ties: Ties | None = None
+    unit: float = 1.0
 
     @property
     def rows(self) -> int:
@@ -115,7 +118,7 @@ class StoredOperator:
         Paths of the values of each block, raw.
     starts
         First row of each block.
-    rows, entries, dtype, singular, bound
+    rows, entries, dtype, singular, bound, unit
         Of the operator.
     diagonal, null
         Paths, raw.
@@ -134,6 +137,7 @@ class StoredOperator:
     singular: bool
     bound: float
     ties: str | None = None
+    unit: float = 1.0
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "StoredOperator":
@@ -156,6 +160,7 @@ class StoredOperator:
             self.singular,
             self.bound,
             None if self.ties is None else Ties.load(self.ties),
+            self.unit,
         )
 
 
@@ -222,6 +227,7 @@ def store_operator(
         singular=operator.singular,
         bound=operator.bound,
         ties=ties,
+        unit=operator.unit,
     )
 
 

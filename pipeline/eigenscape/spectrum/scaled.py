@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
@@ -12,6 +13,7 @@ from eigenscape.spectrum.laplacian import laplacian
 from eigenscape.spectrum.operator import RowBlock, StoredOperator, store_operator
 from eigenscape.spectrum.ties import Ties
 from eigenscape.stage import Block, Context
+from eigenscape.store import Run
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,21 @@ def stored_graph(context: Context) -> StoredGraph:
     return StoredGraph(tuple(paths), tuple(starts), context.path("graph/degree"))
 
 
+def read_weights(run: Run) -> scipy.sparse.csr_array:
+    """Return the weights of a finished graph stage in memory, rows and columns in its own order."""
+    record = run.record("graph")
+    assert record is not None, "the graph is there"
+    parts: list[scipy.sparse.csr_array] = []
+    rows = record.summary["rows"]
+    while sum(part.shape[0] for part in parts) < rows:
+        indptr, indices, data = (
+            np.asarray(run.open(f"graph/{len(parts)}/{name}")[...])
+            for name in ("indptr", "indices", "data")
+        )
+        parts.append(scipy.sparse.csr_array((data, indices, indptr), (len(indptr) - 1, rows)))
+    return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
+
+
 def sample_rows(context: Context) -> NDArray[np.int64]:
     """Return the row of every sample in the graph stage's matrix, -1 for those it leaves out."""
     order = context.memmap("graph/sample")
@@ -92,6 +109,7 @@ def store_laplacian(
     *,
     potential: NDArray[np.float64] | None = None,
     ties: Ties | None = None,
+    unit: float = 1.0,
 ) -> StoredOperator:
     """Write the Laplacian of the graph stage's weights; their structure is shared with it.
 
@@ -101,7 +119,7 @@ def store_laplacian(
         Of a stage that follows the graph.
     directory
         Where the scaled weights go.
-    kind, dtype, potential, ties
+    kind, dtype, potential, ties, unit
         See `eigenscape.spectrum.laplacian.laplacian`.
     """
     graph = stored_graph(context)
@@ -115,7 +133,7 @@ def store_laplacian(
 
     degree = np.array(graph.degree())
     operator = laplacian(
-        graph.open(), degree, kind, dtype, allocate, potential=potential, ties=ties
+        graph.open(), degree, kind, dtype, allocate, potential=potential, ties=ties, unit=unit
     )
     structure = [(indptr, indices) for indptr, indices, _ in graph.paths]
     return store_operator(operator, directory, structure, paths)

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.spectrum import chebyshev, oracles
+from eigenscape.errors import MemoryLimitError
+from eigenscape.memory import format_bytes
+from eigenscape.spectrum import chebyshev, oracles, thin
 from eigenscape.spectrum.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.gather import WIDTH
+from eigenscape.spectrum.laplacian import usual_degree
 from eigenscape.spectrum.state import Map, Solution
 from eigenscape.spectrum.tasks import Problem
 from eigenscape.spectrum.vectors import Vectors
@@ -20,13 +24,19 @@ DENSE_ROWS = 1500
 INERTIA_ROWS = 3000
 """Order up to which the eigenvalues below the last one are counted: a second or two."""
 
+_QUICK_ROWS = 50_000
+"""Order up to which a look at the graph takes a fraction of a second."""
+
+_THIN_DIMENSION = 1.5
+"""Intrinsic dimension below which larger graphs are looked at."""
+
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
 
 
 def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
-    """Return the solver that will run on a graph of `rows` rows, and why."""
-    if solver != "chebyshev":
+    """Return the solver that will run on a graph of `rows` rows, and why; see `choose_by_graph` too."""
+    if solver not in ("auto", "chebyshev"):
         return solver, "as asked for"
     if rows <= DENSE_ROWS:
         return "dense", f"LAPACK on the full matrix: {rows} samples are few"
@@ -42,18 +52,79 @@ def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
     return "chebyshev", f"{block} in groups of {WIDTH}, from a coarse graph if it serves"
 
 
-def precision(solver: str, tolerance: float, pull: float = 0.0) -> str:
+def may_be_thin(solver: str, pairs: int, rows: int, dimension: float | None) -> bool:
+    """Whether `choose_by_graph` is worth a look at the graph.
+
+    Parameters
+    ----------
+    solver, pairs, rows
+        See `choose_solver`.
+    dimension
+        Intrinsic dimension of the samples, None where it is not known.
+    """
+    if solver != "auto" or choose_solver(solver, pairs, rows)[0] == "dense":
+        return False
+    return rows <= _QUICK_ROWS or (dimension is not None and dimension <= _THIN_DIMENSION)
+
+
+def choose_by_graph(
+    solver: str, pairs: int, rows: int, found: thin.Profile, budget: int
+) -> tuple[str, str]:
+    """Return the solver for a graph whose profile is known, and why.
+
+    Parameters
+    ----------
+    solver, pairs, rows
+        See `choose_solver`.
+    found
+        What a factorisation takes.
+    budget
+        Bytes that it may take if it is asked for.
+
+    Raises
+    ------
+    MemoryLimitError
+        Shift-invert is asked for, and the factors may not fit.
+    """
+    if solver == "shift-invert":
+        if found.bytes > budget:
+            raise MemoryLimitError(
+                f"spectrum.solver = 'shift-invert': the factors of a graph of {rows} samples can take "
+                f"{format_bytes(found.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
+                "Set spectrum.solver to 'auto', or limits.memory to more."
+            )
+        return solver, "as asked for"
+    if not found.is_thin(column_count(pairs)):
+        return choose_solver(solver, pairs, rows)
+    return (
+        "shift-invert",
+        f"the factors of this graph's Laplacian are small: at most {found.entries} entries",
+    )
+
+
+def largest(kind: str, degree: NDArray[np.float64]) -> float:
+    """Return what rounding is multiplied by in a product with the Laplacian of a graph: see `precision`.
+
+    Parameters
+    ----------
+    kind, degree
+        See `eigenscape.spectrum.laplacian.laplacian`.
+    """
+    return 4 * float(degree.max()) / usual_degree(kind, degree) if kind == "unnormalized" else 0.0
+
+
+def precision(solver: str, tolerance: float, most: float = 0.0) -> str:
     """Return the floating type that a solver works in.
 
     Parameters
     ----------
     solver, tolerance
         Of the job.
-    pull
-        Largest eigenvalue of the ties: so many times they multiply what rounding does to a vector
-        at their members, so that strong ones need double.
+    most
+        What rounding does to a vector is multiplied by as much: the largest eigenvalue of the ties, or
+        four times the largest degree in units of the usual one.
     """
-    rounding = pull * float(np.finfo(np.float32).eps)
+    rounding = most * float(np.finfo(np.float32).eps)
     single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
     return "float32" if single else "float64"
 
@@ -68,8 +139,24 @@ def find_pairs(
 ) -> Solution:
     """Return the lowest eigenpairs above the null vectors, by any solver.
 
-    See `eigenscape.spectrum.chebyshev.solve` for the parameters.
+    See `eigenscape.spectrum.chebyshev.solve` for the parameters. Values and residuals of the solution
+    are those of the Laplacian; the tolerance is in the unit of its operator.
     """
+    found = _find(problem, solver, pairs, tolerance, map_blocks, note)
+    unit = problem.operator.unit
+    # Below 0 there is only rounding.
+    values = unit * np.maximum(found.values, 0)
+    return replace(found, values=values, residuals=unit * found.residuals)
+
+
+def _find(
+    problem: Problem,
+    solver: str,
+    pairs: int,
+    tolerance: float,
+    map_blocks: Map,
+    note: Callable[[str], None],
+) -> Solution:
     if solver != "chebyshev":
         return _solve_whole(problem, solver, pairs, tolerance, map_blocks)
     solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note)
@@ -98,6 +185,8 @@ def _solve_task(
     operator, null = problem.operator.open(), problem.null_space()
     if solver == "dense":
         found = oracles.dense_pairs(operator, null, pairs)
+    elif solver == "shift-invert":
+        found = thin.shifted_pairs(operator, null, pairs)
     elif solver == "lanczos":
         found = oracles.lanczos_pairs(operator, null, pairs, tolerance)
     else:

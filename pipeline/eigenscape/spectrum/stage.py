@@ -29,12 +29,27 @@ from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.filter import NullSpace
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.landmarks import landmark_spectrum
+from eigenscape.spectrum.laplacian import usual_degree
 from eigenscape.spectrum.operator import Operator
 from eigenscape.spectrum.potential import Potential, make_potential
-from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
-from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.scaled import (
+    StoredGraph,
+    row_components,
+    sample_rows,
+    store_laplacian,
+    stored_graph,
+)
+from eigenscape.spectrum.solvers import (
+    choose_by_graph,
+    choose_solver,
+    find_pairs,
+    largest,
+    may_be_thin,
+    precision,
+)
 from eigenscape.spectrum.state import Solution
 from eigenscape.spectrum.tasks import Problem, fits
+from eigenscape.spectrum.thin import Profile, profile, whole_structure
 from eigenscape.spectrum.ties import join_components
 from eigenscape.spectrum.vectors import Vectors
 from eigenscape.stage import Block, Context, sample_blocks
@@ -48,10 +63,13 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     graph = context.run.record("graph")
     assert graph is not None, "the spectrum follows the graph"
     rows, connected = graph.summary["rows"], graph.summary["connected"]
-    solver, reason = choose_solver(options.solver, options.dimension, rows)
-    potential = make_potential(context, np.asarray(context.memmap("graph/degree")))
-    dtype = precision(solver, options.tolerance, potential.pull)
-    problem = _set_up(context, rows, connected, dtype, potential)
+    solver, reason = _choose_solver(context, rows)
+    degree = np.asarray(context.memmap("graph/degree"))
+    kind = context.job.graph.laplacian
+    potential = make_potential(context, degree)
+    unit = usual_degree(kind, degree)
+    dtype = precision(solver, options.tolerance, largest(kind, degree) + potential.pull / unit)
+    problem = _set_up(context, rows, connected, dtype, potential, unit)
     null = problem.null_space()
     _check_dimension(options, rows, null.count)
     solution = find_pairs(
@@ -62,6 +80,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "solver": solver,
         "reason": reason,
         "precision": "single" if dtype == "float32" else "double",
+        "unit": unit,
         "values": [float(value) for value in values],
         "max_residual": float(residuals.max()),
         "converged": bool(solution.converged),
@@ -70,6 +89,25 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "null_vectors": null.count,
         **({"potential": potential.summary} if potential.summary else {}),
     }
+
+
+def _choose_solver(context: Context, rows: int) -> tuple[str, str]:
+    """Return the solver and why, after a look at the graph where it may be thin."""
+    options = context.job.spectrum
+    neighbors = context.run.record("neighbors")
+    assert neighbors is not None, "the graph follows the neighbours"
+    dimension = (neighbors.summary.get("intrinsic_dimension") or {}).get("value")
+    asked = options.solver == "shift-invert"
+    if not asked and not may_be_thin(options.solver, options.dimension, rows, dimension):
+        return choose_solver(options.solver, options.dimension, rows)
+    work = partial(_measure_profile, stored_graph(context))
+    found = Profile(*context.map("profile", work, ["all"], label="profile of the graph")[0])
+    return choose_by_graph(options.solver, options.dimension, rows, found, context.task_bytes)
+
+
+def _measure_profile(graph: StoredGraph, _: str) -> tuple[int, float, int]:
+    found = profile(whole_structure(graph.open()))
+    return found.entries, found.operations, found.edges
 
 
 def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> None:
@@ -84,13 +122,13 @@ def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> No
 
 
 def _set_up(
-    context: Context, rows: int, connected: bool, dtype: str, potential: Potential
+    context: Context, rows: int, connected: bool, dtype: str, potential: Potential, unit: float
 ) -> Problem:
     """Scale the weights into a Laplacian in scratch, and add the potential."""
     directory = context.workspace.folder("operator")
     stored = store_laplacian(
         context, directory, context.job.graph.laplacian, dtype,
-        potential=potential.barrier, ties=potential.ties,
+        potential=potential.barrier, ties=potential.ties, unit=unit,
     )  # fmt: skip
     component = None
     if not connected:
@@ -114,7 +152,8 @@ def _write(
     operator = problem.operator.open()
     zeros = np.zeros(null.count)
     values = np.concatenate([zeros, solution.values[:dimension]])
-    residuals = np.concatenate([_null_residuals(operator, null), solution.residuals[:dimension]])
+    nulls = operator.unit * _null_residuals(operator, null)
+    residuals = np.concatenate([nulls, solution.residuals[:dimension]])
     for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
         path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
         open_array(path)[...] = array

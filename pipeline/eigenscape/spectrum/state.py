@@ -43,6 +43,8 @@ class State:
         Groups that are final.
     balanced
         Whether stiff rows still follow the others: until that converges no more.
+    overflowed
+        Whether a filter has overflowed, which says that the spectrum ends beyond its estimate.
     settled
         Whether all that is aimed at had reached the tolerance before the last pass: what residuals
         are left is what the locked vectors lack, and falls no more.
@@ -60,6 +62,7 @@ class State:
     goal: int
     locked: int = 0
     balanced: bool = True
+    overflowed: bool = False
     settled: bool = False
     passes: int = 0
     products: int = 0

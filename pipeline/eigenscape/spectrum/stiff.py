@@ -47,7 +47,8 @@ def stiff_rows(operator: Operator) -> NDArray[np.int64]:
     """
     none = np.zeros(0, np.int64)
     diagonal = np.asarray(operator.diagonal, np.float64)
-    usual = float(np.quantile(diagonal, 0.1))
+    # Samples without edges, 0 in an unnormalised Laplacian, say nothing of the others.
+    usual = float(np.quantile(diagonal[diagonal > 0], 0.1)) if diagonal.any() else 0.0
     if diagonal.max() <= _WORTHWHILE * usual:
         return none
     stiff = diagonal > _STIFF * usual
