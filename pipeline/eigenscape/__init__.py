@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SchroedingerEigenmaps,
         SpectralClusterer,
     )
+    from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.inmemory import Eigenpairs, eigenpairs
     from eigenscape.job import Job, load_job, parse_job
     from eigenscape.results import open_run
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
-    "apply", "eigenpairs", "extend", "load_job", "open_run", "parse_job", "plan", "run", "run_study",
+    "apply", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
+    "plan", "run", "run_study",
 ]  # fmt: skip
 
 _HOME = {
     "apply": "applied.run",
+    "labelled_accuracy": "estimators.labels",
     "EigenfunctionClassifier": "estimators",
     "LaplacianEigenmaps": "estimators",
     "PoissonClassifier": "estimators",

@@ -7,13 +7,12 @@ from typing import Any, Literal, Self
 import dask.array
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import Fitting, parameter_names
-from eigenscape.estimators.labels import encode_labels, take_class
+from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import EXTENDED, SpectralEstimator, extend_block
 from eigenscape.learn import eigenfunctions
@@ -24,11 +23,11 @@ _MOST_COMPONENTS = 55
 _TILE_BYTES = 2**24
 
 
-class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: ignore[misc]
+class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     """Least squares on the lowest eigenvectors, one class against all (Belkin 2003, 3.5).
 
-    Samples without a label, marked by -1 in `y`, shape the eigenvectors. Other parameters are those
-    of `LaplacianEigenmaps`.
+    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors. Other
+    parameters are those of `LaplacianEigenmaps`.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         ----------
         X : array-like, sparse array or dask array, shape (n, d)
         y : array-like, shape (n,)
-            Labels, -1 for none. Texts with samples that have none are an array of objects.
+            Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
 
         Raises
         ------
@@ -101,7 +100,7 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
             Samples, labels or parameters cannot work.
         """
         X = self._check(X, reset=True)
-        self.classes_, classes = encode_labels(y, X.shape[0])
+        self.classes_, classes = encode_labels(y, X.shape[0], least=2)
         dimension: Any = self.n_components
         if dimension == "auto":
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)

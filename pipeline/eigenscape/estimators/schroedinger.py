@@ -48,7 +48,7 @@ class SchroedingerEigenmaps(Eigenmaps):
 
     Notes
     -----
-    The label -1 of `y` marks samples without one. New samples have no potential: `transform` is the
+    -1, None or NaN in `y` mark samples without a label. New samples have no potential: `transform` is the
     Nystrom formula of `LaplacianEigenmaps`, with the eigenvalues of L + alpha V.
 
     Examples
