@@ -20,6 +20,7 @@ from eigenscape.spectrum.operator import RowBlock, store_operator
 from eigenscape.spectrum.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.tasks import Problem, fits
 from eigenscape.stage import task_bytes
+from eigenscape.temporary import temporary_place
 
 Kind = Literal["normalized", "random-walk", "unnormalized"]
 Solver = Literal["chebyshev", "lanczos", "lobpcg", "dense"]
@@ -131,7 +132,8 @@ def eigenpairs(
     W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
     chosen, reason = choose_solver(solver, dimension, n)
     executor = Threads(threads)
-    with tempfile.TemporaryDirectory(dir=directory, prefix="eigenpairs-") as scratch:
+    place = temporary_place() if directory is None else directory
+    with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
             [block], degree, kind, precision(chosen, tolerance),
