@@ -1,7 +1,9 @@
 """eigenscape: hyperspectral scene in, eigenmaps and georeferenced class map out, out of core."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eigenscape.lazily import lazy_names
 
 try:
     __version__ = version("eigenscape")
@@ -56,10 +58,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # Imported on first use: `eigenscape --help` must not wait for dask and zarr.
-    if name in _HOME:
-        import importlib
-
-        return getattr(importlib.import_module(f"eigenscape.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported on first use: `eigenscape --help` must not wait for dask and zarr.
+__getattr__, __dir__ = lazy_names(
+    __name__, _HOME, ("datasets", "errors", "estimators", "learn", "theory")
+)

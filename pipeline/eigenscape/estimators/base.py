@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from eigenscape.arrays import save_array
+from eigenscape.estimators.documents import explain_parameters
 from eigenscape.estimators.fitting import Fitting, make_job
 from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
 from eigenscape.estimators.samples import Samples, check_samples
@@ -83,6 +84,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.memory = memory
         self.threads = threads
         self.directory = directory
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_parameters(cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

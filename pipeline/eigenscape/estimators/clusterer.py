@@ -18,8 +18,6 @@ from eigenscape.learn.clusters import cluster_qr, k_means, row_normalized
 class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
     """Clusters in the lowest eigenvectors of the normalised Laplacian.
 
-    Other parameters are those of `LaplacianEigenmaps`.
-
     Parameters
     ----------
     n_clusters

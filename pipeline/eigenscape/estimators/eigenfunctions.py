@@ -26,8 +26,7 @@ _TILE_BYTES = 2**24
 class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     """Least squares on the lowest eigenvectors, one class against all (Belkin 2003, 3.5).
 
-    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors. Other
-    parameters are those of `LaplacianEigenmaps`.
+    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors.
 
     Parameters
     ----------

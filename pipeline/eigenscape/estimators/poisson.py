@@ -23,8 +23,7 @@ from eigenscape.spectrum.gather import WIDTH
 class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
     """Poisson learning: labels spread over the graph, for very few of them (Calder and others 2020).
 
-    Samples without a label are marked by -1, None or NaN in `y`. Other parameters are those of
-    `LaplacianEigenmaps`.
+    Samples without a label are marked by -1, None or NaN in `y`.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class SchroedingerEigenmaps(Eigenmaps):
     eigenvalues_ : array, shape (n_components,)
         Ascending.
     n_neighbors_, run_
-        As of `LaplacianEigenmaps`, where the other parameters are explained too.
+        As of `LaplacianEigenmaps`.
 
     Notes
     -----
