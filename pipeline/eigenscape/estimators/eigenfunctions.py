@@ -1,6 +1,7 @@
 """Least squares on eigenfunctions as a scikit-learn classifier."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -35,6 +36,10 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         labelled samples as in the source, at least one for each class and at most 56. Those with
         eigenvalues above 0.95, which do not extend to new samples, are left out (not of the
         unnormalised Laplacian).
+    n_neighbors
+        Neighbours per sample, itself not counted; all others where there are fewer. Where each
+        sample has most others as neighbours no eigenvector extends: then half as many are taken,
+        until one does.
 
     Attributes
     ----------
@@ -107,7 +112,10 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             dimension = min(max(fifth, len(self.classes_) - 1), most)
         with parameter_names():
             fitting = self._begin(X, n_components=dimension)
-            self._find_extendable(fitting)
+            while not self._find_extendable(fitting):
+                shutil.rmtree(fitting.run.path)
+                fewer = self.n_neighbors_ // 2
+                fitting = self._begin(X, n_components=dimension, n_neighbors=fewer)
         self.eigenvalues_ = fitting.run.open("spectrum/value")[...]
         vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
         self.coef_ = self._solve(vectors, classes)
@@ -118,19 +126,23 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         self._folder.trim()
         return self
 
-    def _find_extendable(self, fitting: Fitting) -> None:
-        """Compute the eigenvectors, and again without those that do not extend."""
+    def _find_extendable(self, fitting: Fitting) -> bool:
+        """Compute the eigenvectors, and again without those that do not extend.
+
+        Return False where none does, and there are fewer neighbours to take.
+        """
         nulls = self._find_modes(fitting)
         few = int((fitting.run.open("spectrum/value")[...] <= EXTENDED).sum()) - nulls
         if self.laplacian == "unnormalized" or few == fitting.job.spectrum.dimension:
-            return
-        if few < 1:
+            return True
+        if few >= 1:
+            self._noticed(fitting.fewer_modes(few))
+        elif self.n_neighbors_ == 1:
             raise EstimatorError(
-                f"n_neighbors = {self.n_neighbors_}: no eigenvector of the graph but the constant one "
-                f"extends to new samples (eigenvalue up to {EXTENDED}), for each of "
-                f"{fitting.X.shape[0]} samples has most others as neighbours. Take fewer."
+                f"X: no eigenvector of the graph of {fitting.X.shape[0]} samples but the constant one "
+                f"extends to new samples (eigenvalue up to {EXTENDED}). Give more samples."
             )
-        self._noticed(fitting.fewer_modes(few))
+        return few >= 1
 
     def _solve(self, vectors: Rows, classes: NDArray[np.intp]) -> NDArray[np.float32]:
         modes, count = vectors.shape[1], len(self.classes_)

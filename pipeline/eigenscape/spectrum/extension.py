@@ -69,8 +69,9 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     Raises
     ------
     InputError
-        There is no finished spectrum, the number of bands is wrong, or the run has eigenvalues
-        above 0.95, where the formula divides by almost nothing (not for the unnormalised one).
+        There is no finished spectrum, the number of bands is wrong, or there are samples that are
+        not the run's and eigenvalues above 0.95, where the formula divides by almost nothing (not
+        for the unnormalised one).
     MemoryLimitError
         `memory` is too small for the run.
 
@@ -95,7 +96,6 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
         samples = np.asarray(samples)
     bands = band_numbers(trained.good, tuple(samples.shape))
     values = np.asarray(trained.run.open("spectrum/value")[...])
-    _check_values(trained, values)
     coordinates = np.full((samples.shape[0], len(values)), np.nan, np.float32)
     step = _block_rows(trained, memory, len(values))
     for start, stop in blocks(samples.shape[0], step):
@@ -105,6 +105,8 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
             features = trained.project(given[finite])
             near = trained.search(features)
             twins = trained.twins(features, near)
+            if (twins < 0).any():
+                _check_values(trained, values)
             weights = weigh(near, trained.graph.weights, trained.scale, trained.bandwidth)
             table = csr_array((weights, near[1], near[0]), (len(finite), trained.rows.shape[0]))
             coordinates[start + finite] = nystrom(
