@@ -1,7 +1,9 @@
 """eigenscape: hyperspectral scene in, eigenmaps and georeferenced class map out, out of core."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eigenscape.lazily import lazy_names
 
 try:
     __version__ = version("eigenscape")
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         SchroedingerEigenmaps,
         SpectralClusterer,
     )
+    from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.inmemory import Eigenpairs, eigenpairs
     from eigenscape.job import Job, load_job, parse_job
     from eigenscape.results import open_run
@@ -28,11 +31,13 @@ if TYPE_CHECKING:
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
-    "apply", "eigenpairs", "extend", "load_job", "open_run", "parse_job", "plan", "run", "run_study",
+    "apply", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
+    "plan", "run", "run_study",
 ]  # fmt: skip
 
 _HOME = {
     "apply": "applied.run",
+    "labelled_accuracy": "estimators.labels",
     "EigenfunctionClassifier": "estimators",
     "LaplacianEigenmaps": "estimators",
     "PoissonClassifier": "estimators",
@@ -53,10 +58,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # Imported on first use: `eigenscape --help` must not wait for dask and zarr.
-    if name in _HOME:
-        import importlib
-
-        return getattr(importlib.import_module(f"eigenscape.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported on first use: `eigenscape --help` must not wait for dask and zarr.
+__getattr__, __dir__ = lazy_names(
+    __name__, _HOME, ("datasets", "errors", "estimators", "learn", "theory")
+)

@@ -28,6 +28,7 @@ from eigenscape.spectrum.solvers import (
 from eigenscape.spectrum.tasks import Problem, fits
 from eigenscape.spectrum.thin import profile
 from eigenscape.stage import task_bytes
+from eigenscape.temporary import temporary_place
 from eigenscape.weights import check_weights
 
 Kind = Literal["normalized", "random-walk", "unnormalized"]
@@ -152,7 +153,8 @@ def eigenpairs(
         found = profile(W if extra is None else (W + extra[order][:, order]).tocsr())
         chosen, reason = choose_by_graph(solver, dimension, n, found, max(0, limit))
     unit = usual_degree(kind, degree)
-    with tempfile.TemporaryDirectory(dir=directory, prefix="eigenpairs-") as scratch:
+    place = temporary_place() if directory is None else directory
+    with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
             [block], degree, kind, precision(chosen, tolerance, largest(kind, degree)), unit=unit,

@@ -103,6 +103,17 @@ def parse_job(
 ) -> Job:
     """Check a job given as nested mappings, as `tomllib` returns them.
 
+    Parameters
+    ----------
+    table
+        Its tables by name: at least ``{"scene": {"path": ...}}``.
+    name
+        First half of the name of its run directory.
+    base
+        Directory that relative paths are relative to: the working directory by default.
+    source
+        What errors call it.
+
     Raises
     ------
     JobError

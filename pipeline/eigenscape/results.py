@@ -12,6 +12,7 @@ from eigenscape.store import Run, read_manifest
 
 _ARRAYS = {
     "values": "samples/values",
+    "origin": "samples/origin",
     "features": "features/values",
     "neighbor_index": "neighbors/index",
     "neighbor_distance": "neighbors/distance",
@@ -41,7 +42,8 @@ def open_run(path: str | Path) -> xarray.Dataset:
         ``column`` of every sample (and ``wavelength`` of every band in nanometres, where the scene
         has it). ``attrs`` hold ``crs_wkt``, ``transform``, ``height``, ``width`` and
         ``class_names``. Image of a variable: ``ds["class"].set_index(sample=("row",
-        "column")).unstack()``. ``values`` (and ``features``, where they stay sparse) of a sparse
+        "column")).unstack()``. Of a scene with ``origin`` (band), ``values`` are what it has beyond
+        that. ``values`` (and ``features``, where they stay sparse) of a sparse
         table are left out: xarray has no lazy sparse array. `eigenscape.rows.Rows` reads them.
 
     Raises

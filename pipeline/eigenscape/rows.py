@@ -33,8 +33,9 @@ class Rows:
     path
         Of the zarr array, or of the folder with ``data``, ``indices`` and ``indptr``.
     unit
-        Scale every vector to length 1, for angles. One more column then holds 1 for vectors of
-        zeros and 0 for all others: a vector without direction is at a right angle to every other.
+        Scale every vector to length 1, for angles, with what the table keeps as its origin added
+        first. One more column then holds 1 for vectors of zeros and 0 for all others: a vector
+        without direction is at a right angle to every other.
     """
 
     path: str
@@ -54,6 +55,12 @@ class Rows:
         else:
             rows, columns = open_array(self.path).shape
         return rows, columns + self.unit
+
+    @property
+    def origin(self) -> NDArray[np.float64] | None:
+        """What was subtracted from the vectors, None for nothing."""
+        kept = None if self.sparse else open_array(self.path).attrs.get("origin")
+        return None if kept is None else np.array(kept, np.float64)
 
     @property
     def stored(self) -> int:
@@ -81,7 +88,7 @@ class Rows:
             vectors: Vectors = csr_array((data, columns, starts - starts[0]), shape=shape)
         else:
             vectors = open_array(self.path)[start:stop]
-        return unit_vectors(vectors) if self.unit else vectors
+        return unit_vectors(vectors, self.origin) if self.unit else vectors
 
     def take(self, samples: NDArray[np.int64]) -> Vectors:
         """Return some rows, given in ascending order, reading one chunk after the other."""
@@ -95,12 +102,14 @@ class Rows:
         return join(found) if found else self.read(0, 0)
 
 
-def unit_vectors(vectors: Vectors) -> Vectors:
+def unit_vectors(vectors: Vectors, origin: NDArray[np.float64] | None = None) -> Vectors:
     """Scale vectors to length 1 and add the column of `Rows.unit`.
 
     Parameters
     ----------
     vectors : array or csr_array, shape (rows, columns)
+    origin : array, shape (columns,), optional
+        Added to dense vectors first.
 
     Returns
     -------
@@ -108,11 +117,18 @@ def unit_vectors(vectors: Vectors) -> Vectors:
     """
     rows, columns = vectors.shape
     if isinstance(vectors, np.ndarray):
+        whole: NDArray[Any] = vectors if origin is None else vectors + origin
         # By the largest entry first: squares of very small or large values leave float32.
-        largest = np.abs(vectors).max(axis=1, initial=0)
+        largest = np.abs(whole).max(axis=1, initial=0)
         zero = largest == 0
         unit = np.zeros((rows, columns + 1), np.float32)
-        np.divide(vectors, largest[:, None], out=unit[:, :columns], where=~zero[:, None])
+        np.divide(
+            whole,
+            largest[:, None],
+            out=unit[:, :columns],
+            where=~zero[:, None],
+            casting="same_kind",
+        )
         length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
         unit /= np.where(zero, 1, length)[:, None]
         unit[zero, columns] = 1

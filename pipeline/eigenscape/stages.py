@@ -138,7 +138,8 @@ def _hash(*parts: Any) -> str:
 def _code(folder: str) -> str:
     """Return the fingerprint of a stage's code.
 
-    How vectors are read (``rows.py``) belongs to every stage.
+    How vectors are read (``rows.py``, ``centring.py``) belongs to every stage.
     """
     package = Path(__file__).parent
-    return code_fingerprint([*sorted((package / folder).glob("*.py")), package / "rows.py"])
+    shared = [package / "rows.py", package / "centring.py"]
+    return code_fingerprint([*sorted((package / folder).glob("*.py")), *shared])

@@ -108,7 +108,17 @@ def run(
 
 
 def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
-    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused."""
+    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused.
+
+    Parameters
+    ----------
+    job
+        What to do; its scene is opened, not read.
+    on
+        Where it would run: threads of this machine by default.
+    run_dir
+        Run directory, as in `eigenscape.run`.
+    """
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
     own = [Run(path, create=False)] if (path / "manifest.json").exists() else []

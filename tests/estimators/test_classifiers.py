@@ -108,8 +108,19 @@ def test_eigenfunctions__leave_out_what_does_not_extend(rng):
     assert len(model.eigenvalues_) < 41
     assert model.eigenvalues_.max() <= 0.95
     assert model.predict(X + 0.01).shape == (60,)
-    with pytest.raises(EstimatorError, match="n_neighbors = 59: no eigenvector"):
-        EigenfunctionClassifier(n_neighbors=59, weights="binary").fit(X, X[:, 0] > 0)
+
+
+def test_eigenfunctions__take_fewer_neighbours_where_none_extends(rng, tmp_path):
+    X = rng.normal(size=(60, 6))
+    y = X[:, 0] > 0
+    model = EigenfunctionClassifier(n_neighbors=59, weights="binary", directory=tmp_path).fit(X, y)
+    assert model.n_neighbors_ < 59
+    assert len(model.eigenvalues_) > 1
+    assert list(tmp_path.iterdir()) == [model.run_]
+    same = EigenfunctionClassifier(n_neighbors=model.n_neighbors_, weights="binary").fit(X, y)
+    np.testing.assert_array_equal(model.predict(X + 0.01), same.predict(X + 0.01))
+    with pytest.raises(EstimatorError, match="X: no eigenvector of the graph of 2 samples"):
+        EigenfunctionClassifier().fit(X[:2], [0, 1])
 
 
 def test_poisson__distributions(moons, few):

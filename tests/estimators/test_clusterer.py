@@ -31,7 +31,9 @@ def test_spectral_clusterer__one_cluster(moons):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters = 0: give a number from 1"),
+        ({"n_clusters": 0}, "n_clusters = 0: give a whole number from 1"),
+        ({"n_clusters": 2.5}, "n_clusters = 2.5: give a whole number from 1"),
+        ({"n_clusters": "two"}, "n_clusters = 'two': give a whole number from 1"),
         ({"n_clusters": 301}, "n_clusters = 301: .* 300"),
         ({"assign_labels": "discretize"}, "assign_labels = 'discretize'"),
     ],

@@ -177,7 +177,9 @@ def limits(values, goal=20, tolerance=1e-5, dtype=SINGLE):
 def test_residual_limits__are_the_tolerance_where_it_tells_vectors_apart():
     np.testing.assert_array_equal(limits(np.linspace(0.01, 0.5, 64)), 1e-5)
     # Clusters: twenty tiny values, then a gap.
-    np.testing.assert_array_equal(limits(np.r_[np.full(20, 1e-12), np.linspace(0.6, 0.7, 44)]), 1e-5)
+    np.testing.assert_array_equal(
+        limits(np.r_[np.full(20, 1e-12), np.linspace(0.6, 0.7, 44)]), 1e-5
+    )
 
 
 def test_residual_limits__follow_small_eigenvalues():
@@ -190,7 +192,9 @@ def test_residual_limits__follow_small_eigenvalues():
 
 
 def test_residual_limits__ask_no_more_of_equal_values():
-    np.testing.assert_array_equal(limits(np.full(64, 1e-7) * (1 + 1e-5 * np.arange(64)[::-1])), 1e-5)
+    np.testing.assert_array_equal(
+        limits(np.full(64, 1e-7) * (1 + 1e-5 * np.arange(64)[::-1])), 1e-5
+    )
 
 
 def test_plan_short__has_the_degree_it_is_given():

@@ -92,6 +92,16 @@ def test_held_out_error__equals_scikit_learn_on_the_labels_of_the_run(table, tmp
     assert run_study(study, run_dir=tmp_path).rows == result.rows
 
 
+def test_held_out_error__is_the_same_far_from_0(table, tmp_path):
+    np.save(table / "far.npy", np.load(table / "values.npy").astype(np.float64) + 1e9)
+    errors = []
+    for name in ("values.npy", "far.npy"):
+        study = job(table, {"held_out": 40}, path=name, samples=110, seed=4)
+        result = run_study(study, run_dir=tmp_path / name)
+        errors += [row["held_out_error"] for row in result.rows if row["main"]]
+    assert errors[0] == errors[1] < 40
+
+
 def test_held_out_error__nothing_was_left_out(table, tmp_path):
     result = run_study(job(table, {"held_out": 41}, samples=110), run_dir=tmp_path)
     (failed,) = result.failed

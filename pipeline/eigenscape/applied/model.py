@@ -15,6 +15,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
+from eigenscape.spectrum.trained import read_origin
 from eigenscape.store import Run, read_manifest
 
 How = Literal["eigenvectors", "neighbors"]
@@ -50,6 +51,8 @@ class Model:
         Why not by its eigenvectors, where it is not.
     calibration
         From scores to probabilities.
+    origin
+        What is subtracted from its bands before they go to single precision, None for nothing.
     """
 
     path: Path
@@ -62,6 +65,7 @@ class Model:
     how: How
     why: str
     calibration: Calibration
+    origin: tuple[float, ...] | None
 
     @property
     def count(self) -> int:
@@ -106,7 +110,8 @@ def open_model(path: str | Path) -> Model:
         names={int(number): name for number, name in names.items()},
         colors={int(number): tuple(color) for number, color in colors.items()},
     )
-    why = _why_not(Run(path, create=False), job)
+    run = Run(path, create=False)
+    why, origin = _why_not(run, job), read_origin(run)
     calibration = Calibration.none(len(numbers))
     if "calibration" in learn:
         calibration = Calibration(**{k: tuple(v) for k, v in learn["calibration"].items()})
@@ -114,6 +119,7 @@ def open_model(path: str | Path) -> Model:
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,
         "neighbors" if why else "eigenvectors", why, calibration,
+        None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
 
 

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
@@ -93,8 +96,13 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
     def depends(_: Job) -> list[str]:
         return [model.key, model.how]
 
+    def read(job: Job) -> Any:
+        options = label_options(job)
+        return options if model.origin is None else [options, list(model.origin)]
+
+    ingest = partial(ingest_stage, origin=None if model.origin is None else np.array(model.origin))
     return (
-        Stage("ingest", ingest_stage, "scenes", label_options, ("samples",)),
+        Stage("ingest", ingest, "scenes", read, ("samples",)),
         Stage("extend", partial(extend_stage, model), "applied", depends, ("ingest",)),
         Stage("export", export_applied_stage, "rasters", export_options, ("extend",)),
     )

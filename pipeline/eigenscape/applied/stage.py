@@ -30,6 +30,7 @@ from eigenscape.arrays import (
     open_array,
     save_array,
 )
+from eigenscape.centring import centre
 from eigenscape.errors import StoreError
 from eigenscape.files import write_json
 from eigenscape.learn.agreement import contingency
@@ -45,7 +46,7 @@ from eigenscape.neighbors.metrics import lengths
 from eigenscape.neighbors.tiles import check_range
 from eigenscape.rows import Rows, Vectors
 from eigenscape.spectrum.extension import nystrom, weigh
-from eigenscape.spectrum.trained import Found, Trained
+from eigenscape.spectrum.trained import Found, Trained, read_origin
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 from eigenscape.store import Run
 
@@ -72,11 +73,14 @@ class Extension:
         Where lies what was read of it, and what is found.
     values
         Samples of the scene.
+    origin
+        What they lack, None for nothing: what was subtracted as they were read.
     """
 
     model: Model
     folder: Path
     values: Rows
+    origin: tuple[float, ...] | None
 
     def read(self, _: str) -> None:
         """Write what every block needs of the run."""
@@ -100,7 +104,7 @@ class Extension:
     def extend(self, block: Block) -> dict[str, int]:
         """Classify a block; return how many samples have no class, and how many are far away."""
         trained = self._trained()
-        features = trained.project(self.values.read(*block))
+        features = trained.project(self._samples(trained, block))
         check_range(features)
         near = self._search(trained, features, block[0])
         twins = trained.twins(features, near)
@@ -131,6 +135,13 @@ class Extension:
         p = known[:, None] * p + (1 - known[:, None]) / model.count
         self._keep(block, describe(called, p.astype(np.float32)))
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum())}
+
+    def _samples(self, trained: Trained, block: Block) -> Vectors:
+        """Return samples of the scene as the run has its own: less its origin, or whole without one."""
+        samples = self.values.read(*block)
+        if trained.origin is not None or self.origin is None or not isinstance(samples, np.ndarray):
+            return samples
+        return centre(samples, -np.array(self.origin))
 
     def _search(self, trained: Trained, features: Vectors, first: int) -> Found:
         if not self._indexed(trained):
@@ -213,7 +224,11 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy`` of a scene by a run."""
     values = Rows(context.path("samples/values"))
     samples, _ = values.shape
-    extension = Extension(model, context.workspace.folder("model"), values)
+    origin = read_origin(context.run)
+    extension = Extension(
+        model, context.workspace.folder("model"), values,
+        None if origin is None else tuple(origin.tolist()),
+    )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
     names = [name for name in TARGETS if name != "entropy" or not model.clusters]
     targets = {

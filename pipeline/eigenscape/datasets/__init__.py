@@ -1,6 +1,6 @@
 """Data sets by name: public ones to fetch, and made ones as plain functions of a seed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eigenscape.datasets.manifolds import (
     arc,
@@ -15,6 +15,7 @@ from eigenscape.datasets.manifolds import (
     torus,
 )
 from eigenscape.datasets.pictures import bars, urban_like
+from eigenscape.lazily import lazy_names
 
 if TYPE_CHECKING:
     from eigenscape.datasets.tables import Table, load
@@ -25,10 +26,5 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    # The readers of files import the catalogue, and so this package.
-    if name in ("Table", "load"):
-        from eigenscape.datasets import tables
-
-        return getattr(tables, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The readers of files import the catalogue, and so this package.
+__getattr__, __dir__ = lazy_names(__name__, {"Table": "tables", "load": "tables"})

@@ -11,11 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from eigenscape.arrays import save_array
-from eigenscape.errors import EstimatorError
+from eigenscape.estimators.documents import explain_parameters
 from eigenscape.estimators.fitting import Fitting, make_job
 from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
 from eigenscape.estimators.samples import Samples, check_samples
-from eigenscape.job import Job
 from eigenscape.memory import ROW_TILE, parse_bytes
 from eigenscape.stage import BASE_BYTES
 
@@ -86,6 +85,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.threads = threads
         self.directory = directory
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_parameters(cls)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -119,7 +122,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             changed["raster"] = str(folder.path / "potential.npy")
             save_array(changed["raster"], values[:, None])
         job = make_job({**self.get_params(deep=False), **changed}, self._draw_seed())
-        _check_offered(job)
         self.n_neighbors_ = min(job.neighbors.k, X.shape[0] - 1)
         near = job.neighbors.model_copy(update={"k": self.n_neighbors_})
         self._folder = folder
@@ -159,17 +161,3 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """The run directory, for `eigenscape.extend` and `eigenscape.open_run`."""
         path: Path = self._folder.path
         return path
-
-
-def _check_offered(job: Job) -> None:
-    """Refuse what a job can do and an estimator cannot."""
-    if job.neighbors.method == "radius":
-        raise EstimatorError(
-            "neighbors = 'radius': an estimator takes the nearest neighbours. Choose "
-            "'lanczos-bisection', 'pynndescent' or 'exact'."
-        )
-    if job.features.method == "mnf":
-        raise EstimatorError(
-            "features = 'mnf': noise is estimated from neighbouring pixels, and samples have none. "
-            "Choose 'random-projection', 'pca' or 'none'."
-        )

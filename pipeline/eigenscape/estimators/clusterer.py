@@ -1,5 +1,6 @@
 """k-way spectral clustering as a scikit-learn clusterer."""
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,8 +17,6 @@ from eigenscape.learn.clusters import cluster_qr, k_means, row_normalized
 
 class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
     """Clusters in the lowest eigenvectors of the normalised Laplacian.
-
-    Other parameters are those of `LaplacianEigenmaps`.
 
     Parameters
     ----------
@@ -91,9 +90,9 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
             "kmeans" is asked for and dask-ml is not installed.
         """
         X = self._check(X, reset=True)
-        if not 1 <= self.n_clusters <= X.shape[0]:
+        if not isinstance(self.n_clusters, Integral) or not 1 <= self.n_clusters <= X.shape[0]:
             raise EstimatorError(
-                f"n_clusters = {self.n_clusters}: give a number from 1 to that of the samples, "
+                f"n_clusters = {self.n_clusters!r}: give a whole number from 1 to that of the samples, "
                 f"{X.shape[0]}."
             )
         if self.assign_labels not in ("cluster_qr", "kmeans"):

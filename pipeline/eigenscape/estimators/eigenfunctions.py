@@ -1,19 +1,19 @@
 """Least squares on eigenfunctions as a scikit-learn classifier."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import dask.array
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import Fitting, parameter_names
-from eigenscape.estimators.labels import encode_labels, take_class
+from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import EXTENDED, SpectralEstimator, extend_block
 from eigenscape.learn import eigenfunctions
@@ -24,11 +24,10 @@ _MOST_COMPONENTS = 55
 _TILE_BYTES = 2**24
 
 
-class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: ignore[misc]
+class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     """Least squares on the lowest eigenvectors, one class against all (Belkin 2003, 3.5).
 
-    Samples without a label, marked by -1 in `y`, shape the eigenvectors. Other parameters are those
-    of `LaplacianEigenmaps`.
+    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors.
 
     Parameters
     ----------
@@ -37,6 +36,10 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         labelled samples as in the source, at least one for each class and at most 56. Those with
         eigenvalues above 0.95, which do not extend to new samples, are left out (not of the
         unnormalised Laplacian).
+    n_neighbors
+        Neighbours per sample, itself not counted; all others where there are fewer. Where each
+        sample has most others as neighbours no eigenvector extends: then half as many are taken,
+        until one does.
 
     Attributes
     ----------
@@ -93,7 +96,7 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         ----------
         X : array-like, sparse array or dask array, shape (n, d)
         y : array-like, shape (n,)
-            Labels, -1 for none. Texts with samples that have none are an array of objects.
+            Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
 
         Raises
         ------
@@ -101,7 +104,7 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
             Samples, labels or parameters cannot work.
         """
         X = self._check(X, reset=True)
-        self.classes_, classes = encode_labels(y, X.shape[0])
+        self.classes_, classes = encode_labels(y, X.shape[0], least=2)
         dimension: Any = self.n_components
         if dimension == "auto":
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)
@@ -109,7 +112,10 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
             dimension = min(max(fifth, len(self.classes_) - 1), most)
         with parameter_names():
             fitting = self._begin(X, n_components=dimension)
-            self._find_extendable(fitting)
+            while not self._find_extendable(fitting):
+                shutil.rmtree(fitting.run.path)
+                fewer = self.n_neighbors_ // 2
+                fitting = self._begin(X, n_components=dimension, n_neighbors=fewer)
         self.eigenvalues_ = fitting.run.open("spectrum/value")[...]
         vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
         self.coef_ = self._solve(vectors, classes)
@@ -120,19 +126,23 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         self._folder.trim()
         return self
 
-    def _find_extendable(self, fitting: Fitting) -> None:
-        """Compute the eigenvectors, and again without those that do not extend."""
+    def _find_extendable(self, fitting: Fitting) -> bool:
+        """Compute the eigenvectors, and again without those that do not extend.
+
+        Return False where none does, and there are fewer neighbours to take.
+        """
         nulls = self._find_modes(fitting)
         few = int((fitting.run.open("spectrum/value")[...] <= EXTENDED).sum()) - nulls
         if self.laplacian == "unnormalized" or few == fitting.job.spectrum.dimension:
-            return
-        if few < 1:
+            return True
+        if few >= 1:
+            self._noticed(fitting.fewer_modes(few))
+        elif self.n_neighbors_ == 1:
             raise EstimatorError(
-                f"n_neighbors = {self.n_neighbors_}: no eigenvector of the graph but the constant one "
-                f"extends to new samples (eigenvalue up to {EXTENDED}), for each of "
-                f"{fitting.X.shape[0]} samples has most others as neighbours. Take fewer."
+                f"X: no eigenvector of the graph of {fitting.X.shape[0]} samples but the constant one "
+                f"extends to new samples (eigenvalue up to {EXTENDED}). Give more samples."
             )
-        self._noticed(fitting.fewer_modes(few))
+        return few >= 1
 
     def _solve(self, vectors: Rows, classes: NDArray[np.intp]) -> NDArray[np.float32]:
         modes, count = vectors.shape[1], len(self.classes_)

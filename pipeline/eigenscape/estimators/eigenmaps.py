@@ -64,7 +64,7 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         Raises
         ------
         ValueError
-            An eigenvalue is above 0.95.
+            An eigenvalue is above 0.95, and a sample was not fitted.
         """
         check_is_fitted(self)
         X = self._check(X)

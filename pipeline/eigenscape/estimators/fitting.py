@@ -1,5 +1,6 @@
 """A fit as a run: the stages of a job, one after the other, on samples that come from memory."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from eigenscape import __version__, memory
 from eigenscape.cluster import Executor, OnDone, Task, Threads
-from eigenscape.errors import EstimatorError, InputError
+from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
 from eigenscape.features.stage import feature_count, features_stage
 from eigenscape.files import explain_write_errors
@@ -50,6 +51,13 @@ KEYS = {
     "threads": "limits.threads",
 }
 """The key of a job that each parameter of an estimator stands for."""
+
+_OFFERED = {
+    "neighbors": ("lanczos-bisection", "pynndescent", "exact"),
+    "features": ("random-projection", "pca", "none"),
+}
+_WHY_NOT = {"mnf": " Noise is estimated from neighbouring pixels, and samples have none."}
+"""Why an estimator does not offer what a job can do."""
 
 _STAGES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
     "features": features_stage,
@@ -182,6 +190,12 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
     EstimatorError
         A value is impossible.
     """
+    for name, offered in _OFFERED.items():
+        if name in parameters and parameters[name] not in offered:
+            raise EstimatorError(
+                f"{name} = {parameters[name]!r}: give {', '.join(map(repr, offered[:-1]))} or "
+                f"{offered[-1]!r}.{_WHY_NOT.get(str(parameters[name]), '')}"
+            )
     tables: dict[str, Any] = {"scene": {"path": "samples"}, "features": {"seed": seed}}
     for name, key in KEYS.items():
         if name in parameters:
@@ -202,15 +216,57 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
         raise EstimatorError(f"{name} = {first['input']!r}: {reason}.") from None
 
 
+def _more_memory(found: re.Match[str]) -> str:
+    """Say what of `memory` is left for new samples, the libraries' share taken off."""
+    left = memory.format_bytes(memory.parse_bytes(found[1]))
+    return f"memory leaves {left}: {found[2]} Give memory the difference more."
+
+
 @contextmanager
 def parameter_names() -> Iterator[None]:
     """Turn errors about keys of a job into `EstimatorError` about parameters."""
     try:
         yield
-    except EstimatorError:
+    except (EstimatorError, MissingExtraError):
         raise
     except InputError as error:
-        text = str(error)
-        for name, key in KEYS.items():
-            text = text.replace(key, name)
-        raise EstimatorError(text) from error
+        raise EstimatorError(in_parameters(str(error))) from error
+
+
+def in_parameters(text: str) -> str:
+    """Return what an error says of a job as it is said of an estimator.
+
+    Examples
+    --------
+    >>> in_parameters("Set limits.memory to 512MiB or more, or limits.threads to fewer.")
+    'Set memory to "512MiB" or more, or threads to fewer.'
+    """
+    for pattern, wording in _WORDING:
+        text = re.sub(pattern, wording, text)
+    return re.sub(_KEY, lambda found: _NAMES[found[0]], text)
+
+
+_NAMES = {key: name for name, key in KEYS.items()}
+_KEY = r"(?<![\w.])(?:" + "|".join(map(re.escape, KEYS.values())) + r")(?![\w]|\.\w)"
+_WORDING = (
+    # What a job has keys for and an estimator has not.
+    (
+        r"Mark fill values by scene\.nodata or scene\.mask, or set a smaller scene\.scale or "
+        r"features\.standardize = true\.",
+        "Leave samples with fill values out, or scale the features: "
+        "sklearn.preprocessing.StandardScaler.",
+    ),
+    (r", or graph\.components to \"connect\"", ""),
+    (r" and run the job again: only its spectrum is computed anew", " and fit again"),
+    (r"output\.directory or --run-dir", "directory"),
+    (r"Finished blocks are kept: free", "Free"),
+    (
+        r"output\.directory to another disk, and give the same command",
+        "directory to another disk, and fit",
+    ),
+    # Not the path of a run directory that nobody chose.
+    (r"^\S*: its largest eigenvalue", "the largest eigenvalue"),
+    (r"\[graph\.potential\]", "potential"),
+    (r"(limits\.memory to )(\d+\w+B)", r'\1"\2"'),
+    (r"^memory = (\d+B): (.*) Give as much\.", _more_memory),
+)

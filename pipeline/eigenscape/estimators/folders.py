@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import open_array
 from eigenscape.files import explain_write_errors
+from eigenscape.temporary import SHARED, temporary_place
 
 SMALL_BYTES = 4 * 2**20
 """Samples up to this size make a small run."""
 
-_SHARED = Path("/dev/shm")
 _ROOM = 2**28
 """What has to be free there, so that nobody is left without."""
 
@@ -59,8 +59,9 @@ class RunFolder:
             self._make(small)
 
     def _make(self, small: bool) -> None:
-        roomy = small and _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM
-        self.path = Path(tempfile.mkdtemp(prefix="eigenscape-", dir=_SHARED if roomy else None))
+        roomy = small and SHARED.is_dir() and shutil.disk_usage(SHARED).free > _ROOM
+        place = temporary_place(SHARED if roomy else None)
+        self.path = Path(tempfile.mkdtemp(prefix="run-", dir=place))
         weakref.finalize(self, _remove, self.path, os.getpid())
 
     def held(self) -> "HeldPath":

@@ -1,16 +1,73 @@
-"""Labels of some samples, -1 for the others, as in `sklearn.semi_supervised`."""
+"""Labels of some samples, and which samples have none.
+
+A sample has no label where `y` is -1 (a number, or the text "-1", which NumPy makes of it among
+texts), None, NaN or a missing value of pandas.
+"""
 
 from typing import Any
 
 import dask.array
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from eigenscape.errors import EstimatorError
 
 UNLABELLED = -1
+
+
+class PartialClassifierMixin(ClassifierMixin):  # type: ignore[misc]
+    """A classifier whose `score` counts the samples that have a label."""
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of the labelled samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (m, d)
+        y : array-like, shape (m,)
+            Labels; samples without one (-1, None, NaN) do not count.
+        sample_weight : array-like, shape (m,), optional
+        """
+        return labelled_accuracy(self, X, y, sample_weight=sample_weight)
+
+
+def labelled_accuracy(
+    estimator: Any, X: Any, y: Any, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the accuracy of a classifier on the samples that have a label: a scorer of scikit-learn.
+
+    For ``scoring=`` of `sklearn.model_selection.GridSearchCV` and its like on partial labels, where
+    the scorer "accuracy" would take -1 for a class that is never predicted.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier, or a pipeline that ends in one.
+    X : array-like, sparse array or dask array, shape (m, d)
+    y : array-like, shape (m,)
+        Labels; samples without one (-1, None, NaN) do not count.
+    sample_weight : array-like, shape (m,), optional
+
+    Raises
+    ------
+    EstimatorError
+        No sample has a label.
+    """
+    labels = check_length(y, X.shape[0] if hasattr(X, "shape") else len(X))
+    known = is_labelled(labels)
+    if not known.any():
+        raise EstimatorError(
+            f"y: none of {len(labels)} samples to score has a label. Take fewer folds, or "
+            "StratifiedKFold, which gives each fold its share of the labels."
+        )
+    predicted = np.asarray(estimator.predict(X))[known]
+    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+    return float(accuracy_score(_plain(labels[known]), predicted, sample_weight=weight))
 
 
 def check_length(y: Any, samples: int) -> NDArray[Any]:
@@ -26,50 +83,92 @@ def check_length(y: Any, samples: int) -> NDArray[Any]:
             "requires y to be passed, but the target y is None. Give one label for each sample, "
             f"{UNLABELLED} for those without one."
         )
-    labels: NDArray[Any] = column_or_1d(np.asarray(y), warn=True)
+    labels: NDArray[Any] = np.asarray(y)
+    if labels.dtype.kind in "US" and isinstance(y, list | tuple):
+        # NumPy has made texts of what is None, NaN or a number among texts.
+        labels = np.array(y, object)
+    if labels.dtype.kind == "S":
+        raise EstimatorError("y: labels are bytes. Give texts: y.astype(str).")
+    labels = column_or_1d(labels, warn=True)
     if len(labels) != samples:
         raise EstimatorError(f"y: {len(labels)} labels for {samples} samples.")
     return labels
 
 
 def is_labelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which samples have a label: every one, where labels are of a type of texts."""
-    if labels.dtype.kind in "US":
-        return np.ones(len(labels), np.bool_)
-    return np.asarray(labels != UNLABELLED, np.bool_)
+    """Return which samples have a label: see the head of this module."""
+    kind = labels.dtype.kind
+    if kind == "U":
+        return np.asarray(labels != str(UNLABELLED), np.bool_)
+    if kind != "O":
+        return np.asarray((labels != UNLABELLED) & ~pd.isna(labels), np.bool_)
+    known = ~pd.isna(labels)
+    known[known] = [_is_label(label) for label in labels[known]]
+    return np.asarray(known, np.bool_)
 
 
-def encode_labels(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _is_label(label: Any) -> bool:
+    return bool(label != str(UNLABELLED) if isinstance(label, str) else label != UNLABELLED)
+
+
+def encode_labels(y: Any, samples: int, *, least: int = 1) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes, sorted, and the number of the class of each sample, -1 for none.
 
     Parameters
     ----------
     y : array-like, shape (n,)
-        Numbers or texts. Texts with samples that have no label are an array of objects.
+        Numbers or texts.
     samples
         n.
+    least
+        Classes that are needed where some samples have no label.
 
     Raises
     ------
     ValueError
-        They are missing, no classes, or nothing is labelled.
+        They are missing, no classes, too few classes, or nothing is labelled.
     """
     labels = check_length(y, samples)
     labelled = is_labelled(labels)
     if not labelled.any():
         raise EstimatorError(
-            f"y: none of {samples} samples is labelled (all are {UNLABELLED}). Label at least one."
+            f"y: none of {samples} samples is labelled (all are {UNLABELLED}, None or NaN). Label at "
+            "least one."
         )
-    try:
-        check_classification_targets(labels[labelled])
-        classes, codes = np.unique(labels[labelled], return_inverse=True)
-    except TypeError:
+    known = _plain(labels[labelled])
+    check_classification_targets(known)
+    classes, codes = np.unique(known, return_inverse=True)
+    if len(classes) < least and not labelled.all():
         raise EstimatorError(
-            "y: labels of several types, which cannot be sorted. Make all of them texts or numbers."
-        ) from None
+            f"y: the only class is {classes[0]!s}, on {len(known)} samples; the other "
+            f"{samples - len(known)} have no label, for {UNLABELLED}, None and NaN stand for none. If "
+            f"{UNLABELLED} is a class, encode the classes as 0, 1, ...: "
+            "sklearn.preprocessing.LabelEncoder().fit_transform(y). Otherwise label samples of another."
+        )
     encoded = np.full(samples, -1, np.intp)
     encoded[labelled] = codes
     return classes, encoded
+
+
+def _plain(known: NDArray[Any]) -> NDArray[Any]:
+    """Return labels that are there as scikit-learn wants them: numbers that were objects as numbers.
+
+    Raises
+    ------
+    EstimatorError
+        They are of several types.
+    """
+    if known.dtype.kind != "O":
+        return known
+    texts = [isinstance(label, str) for label in known]
+    if any(texts):
+        if not all(texts):
+            raise EstimatorError(
+                "y: labels of several types, which cannot be sorted. Make all of them texts or numbers."
+            )
+        return known
+    plain = np.asarray(known.tolist())
+    return plain if plain.ndim == 1 else known
 
 
 def take_class(scores: Any, classes: NDArray[Any]) -> Any:

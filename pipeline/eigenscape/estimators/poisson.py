@@ -7,25 +7,23 @@ from typing import Any, Literal, Self
 import dask.array
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, GraphEstimator, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import parameter_names
 from eigenscape.estimators.folders import read_lazily
-from eigenscape.estimators.labels import encode_labels, take_class
+from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.potentials import new_shares, spread_labels
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.job import Job
 from eigenscape.spectrum.gather import WIDTH
 
 
-class PoissonClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
     """Poisson learning: labels spread over the graph, for very few of them (Calder and others 2020).
 
-    Samples without a label are marked by -1 in `y`. Other parameters are those of
-    `LaplacianEigenmaps`.
+    Samples without a label are marked by -1, None or NaN in `y`.
 
     Parameters
     ----------
@@ -90,7 +88,7 @@ class PoissonClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         ----------
         X : array-like, sparse array or dask array, shape (n, d)
         y : array-like, shape (n,)
-            Labels, -1 for none. Texts with samples that have none are an array of objects.
+            Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
 
         Raises
         ------
@@ -98,7 +96,7 @@ class PoissonClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             Samples, labels or parameters cannot work.
         """
         X = self._check(X, reset=True)
-        self.classes_, classes = encode_labels(y, X.shape[0])
+        self.classes_, classes = encode_labels(y, X.shape[0], least=2)
         count = len(self.classes_)
         if self.method not in ("poisson", "poisson-mbo"):
             raise EstimatorError(f"method = {self.method!r}: give 'poisson' or 'poisson-mbo'.")

@@ -86,7 +86,7 @@ def new_shares(path: Path, job: Job, X: Samples, memory: int) -> NDArray[np.floa
     found = np.empty((X.shape[0], stored.shape[1]), np.float32)
     row = 12 * X.shape[1] + 16 * rows.shape[1] + 32 * stored.shape[1] + 64 * job.neighbors.k
     for start, stop in blocks(X.shape[0], rows_within(memory, row)):
-        features = trained.project(read_rows(X, start, stop))
+        features = trained.project(read_rows(X, start, stop, trained.origin))
         near = trained.search(features)
         twins = trained.twins(features, near)
         found[start:stop] = _mean_share(stored, near[0], near[1], twins)

@@ -3,6 +3,7 @@
 It takes the place of the ingest stage, which reads scenes from files: what it writes is the same.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import validate_data
 
 from eigenscape.arrays import attach_whole, chunk_rows, open_array
+from eigenscape.centring import F8, centre, describe_lost, describe_steps, find_origin
 from eigenscape.errors import EstimatorError
 from eigenscape.memory import format_bytes
 from eigenscape.rows import Vectors, create_sparse
@@ -77,7 +79,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
 def write_samples(
     workspace: Workspace, X: Samples, budget: int, given: NDArray[np.integer] | None = None
 ) -> dict[str, Any]:
-    """Write ``samples/{values,pixel}`` and ``labels/given``; return the summary of an ingest stage.
+    """Write ``samples/{values,origin,pixel}`` and ``labels/given``; return what an ingest stage does.
+
+    Columns that lie far from 0, compared with their spread, are read a second time and centred.
 
     Parameters
     ----------
@@ -97,20 +101,13 @@ def write_samples(
     """
     rows, columns = X.shape
     if issparse(X):
-        varied = _write_sparse(workspace, X)
+        varied, hint = _write_sparse(workspace, X), ""
     else:
-        path = workspace.create_array(
-            "samples/values", (rows, columns), np.float32, dims=("sample", "band")
-        )
-        target, first, varied = open_array(path), None, False
-        for start, stop in _row_blocks(X, budget):
-            block = read_rows(X, start, stop)
-            first = block[:1].copy() if first is None else first
-            varied = varied or bool((block != first).any())
-            target[start:stop] = block
+        low, high = _write_dense(workspace, X, budget)
+        varied, hint = bool((low < high).any()), describe_steps(low, X.dtype)
     if not varied:
         raise EstimatorError(
-            f"X: all {rows} samples are identical, so none is nearer to another than to the rest."
+            f"X: all {rows} samples are identical, so none is nearer to another than to the rest.{hint}"
         )
     pixel = workspace.create_array("samples/pixel", (rows,), np.int64, dims=("sample",))
     open_array(pixel)[...] = np.arange(rows)
@@ -128,33 +125,66 @@ def write_samples(
     }
 
 
-def read_rows(X: Samples, start: int, stop: int) -> Vectors:
-    """Return rows start ... stop-1 in single precision.
+def _write_dense(workspace: Workspace, X: Samples, budget: int) -> tuple[F8, F8]:
+    """Write a table of dense rows; return the least and the largest value of each column."""
+    columns = X.shape[1]
+    path = workspace.create_array("samples/values", X.shape, np.float32, dims=("sample", "band"))
+    target, ranges = open_array(path), list(_row_blocks(X, budget))
+    low, high = np.full((2, columns), np.inf)
+    high = -high
+    for start, stop in ranges:
+        block = _compute(X[start:stop])
+        target[start:stop] = _single(block, None, start, stop)
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    if (origin := find_origin(low, high, X.dtype, exact=True)) is not None:
+        kept = workspace.create_array("samples/origin", (columns,), np.float64, dims=("band",))
+        open_array(kept)[...] = origin
+        for start, stop in ranges:
+            target[start:stop] = _single(_compute(X[start:stop]), origin, start, stop)
+    if lost := describe_lost(low, high, X.dtype, what="column"):
+        warnings.warn(f"X: {lost}", UserWarning, stacklevel=2)
+    return low, high
+
+
+def read_rows(X: Samples, start: int, stop: int, origin: F8 | None = None) -> Vectors:
+    """Return rows start ... stop-1 in single precision, of dense ones what they are beside `origin`.
 
     Raises
     ------
     EstimatorError
         One of them is not finite in it.
     """
-    rows = X[start:stop]
-    if isinstance(rows, dask.array.Array):
-        # Threads of a pool keep memory. Who has a cluster has set its scheduler.
-        rows = rows.compute(scheduler=dask.base.get_scheduler() or "sync")
+    rows = _compute(X[start:stop])
+    if not issparse(rows):
+        return _single(rows, origin, start, stop)
     with np.errstate(over="ignore"):
-        if issparse(rows):
-            rows = csr_array(rows, dtype=np.float32, copy=True)
-            rows.sum_duplicates()
-            rows.eliminate_zeros()
-            values = rows.data
-        else:
-            rows = values = np.asarray(rows, np.float32)
+        rows = csr_array(rows, dtype=np.float32, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    _check_finite(rows.data, start, stop)
+    vectors: Vectors = rows
+    return vectors
+
+
+def _compute(rows: Samples) -> Any:
+    if not isinstance(rows, dask.array.Array):
+        return rows
+    # Threads of a pool keep memory. Who has a cluster has set its scheduler.
+    return np.asarray(rows.compute(scheduler=dask.base.get_scheduler() or "sync"))
+
+
+def _single(rows: NDArray[Any], origin: F8 | None, start: int, stop: int) -> NDArray[np.float32]:
+    values = centre(rows, origin)
+    _check_finite(values, start, stop)
+    return values
+
+
+def _check_finite(values: NDArray[np.float32], start: int, stop: int) -> None:
     if not np.isfinite(values).all():
         raise EstimatorError(
             f"Input X contains NaN, infinity or a value too large for float32, in the rows from "
             f"{start} to {stop - 1}. Leave such samples out or impute them."
         )
-    vectors: Vectors = rows
-    return vectors
 
 
 def _row_blocks(X: Samples, budget: int) -> Iterator[Block]:

@@ -44,11 +44,11 @@ class SchroedingerEigenmaps(Eigenmaps):
     eigenvalues_ : array, shape (n_components,)
         Ascending.
     n_neighbors_, run_
-        As of `LaplacianEigenmaps`, where the other parameters are explained too.
+        As of `LaplacianEigenmaps`.
 
     Notes
     -----
-    The label -1 of `y` marks samples without one. New samples have no potential: `transform` is the
+    -1, None or NaN in `y` mark samples without a label. New samples have no potential: `transform` is the
     Nystrom formula of `LaplacianEigenmaps`, with the eigenvalues of L + alpha V.
 
     Examples

@@ -72,7 +72,8 @@ def features_stage(context: Context) -> dict[str, Any]:
     Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
     sparse, ``features/values`` are the three arrays of `eigenscape.rows.Rows`. Where it keeps all of
     its columns there is no basis, which would be a diagonal matrix and larger than the table, but
-    ``features/scale`` (band), its diagonal.
+    ``features/scale`` (band), its diagonal. What was subtracted from the samples is kept, as the
+    features have it, as the attribute "origin" of ``features/values``: angles are those of whole vectors.
     """
     options = context.job.features
     source = Rows(context.path("samples/values"))
@@ -84,8 +85,9 @@ def features_stage(context: Context) -> dict[str, Any]:
         return told
     shift, basis, summary = _fit(context, source)
 
+    kept = _origin(context, basis) if shift is None else {}
     path = context.workspace.create_array(
-        "features/values", (rows, dimension), np.float32, dims=("sample", "feature")
+        "features/values", (rows, dimension), np.float32, dims=("sample", "feature"), **kept
     )
     if projected or not source.sparse:
         stored = context.workspace.create_array(
@@ -104,6 +106,15 @@ def features_stage(context: Context) -> dict[str, Any]:
     )
     context.map("project", work, parts, label="projecting")
     return {**told, **summary}
+
+
+def _origin(context: Context, basis: NDArray[np.float32] | None) -> dict[str, Any]:
+    """Return the origin of the samples as an attribute of their features; nothing without one."""
+    path = Path(context.path("samples/origin"))
+    if not (path / "zarr.json").exists():
+        return {}
+    origin = np.asarray(open_array(path)[...])
+    return {"origin": (origin if basis is None else origin @ basis).tolist()}
 
 
 def _write_bands(context: Context, name: str, values: NDArray[np.float32]) -> None:

@@ -289,8 +289,7 @@ def classify_new(
         return trained.rows.read(first, last)[candidates[start:stop] - first]
 
     for start, stop in blocks(samples.shape[0], ROW_TILE):
-        given = read_rows(samples, start, stop)
-        given = given if bands is None else given[:, bands]
+        given = read_rows(samples, start, stop, bands, trained.origin)
         finite = finite_rows(given)
         if not len(finite):
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,11 @@ class ArrayScene:
     def row_step(self) -> int:
         """Rows per storage block."""
         return self.source.row_step
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored numbers."""
+        return self.source.dtype
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.

@@ -3,13 +3,14 @@
 ::
 
     read       row strips      values and labels of the valid pixels, each strip to its own file
+    centre-0   row strips      read again, less their origin, where bands lie far from 0
     assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
 
 How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-import json
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import open_array, save_array
+from eigenscape.centring import find_origin
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job import Job
-from eigenscape.options import SceneOptions
 from eigenscape.rows import Vectors
+from eigenscape.scenes.centred import centred, stored_type
+from eigenscape.scenes.content import (
+    check_labelled,
+    check_values,
+    nothing_valid,
+    value_range,
+)
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
@@ -33,12 +41,23 @@ from eigenscape.stage import Block, Context, blocks
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
 """Bytes per value while a strip is read: the stored type, float32, masks and copies of both."""
+_MOST_CENTRED = 4
+"""Times that a scene is read again; two are enough for double precision, and most need none."""
 
 
-def ingest_stage(context: Context) -> dict[str, Any]:
+def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) -> dict[str, Any]:
     """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
 
-    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.rows.Rows`.
+    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.rows.Rows`. Bands that
+    lie far from 0, compared with their spread, are centred: ``samples/values`` are then what they
+    have beyond ``samples/origin`` (band), which is 0 for all other bands.
+
+    Parameters
+    ----------
+    context
+        Of the stage.
+    origin : array, shape (bands,), optional
+        To be taken whatever the bands are: that of the run which is applied.
     """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
@@ -46,21 +65,27 @@ def ingest_stage(context: Context) -> dict[str, Any]:
     grid, bands = scene.grid, scene.bands
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
-    read = partial(_read_strip, scene, labels, scratch)
-    found = context.map("read", read, strips, label="reading the scene")
+    read = partial(_read_strips, context, strips, labels, scratch)
+    if origin is None:
+        found, origin = _read_near_0(read, scene)
+    else:
+        found = read("read", centred(scene, origin))
 
     counts = [part["samples"] for part in found]
     samples = sum(counts)
     labelled = _count_labels(found)
     if samples == 0:
-        raise _nothing_valid(job, scene)
-    _check_content(scene, found, labels, labelled)
+        raise nothing_valid(job, scene)
+    check_values(context, scene, found, origin)
+    check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
         context.reporter.note(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
         )
     make = context.workspace.create_array
+    if origin is not None:
+        open_array(make("samples/origin", origin.shape, np.float64, dims=("band",)))[...] = origin
     pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
     _write_row_starts(context, scratch, strips)
@@ -156,6 +181,38 @@ def _check_clusters(job: Job, classes: int) -> None:
         )
 
 
+def _read_near_0(
+    read: Callable[[str, Scene], list[dict[str, Any]]], scene: Scene
+) -> tuple[list[dict[str, Any]], NDArray[np.float64] | None]:
+    """Read all strips, again where bands lie far from 0; return what is known of each, and the origin."""
+    found, origin, dtype = read("read", scene), None, stored_type(scene)
+    for attempt in range(_MOST_CENTRED):
+        if not any(part["samples"] for part in found):
+            break
+        # Least and largest values in single precision say to 24 bits where the middle is, the next
+        # time to 24 more.
+        moved = find_origin(*value_range(found), dtype, exact=attempt > 0)
+        if moved is None:
+            break
+        origin = moved if origin is None else origin + moved
+        found = read(f"centre-{attempt}", centred(scene, origin))
+    return found, origin
+
+
+def _read_strips(
+    context: Context,
+    strips: list[Block],
+    labels: Labels | None,
+    scratch: Path,
+    name: str,
+    scene: Scene,
+) -> list[dict[str, Any]]:
+    """Read all strips in the step `name`; return what is to be known of each."""
+    work = partial(_read_strip, scene, labels, scratch)
+    found: list[dict[str, Any]] = context.map(name, work, strips, label="reading the scene")
+    return found
+
+
 def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:
     start, stop = block
     values, valid = scene.read(start, stop)
@@ -199,63 +256,6 @@ def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
         for number, count in part["labels"].items():
             total[int(number)] = total.get(int(number), 0) + count
     return dict(sorted(total.items()))
-
-
-def _check_content(
-    scene: Scene, found: list[dict[str, Any]], labels: Labels | None, labelled: dict[int, int]
-) -> None:
-    low = np.min([part["low"] for part in found if part["low"] is not None], axis=0)
-    high = np.max([part["high"] for part in found if part["high"] is not None], axis=0)
-    if (low == high).all():
-        raise SceneError(
-            f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
-            "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
-            "scene.bad_bands."
-        )
-    if labels is not None and not labelled:
-        lost = sum(part["labels_on_invalid"] for part in found)
-        why = (
-            f"all {lost} labelled pixels lie where the scene is nodata, masked or not finite"
-            if lost
-            else "no pixel of the scene has a label"
-        )
-        raise SceneError(
-            f"{labels.files[0]}: {why}. Check that scene.labels covers the scene, and the nodata "
-            "value and mask of the scene."
-        )
-
-
-def _nothing_valid(job: Job, scene: Scene) -> SceneError:
-    empty = _empty_bands(job, scene)
-    name = scene.files[0]
-    if 0 < len(empty) < scene.bands.count:
-        listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
-        toml = ", ".join(json.dumps(band) for band in (*job.scene.bad_bands, *empty))
-        return SceneError(
-            f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
-            f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
-        )
-    return SceneError(
-        f"{name}: no pixel is valid: every one is nodata, NaN, infinite or masked in at least one of "
-        f"the {scene.bands.count} bands. Check scene.mask, scene.nodata and the file's nodata value, "
-        "and list bands without data in scene.bad_bands."
-    )
-
-
-def _empty_bands(job: Job, scene: Scene) -> list[int]:
-    """Return the numbers (from 1) of good bands that have no valid pixel at all."""
-    good = scene.bands.good_index
-    if len(good) > 500 or isinstance(scene, SparseScene):
-        return []
-    empty = []
-    for band in good:
-        others = tuple(int(other) + 1 for other in range(len(scene.bands.good)) if other != band)
-        options: SceneOptions = job.scene.model_copy(update={"bad_bands": others})
-        alone = open_scene(options, job.resolve)
-        step = max(1, 2**22 // scene.grid.width)
-        if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
-            empty.append(int(band) + 1)
-    return empty
 
 
 def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> None:

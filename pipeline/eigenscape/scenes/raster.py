@@ -39,12 +39,15 @@ class RasterPart:
     mask_bands
         Numbers of the bands whose GDAL mask must be read: an alpha band or a mask of the file.
         Nodata is not among them, `calibration` has it.
+    dtype
+        Type that holds the stored numbers of all its bands.
     """
 
     path: str
     bands: tuple[int, ...]
     calibration: Calibration
     mask_bands: tuple[int, ...]
+    dtype: str
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class _Opened:
     files: tuple[str, ...]
     row_step: int
     metadata: BandMetadata
+    dtype: str
     masked: tuple[tuple[bool, bool], ...]
     """Per band: has a mask shared by all bands, has one of its own."""
 
@@ -171,6 +175,7 @@ def _inspect(path: str) -> _Opened:
                 max(rows for rows, _ in dataset.block_shapes), dataset.height
             ),
             metadata=read_band_metadata(dataset),
+            dtype=np.result_type(*dataset.dtypes).name,
             masked=tuple(
                 (
                     MaskFlags.per_dataset in band,
@@ -198,6 +203,7 @@ def _make_part(
             [(metadata.nodata[index], nodata) for index in chosen],
         ),
         mask_bands=(*shared[:1], *own),
+        dtype=item.dtype,
     )
 
 

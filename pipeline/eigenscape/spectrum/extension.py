@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 
+from eigenscape.centring import centre
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph import kernels
 from eigenscape.memory import ROW_TILE, format_bytes, parse_bytes, rows_within
@@ -51,7 +52,8 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     run
         Run directory whose spectrum is finished.
     samples : array or sparse array, shape (m, bands)
-        In the units of ``samples/values``, that is with the scene's scale applied. As many bands as
+        In the units of the scene with its scale applied (``samples/values``, where the run has
+        ``samples/origin`` with that added to them). As many bands as
         the run's good bands, or all bands of its scene, of which the bad ones are left out.
         Anything that has a shape and can be cut into rows, such as a memory map, is read in blocks.
     memory
@@ -67,8 +69,9 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     Raises
     ------
     InputError
-        There is no finished spectrum, the number of bands is wrong, or the run has eigenvalues
-        above 0.95, where the formula divides by almost nothing (not for the unnormalised one).
+        There is no finished spectrum, the number of bands is wrong, or there are samples that are
+        not the run's and eigenvalues above 0.95, where the formula divides by almost nothing (not
+        for the unnormalised one).
     MemoryLimitError
         `memory` is too small for the run.
 
@@ -93,17 +96,17 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
         samples = np.asarray(samples)
     bands = band_numbers(trained.good, tuple(samples.shape))
     values = np.asarray(trained.run.open("spectrum/value")[...])
-    _check_values(trained, values)
     coordinates = np.full((samples.shape[0], len(values)), np.nan, np.float32)
     step = _block_rows(trained, memory, len(values))
     for start, stop in blocks(samples.shape[0], step):
-        given = read_rows(samples, start, stop)
-        given = given if bands is None else given[:, bands]
+        given = read_rows(samples, start, stop, bands, trained.origin)
         finite = finite_rows(given)
         if len(finite):
             features = trained.project(given[finite])
             near = trained.search(features)
             twins = trained.twins(features, near)
+            if (twins < 0).any():
+                _check_values(trained, values)
             weights = weigh(near, trained.graph.weights, trained.scale, trained.bandwidth)
             table = csr_array((weights, near[1], near[0]), (len(finite), trained.rows.shape[0]))
             coordinates[start + finite] = nystrom(
@@ -217,12 +220,20 @@ def band_numbers(good: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.
     )
 
 
-def read_rows(samples: Any, start: int, stop: int) -> Vectors:
-    """Return some of the samples, dense or sparse, in single precision."""
-    if issparse(samples):
-        return csr_array(samples[start:stop], dtype=np.float32)
-    with np.errstate(over="ignore"):  # to infinity, and so to NaN
-        return np.asarray(samples[start:stop], np.float32)
+def read_rows(
+    samples: Any,
+    start: int,
+    stop: int,
+    bands: NDArray[np.intp] | None = None,
+    origin: NDArray[np.float64] | None = None,
+) -> Vectors:
+    """Return some bands of some samples, dense or sparse, in single precision.
+
+    `origin` is subtracted from dense ones first; what is then too large becomes infinite.
+    """
+    rows = samples[start:stop]
+    rows = rows if bands is None else rows[:, bands]
+    return csr_array(rows, dtype=np.float32) if issparse(rows) else centre(rows, origin)
 
 
 def finite_rows(samples: Vectors) -> NDArray[np.intp]:

@@ -102,7 +102,7 @@ class Trained:
         )
 
     def project(self, samples: Vectors) -> Vectors:
-        """Return the features of samples as the features stage would."""
+        """Return the features of samples, less `origin`, as the features stage would."""
         if self.rows.sparse:
             vectors: Vectors = csr_array(samples)
         else:
@@ -111,9 +111,14 @@ class Trained:
                 vectors = project(samples, shift, basis)
             else:
                 vectors = project_sparse(samples, shift, basis)
-        vectors = unit_vectors(vectors) if self.rows.unit else vectors
+        vectors = unit_vectors(vectors, self.rows.origin) if self.rows.unit else vectors
         check_range(vectors)
         return vectors
+
+    @cached_property
+    def origin(self) -> NDArray[np.float64] | None:
+        """What was subtracted from the bands of the run's samples; None for nothing."""
+        return read_origin(self.run)
 
     def search(self, features: Vectors) -> Found:
         """Find the neighbours of new samples among those that have coordinates.
@@ -289,6 +294,12 @@ class Trained:
     def _small(self, name: str) -> NDArray[np.float32] | None:
         stored = (self.run.array_path(name) / "zarr.json").exists()
         return np.asarray(self.run.open(name)[...]) if stored else None
+
+
+def read_origin(run: Run) -> NDArray[np.float64] | None:
+    """Return what was subtracted from the bands of a run's samples as they were read; None for nothing."""
+    stored = (run.array_path("samples/origin") / "zarr.json").exists()
+    return np.asarray(run.open("samples/origin")[...]) if stored else None
 
 
 def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:

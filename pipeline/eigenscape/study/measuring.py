@@ -17,10 +17,13 @@ from eigenscape.files import explain_write_errors, write_json
 from eigenscape.job import Job
 from eigenscape.learn.nearby import classify_new
 from eigenscape.rows import join
+from eigenscape.scenes.centred import centred
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.subset import subset_of
+from eigenscape.spectrum.trained import read_origin
 from eigenscape.stage import blocks
+from eigenscape.store import Run
 from eigenscape.study.options import StudyOptions, VariantOptions
 from eigenscape.study.outcomes import Outcome
 from eigenscape.study.plane import Shown
@@ -196,6 +199,9 @@ def held_out_error(job: Job, run: Path, count: int) -> float:
             f"{job.name}: study.held_out = {count}: scene.samples = {job.scene.samples} leaves "
             f"{left} labelled samples out. Lower one of the two, and take a table with labels."
         )
+    origin = read_origin(Run(run, create=False))
+    if origin is not None:
+        scene = centred(scene, origin)
     rest = np.setdiff1d(np.arange(drawn.total), drawn.rows)
     rng = np.random.default_rng([drawn.seed, _HELD_OUT_STREAM])
     chosen = np.sort(rng.choice(rest, count, replace=False))
@@ -206,7 +212,9 @@ def held_out_error(job: Job, run: Path, count: int) -> float:
             window, _ = scene.read(start, stop)
             values.append(window.reshape(stop - start, -1)[here])
             labels.append(source.read(start, stop).ravel()[here])
-    found, _ = classify_new(run, join(values))
+    samples: Any = join(values)
+    # Whole in double: what single precision holds of them is their distance from the origin.
+    found, _ = classify_new(run, samples if origin is None else samples + origin)
     truth = np.concatenate(labels)
     return 100 * float((found != truth)[truth > 0].mean())
 

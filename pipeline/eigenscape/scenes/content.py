@@ -1,0 +1,94 @@
+"""What the strips of a scene hold, checked: values that vary, and labels that lie on them."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.centring import describe_lost, describe_steps
+from eigenscape.errors import SceneError
+from eigenscape.job import Job
+from eigenscape.options import SceneOptions
+from eigenscape.scenes.centred import stored_type
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.sparse import SparseScene
+from eigenscape.scenes.types import Labels, Scene
+from eigenscape.stage import Context, blocks
+
+
+def value_range(found: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the largest value of each band, in single precision, of all strips."""
+    low = np.min([part["low"] for part in found if part["low"] is not None], axis=0)
+    high = np.max([part["high"] for part in found if part["high"] is not None], axis=0)
+    return low, high
+
+
+def check_values(
+    context: Context, scene: Scene, found: list[dict[str, Any]], origin: NDArray[np.float64] | None
+) -> None:
+    """Refuse identical pixels; say which bands have lost their spread."""
+    low, high = value_range(found)
+    varied = bool((low < high).any())
+    if origin is not None:
+        low, high = low + origin, high + origin
+    dtype = stored_type(scene)
+    if not varied:
+        raise SceneError(
+            f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
+            "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
+            f"scene.bad_bands.{describe_steps(low, dtype)}"
+        )
+    if lost := describe_lost(low, high, dtype, what="band"):
+        context.reporter.note(f"{scene.files[0]}: {lost}")
+
+
+def check_labelled(
+    found: list[dict[str, Any]], labels: Labels | None, labelled: dict[int, int]
+) -> None:
+    """Refuse labels that lie on no valid pixel."""
+    if labels is not None and not labelled:
+        lost = sum(part["labels_on_invalid"] for part in found)
+        why = (
+            f"all {lost} labelled pixels lie where the scene is nodata, masked or not finite"
+            if lost
+            else "no pixel of the scene has a label"
+        )
+        raise SceneError(
+            f"{labels.files[0]}: {why}. Check that scene.labels covers the scene, and the nodata "
+            "value and mask of the scene."
+        )
+
+
+def nothing_valid(job: Job, scene: Scene) -> SceneError:
+    """Return the error for a scene without a valid pixel."""
+    empty = _empty_bands(job, scene)
+    name = scene.files[0]
+    if 0 < len(empty) < scene.bands.count:
+        listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
+        toml = ", ".join(json.dumps(band) for band in (*job.scene.bad_bands, *empty))
+        return SceneError(
+            f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
+            f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
+        )
+    return SceneError(
+        f"{name}: no pixel is valid: every one is nodata, NaN, infinite or masked in at least one of "
+        f"the {scene.bands.count} bands. Check scene.mask, scene.nodata and the file's nodata value, "
+        "and list bands without data in scene.bad_bands."
+    )
+
+
+def _empty_bands(job: Job, scene: Scene) -> list[int]:
+    """Return the numbers (from 1) of good bands that have no valid pixel at all."""
+    good = scene.bands.good_index
+    if len(good) > 500 or isinstance(scene, SparseScene):
+        return []
+    empty = []
+    for band in good:
+        others = tuple(int(other) + 1 for other in range(len(scene.bands.good)) if other != band)
+        options: SceneOptions = job.scene.model_copy(update={"bad_bands": others})
+        alone = open_scene(options, job.resolve)
+        step = max(1, 2**22 // scene.grid.width)
+        if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
+            empty.append(int(band) + 1)
+    return empty

@@ -1,0 +1,133 @@
+"""Errors of estimators speak of their parameters: no key of a job, no file of a run, no command."""
+
+import re
+
+import dask.array
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from eigenscape import (
+    EigenfunctionClassifier,
+    LaplacianEigenmaps,
+    PoissonClassifier,
+    SchroedingerEigenmaps,
+    SpectralClusterer,
+)
+from eigenscape.errors import EstimatorError, InputError, MemoryLimitError, MissingExtraError
+from eigenscape.estimators import base, fitting
+from eigenscape.estimators.fitting import KEYS, in_parameters, parameter_names
+from eigenscape.job import Job
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 5))
+Y = np.arange(60) % 2
+
+
+def keys(model=Job, place=""):
+    """Yield every key of a job, with its table."""
+    for name, field in model.model_fields.items():
+        inner = [kind for kind in (field.annotation, *getattr(field.annotation, "__args__", ()))]
+        tables = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        for table in tables:
+            yield from keys(table, f"{place}{name}.")
+        if place and not tables:
+            yield f"{place}{name}"
+
+
+JOB_KEYS = sorted(keys())
+FOREIGN = re.compile(
+    "|".join(
+        [
+            *map(re.escape, JOB_KEYS),
+            r"\[(graph|scene|limits|spectrum)\b",
+            "--",
+            r"\bjobs? ",
+            "command",
+        ]
+    )
+)
+
+
+def fit(model, samples=X, y=Y):
+    return lambda: model.fit(samples, y)
+
+
+def moved(model, memory="2GiB"):
+    return lambda: model.fit(X, Y).set_params(memory=memory).transform(X + 0.1)
+
+
+PROVOKED = [
+    (fit(LaplacianEigenmaps(n_neighbors=0)), "n_neighbors = 0"),
+    (fit(LaplacianEigenmaps(n_neighbors=2.5)), "n_neighbors = 2.5"),
+    (fit(LaplacianEigenmaps(neighbors="radius")), "neighbors = 'radius': give 'lanczos-bisection'"),
+    (fit(LaplacianEigenmaps(neighbors="landmarks")), "neighbors = 'landmarks'"),
+    (fit(LaplacianEigenmaps(neighbors="kd")), "neighbors = 'kd'"),
+    (fit(LaplacianEigenmaps(metric="cosine")), "metric = 'cosine'"),
+    (fit(LaplacianEigenmaps(features="mnf")), "features = 'mnf'.*samples have none"),
+    (fit(LaplacianEigenmaps(features_dimension=0)), "features_dimension = 0"),
+    (fit(LaplacianEigenmaps(weights="gauss")), "weights = 'gauss'"),
+    (fit(LaplacianEigenmaps(bandwidth=-1)), "bandwidth = -1"),
+    (fit(LaplacianEigenmaps(laplacian="sym")), "laplacian = 'sym'"),
+    (fit(LaplacianEigenmaps(tolerance=0)), "tolerance = 0"),
+    (fit(LaplacianEigenmaps(0)), "n_components = 0"),
+    (fit(LaplacianEigenmaps(60)), "n_components = 60: 60 samples have at most 59"),
+    (fit(LaplacianEigenmaps(memory="much")), "memory = 'much'"),
+    (fit(LaplacianEigenmaps(memory="100MiB")), 'memory = 100.0 MiB: .* Set memory to "256MiB" or more'),
+    (fit(LaplacianEigenmaps(threads=0)), "threads = 0"),
+    (fit(LaplacianEigenmaps(directory="/dev/null/x")), "Set directory to a directory"),
+    (
+        fit(LaplacianEigenmaps(features="pca", memory="250MiB"), RNG.normal(size=(60, 3000))),
+        'features = "pca": .* Set features to "random-projection", or memory to "384MiB" or more',
+    ),
+    (
+        fit(LaplacianEigenmaps(memory="210MiB"), dask.array.zeros((10**5, 500), chunks=10**5), None),
+        r"memory leaves .* X.rechunk\(\(",
+    ),
+    (fit(LaplacianEigenmaps(), X * 1e30), "features reach .*Leave samples .*StandardScaler"),
+    (moved(LaplacianEigenmaps(30)), "^the largest eigenvalue is .* Set n_components to .* fit again"),
+    (moved(LaplacianEigenmaps(memory="2GiB"), "201MiB"), "memory leaves 1.0 MiB: .* takes .* more"),
+    (fit(SchroedingerEigenmaps(alpha=0)), "alpha = 0"),
+    (fit(SchroedingerEigenmaps(relative="maybe")), "relative = 'maybe'"),
+    (fit(SchroedingerEigenmaps(potential="wall")), "potential = 'wall'"),
+    (fit(SchroedingerEigenmaps(potential=[1, 2])), "potential: its shape"),
+    (
+        fit(SchroedingerEigenmaps(potential="identification"), X[:10], np.arange(10)),
+        "^potential: of 10 chosen samples .* no two have the same class",
+    ),
+    (fit(EigenfunctionClassifier(0)), "n_components = 0"),
+    (fit(PoissonClassifier("mbo")), "method = 'mbo'"),
+    (fit(SpectralClusterer(100)), "n_clusters = 100"),
+    (fit(SpectralClusterer(assign_labels="discretize")), "assign_labels = 'discretize'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("work", "message"), PROVOKED, ids=[text for _, text in PROVOKED])
+def test_errors__speak_of_parameters(work, message):
+    with pytest.raises(EstimatorError, match=message) as told:
+        work()
+    assert not FOREIGN.search(str(told.value)), told.value
+    assert "eigenscape-" not in str(told.value)
+
+
+def test_in_parameters__every_key_whole():
+    for name, key in KEYS.items():
+        assert (
+            in_parameters(f"{key} = 3. Set {key} to 2, {key}.")
+            == f"{name} = 3. Set {name} to 2, {name}."
+        )
+    assert in_parameters("neighbors.kind = 3") == "neighbors.kind = 3"
+    assert set(JOB_KEYS) >= set(KEYS.values())
+
+
+def test_parameter_names__keeps_a_missing_extra():
+    with pytest.raises(MissingExtraError, match="clusters"), parameter_names():
+        raise MissingExtraError("dask-ml", "clusters", "k-means")
+    with pytest.raises(EstimatorError, match=r"^memory = 1 B") as told, parameter_names():
+        raise MemoryLimitError("limits.memory = 1 B: too little")
+    assert isinstance(told.value.__cause__, InputError)
+
+
+def test_parameters__choices_are_those_of_the_hints():
+    assert fitting._OFFERED["neighbors"] == base.Neighbors.__args__
+    assert fitting._OFFERED["features"] == base.Features.__args__

@@ -1,0 +1,157 @@
+"""What the documentation names is there, and what is there is explained."""
+
+import inspect
+import operator
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eigenscape
+from eigenscape.estimators import base, documents
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for name in ("jobs", "pipeline", "cluster")
+        for page in sorted((ROOT / name).glob("*.md"))
+    ),
+]
+NAMED = sorted(
+    {
+        name
+        for page in PAGES
+        for name in re.findall(r"\beigenscape(?:\.[A-Za-z_]\w*)+", page.read_text(encoding="utf-8"))
+    }
+)
+ESTIMATORS = [
+    value for name in eigenscape.__all__
+    if inspect.isclass(value := getattr(eigenscape, name)) and issubclass(value, base.GraphEstimator)
+]  # fmt: skip
+FUNCTIONS = [
+    value for name in eigenscape.__all__
+    if inspect.isfunction(value := getattr(eigenscape, name))
+]  # fmt: skip
+
+
+def test_names__all_there_after_a_bare_import():
+    assert len(NAMED) > 8
+    lines = [
+        "import eigenscape",
+        *NAMED,
+        "dir(eigenscape.datasets)",
+        "eigenscape.errors.InputError",
+    ]
+    for name in ("eigenscape.datasets.swiss_roll", "eigenscape.learn.nearby.classify_new"):
+        lines.append(f"assert callable({name})")
+    lines.append("assert eigenscape.theory.lle.__name__ == 'eigenscape.theory.lle'")
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=120)
+
+
+def test_dir__lists_what_is_public():
+    code = "import eigenscape; print(*dir(eigenscape)); print(*dir(eigenscape.theory))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    package, theory = (set(line.split()) for line in done.stdout.splitlines())
+    assert package >= {*eigenscape.__all__, "datasets", "errors", "estimators", "learn", "theory"}
+    assert theory >= {"lle", "operators", "spectra"}
+
+
+@pytest.mark.parametrize("name", ["nothing", "_nothing", "datasets.nothing", "theory.nothing"])
+def test_names__that_are_not_there(name):
+    place, _, last = f"eigenscape.{name}".rpartition(".")
+    with pytest.raises(AttributeError, match=f"module '{place}' has no attribute '{last}'"):
+        operator.attrgetter(name)(eigenscape)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_estimators__explain_every_parameter(estimator):
+    text = inspect.getdoc(estimator)
+    for name, parameter in inspect.signature(estimator).parameters.items():
+        entry = rf"^{name} : default={re.escape(repr(parameter.default))}\n    \S.{{8,}}"
+        assert len(re.findall(entry, text, re.MULTILINE)) == 1, name
+    assert (
+        text.index("Parameters\n---") < text.index("Attributes\n---") < text.index("Examples\n---")
+    )
+    for method in ("fit", "transform", "predict", "predict_proba", "score", "fit_predict"):
+        if hasattr(estimator, method):
+            assert inspect.getdoc(getattr(estimator, method))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_functions__explain_every_parameter(function):
+    text = inspect.getdoc(function)
+    for name in inspect.signature(function).parameters:
+        assert re.search(rf"^(\w+, )*{name}\b(, \w+)*( :.*)?$", text, re.MULTILINE), name
+
+
+def test_explain_parameters__own_words_first_and_none_left_out():
+    class Base:
+        """Base.
+
+        Parameters
+        ----------
+        one
+            First.
+        two : int
+            Second,
+            in two lines.
+        """
+
+        def __init__(self, one=1, two=2):
+            pass
+
+    class Own(Base):
+        """Own.
+
+        More.
+
+        Attributes
+        ----------
+        kept
+            Third.
+        """
+
+    class Other(Base):
+        """Other.
+
+        Parameters
+        ----------
+        one
+            Anew.
+
+        Notes
+        -----
+        Last.
+        """
+
+        def __init__(self, two=2, *, one="1"):
+            pass
+
+    documents.explain_parameters(Own)
+    assert Own.__doc__ == (
+        "Own.\n\nMore.\n\nParameters\n----------\none : default=1\n    First.\ntwo : default=2\n"
+        "    Second,\n    in two lines.\n\nAttributes\n----------\nkept\n    Third.\n"
+    )
+    documents.explain_parameters(Other)
+    assert Other.__doc__ == (
+        "Other.\n\nParameters\n----------\ntwo : default=2\n    Second,\n    in two lines.\n"
+        "one : default='1'\n    Anew.\n\nNotes\n-----\nLast.\n"
+    )
+
+    class Silent(Base):
+        """Silent."""
+
+        def __init__(self, three=3):
+            pass
+
+    with pytest.raises(TypeError, match="Silent: the parameter three is explained nowhere"):
+        documents.explain_parameters(Silent)
+    Silent.__doc__ = None
+    documents.explain_parameters(Silent)
+    assert Silent.__doc__ is None
