@@ -146,7 +146,9 @@ def test_tables__training_labels_in_a_column(tmp_path, write_job, blobs):
         job = load(
             write_job, scene={"path": "table.npy", "labels": "labels.npy"}, learn={"train": train}
         )
-        maps.append(array(eigenscape.run(job, run_dir=tmp_path / f"run-{train}").path, "labels/class"))
+        maps.append(
+            array(eigenscape.run(job, run_dir=tmp_path / f"run-{train}").path, "labels/class")
+        )
     np.testing.assert_array_equal(*maps)
 
 

@@ -237,6 +237,8 @@ def test_heads_of_csv_files(tmp_path, scene, rng):
         ("a,b\n1,2,3\n", "row 1 has 3 values, and the first line 2"),
         ("a,b\n1,2\n3,4,5\n", "differ in their number of values"),
         ("a,b\n1,2\n3\n", "'b' has no value in row 2"),
+        ("a;b\n1,5;2\n", "'a' holds '1,5' in row 1"),
+        ('a,b\n"1 000",2\n', "'a' holds '1 000' in row 1"),
         ("a,b\n1,True\n2,False\n", None),
     ],
 )
@@ -247,6 +249,20 @@ def test_damaged_csv_files(tmp_path, scene, text, words):
         return
     with pytest.raises(SceneError, match=words):
         scene("t.csv").read(0, 1)
+
+
+def test_another_encoding_is_refused(tmp_path, scene):
+    (tmp_path / "t.csv").write_bytes("a,b\n1,\xe9t\xe9\n".encode("latin-1"))
+    with pytest.raises(SceneError, match="not in UTF-8"):
+        scene("t.csv")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_true_and_false_are_classes(tmp_path, labels, ending):
+    save(tmp_path, f"t.{ending}", pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": [True, False, True]}))
+    found = labels(f"t.{ending}", labels_field="y")
+    assert found.read(0, 3)[:, 0].tolist() == [2, 1, 2]
+    assert [name.lower() for name in found.legend.names.values()] == ["false", "true"]
 
 
 def test_other_files_are_refused(tmp_path, scene, monkeypatch):

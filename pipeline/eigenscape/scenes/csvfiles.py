@@ -11,6 +11,7 @@ is read by parsing the blocks that it touches.
 import csv
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,6 +29,8 @@ from eigenscape.scenes.tabularfiles import Column
 
 _BLOCK = 4 * 2**20
 _LONGEST_ROW = 64 * 2**20
+_NUMERAL = re.compile(r"[+-]?\d[\d.,_' ]*")
+"""What is meant for a number, in a notation that is not read: 1,5 or 1 000."""
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 
@@ -166,6 +169,7 @@ class _Scan:
             other = numeric.isna().to_numpy() & ~empty
             if content.text is None and (found := _first(other, row)):
                 content.text = found, as_text.iloc[found - row - 1]
+                content.numbers |= _NUMERAL.fullmatch(content.text[1]) is not None
         known = numeric.to_numpy(np.float64)
         content.numbers |= not np.isnan(known).all()
         content.infinite = content.infinite or _first(np.isinf(known), row)
@@ -184,7 +188,13 @@ def open_csv(path: str) -> CsvFile:
     """
     with reading(path):
         state = os.stat(local_path(path))
-        return _open(path, state.st_mtime_ns, state.st_size)
+        try:
+            return _open(path, state.st_mtime_ns, state.st_size)
+        except UnicodeDecodeError as error:
+            raise SceneError(
+                f"{path}: is not in UTF-8 ({error}). Convert it, for example with: iconv -f latin1 "
+                "-t utf-8 IN > OUT"
+            ) from error
 
 
 @lru_cache(maxsize=4)

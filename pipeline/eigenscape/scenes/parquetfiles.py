@@ -64,7 +64,8 @@ class ParquetFile:
         name = self.columns[column].name
         for batch in self._batches([name], start, stop):
             values = batch.column(name)
-            if self.columns[column].numbers:
+            # False is a class, as it is in CSV files, and not 0, which means none.
+            if self.columns[column].numbers and not pa.types.is_boolean(values.type):
                 yield _to_float(values)
                 continue
             try:

@@ -1,7 +1,7 @@
 """Scenes in CSV and Parquet files: rows are samples, columns features, chosen by name or number."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from eigenscape.scenes.tabularfiles import (
     find_label_column,
     is_tabular,
     open_tabular,
+    repeated,
 )
 from eigenscape.scenes.types import Bands, Grid
 from eigenscape.scenes.vectorclasses import LIKELY
@@ -175,12 +176,11 @@ def _choose(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the places of the features in the file, and what to say about the choice."""
     if options.columns is not None:
-        chosen = [place for entry in options.columns for place in _places(file, entry)]
-        twice = next((place for place in chosen if chosen.count(place) > 1), None)
-        if twice is not None:
-            raise SceneError(
-                f"scene.columns: names the column {file.columns[twice].name!r} twice. Leave one out."
-            )
+        known = {column.name: place for place, column in enumerate(file.columns)}
+        chosen = [place for entry in options.columns for place in _places(file, known, entry)]
+        if twice := repeated(chosen):
+            name = file.columns[twice[0]].name
+            raise SceneError(f"scene.columns: names the column {name!r} twice. Leave one out.")
         if labels in chosen:
             assert labels is not None
             raise SceneError(
@@ -215,19 +215,18 @@ def _choose(
     return tuple(chosen), tuple(notes)
 
 
-def _places(file: TabularFile, entry: int | str) -> list[int]:
-    """Return the places of what an entry of ``scene.columns`` names."""
-    names = [column.name for column in file.columns]
-    if entry in names:
-        return [names.index(str(entry))]
+def _places(file: TabularFile, known: Mapping[str, int], entry: int | str) -> list[int]:
+    """Return the places of what an entry of ``scene.columns`` names, given those of all names."""
+    if isinstance(entry, str) and entry in known:
+        return [known[entry]]
     match = _RANGE.fullmatch(str(entry))
     if match is None:
         return [find_column(file, str(entry), "scene.columns")]
     first, last = int(match[1]), int(match[2] or match[1])
-    if not 1 <= first <= last <= len(names):
+    if not 1 <= first <= last <= len(file.columns):
         raise SceneError(
             f"scene.columns: {entry!r} is no range of columns of {file.path}, which are numbered "
-            f"1 to {len(names)}. Give their numbers or names."
+            f"1 to {len(file.columns)}. Give their numbers or names."
         )
     return list(range(first - 1, last))
 

@@ -1,15 +1,18 @@
 """CSV and Parquet files as their readers tell of them: columns with names, rows in windows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.vectorclasses import LIKELY
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -114,13 +117,16 @@ def open_tabular(path: str) -> TabularFile:
         Parquet needs pyarrow.
     """
     file = _OPENERS[Path(path).suffix.lower()](path)
-    names = [column.name for column in file.columns if column.name]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := repeated(column.name for column in file.columns if column.name):
         raise SceneError(f"{path}: the column {twice[0]!r} stands twice. Rename one of the two.")
     if not file.rows:
         raise SceneError(f"{path}: has no rows below its header. A table has one for each sample.")
     return file
+
+
+def repeated(items: Iterable[Item]) -> list[Item]:
+    """Return what stands more than once, in the order of its first places."""
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def find_column(file: TabularFile, name: str, key: str) -> int:
