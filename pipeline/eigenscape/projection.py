@@ -14,6 +14,7 @@ from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
+from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
@@ -104,7 +105,8 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         sizes.learn(),
         sizes.export(),
     )
-    return Plan(n, bands, d, stages, tuple(_notes(job, n, bands, sparse=sparse)))
+    notes = [*describe_scene(scene), *_notes(job, n, bands, sparse=sparse)]
+    return Plan(n, bands, d, stages, tuple(notes))
 
 
 def sizes_of(job: Job, scene: Scene, on: ClusterOptions) -> Sizes:

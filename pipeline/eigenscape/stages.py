@@ -18,6 +18,7 @@ from eigenscape.options import PotentialOptions
 from eigenscape.rasters.stage import export_stage
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.tabular import column_key
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
 
@@ -48,9 +49,11 @@ class Stage:
 
 
 def _scene(job: Job) -> dict[str, Any]:
-    options = job.scene.model_dump(
-        mode="json", include={"variable", "bad_bands", "scale", "nodata", "samples", "seed"}
-    )
+    given = {
+        "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
+    }  # fmt: skip
+    options = job.scene.model_dump(mode="json", include=given)
+    options["labels"] = column_key(job.scene, job.resolve)
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
     samples, seed = job.scene.samples, job.scene.seed
     files = [file_identity(path, job.resolve, samples=samples, seed=seed) for path in paths]

@@ -80,9 +80,9 @@ def test_row_step_follows_chunks(tmp_path, scene):
     assert scene("chunked.zarr").row_step == 3
 
 
-def test_two_dimensions_are_one_band(tmp_path, scene):
+def test_two_dimensions_of_an_image_are_one_band(tmp_path, scene):
     np.save(tmp_path / "plane.npy", GT)
-    opened = scene("plane.npy")
+    opened = scene("plane.npy", layout="image")
     assert opened.bands.good == (True,)
     np.testing.assert_array_equal(opened.read(0, 11)[0][..., 0], GT)
 
@@ -114,7 +114,7 @@ def test_wrong_shapes_and_types(tmp_path, scene):
         ("line.npy", "rows x columns x bands"),
         ("complex.npy", "complex128"),
         ("objects.npy", "cannot be read"),
-        ("words.npz", "none that could be a cube"),
+        ("words.npz", "none that could be a cube or a table"),
     ):
         with pytest.raises(SceneError, match=words):
             scene(name)

@@ -270,7 +270,9 @@ def test_labels__in_the_file_of_the_table(ingested, save, dense):
 @pytest.mark.parametrize("shape", [(ROWS - 1,), (ROWS, 2), (ROWS + 1, 1), (2, ROWS // 2), ()])
 def test_labels__of_another_size(labels, save, dense, shape):
     np.save(save(dense).with_name("y.npy"), np.ones(shape, int))
-    with pytest.raises(SceneError, match=r"y\.npy: labels has the size .*, the scene 90 x 1"):
+    with pytest.raises(
+        SceneError, match=r"y\.npy: labels has the size .*, and the scene is a table of 90"
+    ):
         labels("words.npz", labels="y.npy")
 
 

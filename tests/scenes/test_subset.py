@@ -67,6 +67,8 @@ def test_samples__windows_stay_small(table, scene):
     lengths = []
 
     class Recorder:
+        row_step = 1
+
         def read(self, start, stop):
             lengths.append(stop - start)
             return drawn.scene.read(start, stop)

@@ -13,6 +13,7 @@ from eigenscape.job import Job, override, parse_job
 from eigenscape.learn.decisions import Calibration
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
@@ -172,9 +173,13 @@ def applied_job(
     table["output"].pop("directory", None)
     table["output"]["eigenvectors"] = 0
     same_kind = isinstance(old.path, str) and Path(old.path).suffix == Path(paths[0]).suffix
-    inherited = {"nodata": old.nodata, "labels": labels}
+    inherited: dict[str, Any] = {"nodata": old.nodata, "labels": labels}
     if same_kind and not is_registered(paths[0]):
-        inherited["variable"] = old.variable
+        inherited |= {"variable": old.variable, "layout": old.layout}
+    names = model.bands.names
+    if is_tabular(paths[0]) and is_tabular(old.path) and names is not None:
+        # By name, whatever their order: the columns that the run learned from.
+        inherited["columns"] = [names[place] for place in model.bands.good_index]
     if labels:
         inherited["labels_field"] = old.labels_field
     table["scene"] |= {name: value for name, value in inherited.items() if value is not None}

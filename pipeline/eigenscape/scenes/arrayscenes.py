@@ -1,13 +1,15 @@
-"""Scenes in array files: rows x columns x bands, without georeference."""
+"""Scenes in array files: rows x columns x bands, or tables of samples, without georeference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
+from eigenscape.options import SceneOptions
 from eigenscape.scenes.arrays import ArraySource, Variable
 from eigenscape.scenes.bandlists import parse_bad_bands
 from eigenscape.scenes.pixels import Calibration, calibrate, check_some_band, fill_samples
@@ -17,7 +19,7 @@ from eigenscape.scenes.variables import find_array
 
 @dataclass(frozen=True)
 class ArrayScene:
-    """A scene in a three-dimensional array (or a single band in a two-dimensional one)."""
+    """A scene in an array: rows x columns x bands, or a table of samples x features, one pixel wide."""
 
     grid: Grid
     bands: Bands
@@ -50,7 +52,8 @@ class ArrayScene:
         assert 0 <= start < stop <= self.grid.height
         stored = self.source.rows(start, stop)
         if stored.ndim == 2:
-            stored = stored[..., np.newaxis]
+            # One band of an image, or all columns of a table.
+            stored = stored.reshape(len(stored), self.grid.width, -1)
         if not all(self.bands.good):
             stored = stored[..., self.bands.good_index]
         values = np.empty(stored.shape, np.float32)
@@ -60,56 +63,71 @@ class ArrayScene:
         return values, valid
 
 
-def open_array_scene(
-    path: str,
-    variable: str | None = None,
-    *,
-    bad_bands: Sequence[int | str] = (),
-    scale: float | str = "auto",
-    nodata: float | None = None,
-) -> ArrayScene:
-    """Open a cube in an array file from its header alone.
+def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
+    """Open a cube or a table in an array file from its header alone.
 
     Parameters
     ----------
     path
         A .mat, .npy, .npz file or a zarr store.
-    variable
-        Name of the cube; by default the only three-dimensional array.
-    bad_bands
-        Numbers of the bands to leave out; see `parse_bad_bands`.
-    scale
-        Factor from stored to physical values; "auto" leaves them as they are.
-    nodata
-        Stored value that marks missing pixels.
+    options
+        ``[scene]`` of the job. By default ``variable`` is the only array of three axes; where there
+        is none, the only one of two.
 
     Raises
     ------
     SceneError
-        The file is damaged, there is no such variable, or several could be meant.
+        The file is damaged, there is no such variable, or several could be meant; or the layout is
+        not one that the array can have.
     """
-    source = find_array(path, variable, _pick_cube, key="scene.variable", wanted="a cube")
+    wanted = "a table" if options.layout == "table" else "a cube or a table"
+    pick = partial(_pick, options.layout, options.labels_variable)
+    source = find_array(path, options.variable, pick, key="scene.variable", wanted=wanted)
     if len(source.shape) not in (2, 3) or 0 in source.shape:
         raise SceneError(
-            f"{path}: the array{source.label} has the shape {source.shape}; a scene is "
-            "rows x columns x bands (or rows x columns for one band), none of them 0. "
-            "Choose another scene.variable or reshape it."
+            f"{path}: the array{source.label} has the shape {source.shape}; a scene is rows x columns "
+            'x bands, a table samples x features (or, with scene.layout = "image", rows x columns of '
+            "one band), none of them 0. Choose another scene.variable or reshape it."
         )
-    count = source.shape[2] if len(source.shape) == 3 else 1
-    bad = parse_bad_bands(bad_bands, count)
+    height, width, count = _lay_out(source, options.layout)
+    bad = parse_bad_bands(options.bad_bands, count)
     good = tuple(index not in bad for index in range(count))
     check_some_band(good, path)
     kept = sum(good)
-    factor = 1.0 if isinstance(scale, str) else float(scale)
+    factor = 1.0 if isinstance(options.scale, str) else float(options.scale)
     return ArrayScene(
-        grid=Grid(height=source.shape[0], width=source.shape[1]),
+        grid=Grid(height=height, width=width),
         bands=Bands(good),
         source=source,
-        calibration=calibrate([factor] * kept, [0.0] * kept, [(nodata,)] * kept),
+        calibration=calibrate([factor] * kept, [0.0] * kept, [(options.nodata,)] * kept),
     )
 
 
-def _pick_cube(known: Mapping[str, Variable]) -> list[str]:
-    cubes = [name for name, item in known.items() if len(item.shape) == 3]
-    planes = [name for name, item in known.items() if len(item.shape) == 2]
-    return cubes or planes
+def _lay_out(source: ArraySource, layout: str) -> tuple[int, int, int]:
+    """Return rows, columns and bands of the scene in an array; a table is one column wide."""
+    shape = source.shape
+    name = f"{source.path}: the array{source.label} has the shape {shape}"
+    if layout == "image" and shape[1] == 1:
+        raise SceneError(
+            f'{name}, and scene.layout = "image". What is one pixel wide is a table of {shape[0]} '
+            "samples: leave the key out."
+        )
+    if len(shape) == 3:
+        if layout == "table" and shape[1] != 1:
+            raise SceneError(
+                f'{name}, and scene.layout = "table". A table has two axes, samples x features: '
+                "reshape(-1, bands) it, or leave the key out for an image."
+            )
+        return shape[0], shape[1], shape[2]
+    return (shape[0], shape[1], 1) if layout == "image" else (shape[0], 1, shape[1])
+
+
+def _pick(layout: str, labels: str | None, known: Mapping[str, Variable]) -> list[str]:
+    """Return the names of the arrays that may be the scene."""
+    others = {name: item.shape for name, item in known.items() if name != labels}
+    cubes = [name for name, shape in others.items() if len(shape) == 3]
+    planes = [name for name, shape in others.items() if len(shape) == 2]
+    # MATLAB files keep numbers and lists as matrices of one row or column.
+    wide = [name for name in planes if min(others[name]) > 1]
+    tables = wide or planes
+    return (tables or cubes) if layout == "table" else (cubes or tables)

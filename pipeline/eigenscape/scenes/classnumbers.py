@@ -41,6 +41,6 @@ def label_out_of_range(value: Any, where: str) -> SceneError:
     """Return the error for a value that is no class number."""
     return SceneError(
         f"{where}: label value out of range: {value}. Class numbers are whole, from 1 to "
-        f"{MOST_CLASSES}; 0, NaN and the file's nodata mean no label. Renumber the classes, or "
-        "declare the value as nodata (gdal_edit.py -a_nodata VALUE FILE)."
+        f"{MOST_CLASSES}; 0, NaN, an empty cell of a table and the nodata of a raster mean no label. "
+        "Renumber the classes, or declare the value as nodata (gdal_edit.py -a_nodata VALUE FILE)."
     )

@@ -31,6 +31,7 @@ from eigenscape.scenes.content import (
     nothing_valid,
     value_range,
 )
+from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.labels import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
@@ -63,6 +64,8 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     scene = open_scene(job.scene, job.resolve)
     labels = open_labels(job.scene, scene, job.resolve)
     grid, bands = scene.grid, scene.bands
+    for note in (*describe_scene(scene), *(notes_of(labels) if labels else ())):
+        context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
     read = partial(_read_strips, context, strips, labels, scratch)
@@ -82,6 +85,10 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     if lost:
         context.reporter.note(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
+        )
+    if grid.is_table and samples < grid.size:
+        context.reporter.note(
+            f"{grid.size - samples} samples are left out: masked, nodata or not finite in a column"
         )
     make = context.workspace.create_array
     if origin is not None:

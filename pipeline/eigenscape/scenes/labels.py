@@ -1,4 +1,4 @@
-"""Labels of a scene: class numbers on its grid, from rasters, vectors, arrays or a data set."""
+"""Labels of a scene: class numbers on its grid, from rasters, vectors, arrays, tables or a data set."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,6 +30,7 @@ from eigenscape.scenes.planes import (
 from eigenscape.scenes.rasterfiles import check_exists, open_raster
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.subset import SubsetLabels, subset_of
+from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 
 _VECTORS = {
@@ -98,6 +99,13 @@ def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) 
     own = options.path if isinstance(options.path, str) else None
     if own is not None and is_registered(own):
         return _open_registered(own, options, grid)
+    if is_tabular(own) and options.labels_field is not None:
+        return _open(resolve(str(own)), options, grid)
+    if grid.is_table and options.labels_field is not None:
+        raise SceneError(
+            f"scene.labels_field = {options.labels_field!r}: names a column of a CSV or Parquet file, "
+            f"and {own} is none. Give the file of the labels in scene.labels."
+        )
     if options.labels_variable is None:
         return None
     path = resolve(own) if own is not None else ", ".join(options.path)
@@ -124,6 +132,10 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
 
 def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:
     check_exists(path)
+    if is_tabular(path):
+        from eigenscape.scenes.tablelabels import open_table_labels
+
+        return open_table_labels(path, options.labels_field, grid)
     if array_format(path) is not None:
         plane = find_plane(path, options.labels_variable, grid, key="labels")
         return PlaneLabels(plane, Legend())

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import SceneError
 from eigenscape.rows import Vectors
 from eigenscape.scenes.arrays import array_format
 from eigenscape.scenes.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.rasterfiles import check_exists
+from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Grid, Scene
 
 
@@ -63,6 +65,11 @@ def mask_scene(scene: Scene, path: str) -> MaskedScene:
         The mask cannot be read or is not on the scene's grid.
     """
     check_exists(path)
+    if is_tabular(path):
+        raise SceneError(
+            f"{path}: scene.mask is an array or a raster on the scene's grid, and this is a table. "
+            "Give one number for each sample as an array (.npy), 0 to leave it out."
+        )
     if array_format(path) is not None:
         return MaskedScene(scene, find_plane(path, None, scene.grid, key="mask"))
     return MaskedScene(scene, open_plane(path, scene.grid, key="mask"))

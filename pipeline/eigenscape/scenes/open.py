@@ -9,8 +9,10 @@ from eigenscape.options import SceneOptions
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 
+Resolve = Callable[[str], str]
 
-def open_scene(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
+
+def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
     """Open a scene; only its metadata is read.
 
     Parameters
@@ -49,12 +51,12 @@ def open_scene(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
     return scene
 
 
-def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scene:
+def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
     given = options.path
     if isinstance(given, str) and is_registered(given):
         located = registered(given).locate(options.samples, options.seed)
         options = options.model_copy(update={"variable": options.variable or located.variable})
-        return _open_files(list(located.paths), options)
+        return _open_files(list(located.paths), options, resolve)
     if not isinstance(given, str):
         if not given:
             raise SceneError("scene.path: the list is empty. Give at least one file.")
@@ -63,37 +65,87 @@ def _open_unmasked(options: SceneOptions, resolve: Callable[[str], str]) -> Scen
         return _open_rasters([resolve(name) for name in given], options)
     path = resolve(given)
     _check_known(given, path)
-    return _open_files([path], options)
+    return _open_files([path], options, resolve)
 
 
-def _open_files(paths: list[str], options: SceneOptions) -> Scene:
-    from eigenscape.scenes.arrays import array_format
-
-    if len(paths) == 1 and array_format(paths[0]) is not None:
-        return _open_array(paths[0], options)
+def _open_files(paths: list[str], options: SceneOptions, resolve: Resolve) -> Scene:
+    if len(paths) == 1:
+        for takes, reader in _READERS:
+            if takes(paths[0]):
+                return reader(paths[0], options, resolve)
     return _open_rasters(paths, options)
 
 
-def _open_array(path: str, options: SceneOptions) -> Scene:
+def _takes_tables(path: str) -> bool:
+    from eigenscape.scenes.tabularfiles import is_tabular
+
+    if path.lower().endswith(".gz") and is_tabular(path[:-3]):
+        raise SceneError(
+            f"{path}: is packed as a whole, so no part of it can be read. Unpack it: gunzip."
+        )
+    return is_tabular(path)
+
+
+def _open_table(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
+    from eigenscape.scenes.tabular import open_tabular_scene
+
+    return open_tabular_scene(path, options, resolve)
+
+
+def _takes_sparse(path: str) -> bool:
     from eigenscape.scenes.arrays import array_format
+    from eigenscape.scenes.sparse import is_sparse
+
+    return array_format(path) == "npz" and is_sparse(path)
+
+
+def _open_sparse(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
+    from eigenscape.scenes.sparse import open_sparse_scene
+
+    _refuse_columns(path, options)
+    return open_sparse_scene(path, options)
+
+
+def _takes_arrays(path: str) -> bool:
+    from eigenscape.scenes.arrays import array_format
+
+    return array_format(path) is not None
+
+
+def _open_array(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
     from eigenscape.scenes.arrayscenes import open_array_scene
-    from eigenscape.scenes.sparse import is_sparse, open_sparse_scene
 
-    if array_format(path) == "npz" and is_sparse(path):
-        return open_sparse_scene(path, options)
+    _refuse_columns(path, options)
+    return open_array_scene(path, options)
 
-    return open_array_scene(
-        path,
-        options.variable,
-        bad_bands=options.bad_bands,
-        scale=options.scale,
-        nodata=options.nodata,
-    )
+
+_READERS: tuple[
+    tuple[Callable[[str], bool], Callable[[str, SceneOptions, Resolve], Scene]], ...
+] = (
+    (_takes_tables, _open_table),
+    (_takes_sparse, _open_sparse),
+    (_takes_arrays, _open_array),
+)
+"""Whether a reader takes a file, and the reader; the first that does. GDAL opens all others."""
+
+
+def _refuse_columns(path: str, options: SceneOptions) -> None:
+    if options.columns is not None:
+        raise SceneError(
+            f"scene.columns: chooses columns of a CSV or Parquet file, and {path} is none. Leave the "
+            "key out; scene.bad_bands leaves out bands and columns."
+        )
 
 
 def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
     from eigenscape.scenes.raster import open_raster_scene
 
+    _refuse_columns(paths[0], options)
+    if options.layout == "table":
+        raise SceneError(
+            f'{paths[0]}: scene.layout = "table" is for arrays, and this is a raster, an image. Leave '
+            "the key out."
+        )
     if options.variable is not None:
         raise SceneError(
             f"{paths[0]}: scene.variable = {options.variable!r} names an array in a .mat, .npz or "

@@ -12,6 +12,9 @@ from eigenscape.errors import SceneError
 MOST_ROW_STEP = 1024
 """Blocks higher than this are not worth aligning windows to: one would fill the memory."""
 
+_PART = 4096
+"""Pixels that are calibrated at a time."""
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -79,20 +82,25 @@ def fill_samples(
     check_finite = stored.dtype.kind == "f" or calibration.scale is not None
     scale = None if calibration.scale is None else np.asarray(calibration.scale)
     offset = None if calibration.offset is None else np.asarray(calibration.offset)
-    # Row by row: one row of all bands stays in the cache while it is transposed, scaled in double
-    # precision and tested, and the temporaries stay small.
+    if stored.shape[1] == 1:
+        # A table: its samples take the place of a row's pixels.
+        stored, values, valid = stored[np.newaxis, :, 0], values[np.newaxis, :, 0], valid.T
+    # Part of a row at a time: all bands of it stay in the cache while they are transposed, scaled
+    # in double precision and tested, and the temporaries stay small.
+    height, width = stored.shape[:2]
+    parts = [slice(first, first + _PART) for first in range(0, width, _PART)]
     with np.errstate(over="ignore", invalid="ignore"):
-        for row in range(stored.shape[0]):
-            line = stored[row]
+        for place in ((row, part) for row in range(height) for part in parts):
+            line, told = stored[place], valid[place]
             for mark, where in marks:
                 tested = line if where is None else line[:, list(where)]
-                valid[row] &= (tested != mark).all(axis=-1)
+                told &= (tested != mark).all(axis=-1)
             if scale is not None and offset is not None:
-                values[row] = line * scale + offset
+                values[place] = line * scale + offset
             else:
-                values[row] = line
+                values[place] = line
             if check_finite:
-                valid[row] &= np.isfinite(values[row]).all(axis=-1)
+                told &= np.isfinite(values[place]).all(axis=-1)
 
 
 def _as_stored(value: float, dtype: np.dtype[Any]) -> Any:

@@ -174,10 +174,17 @@ def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> Arr
 
 def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> SceneError:
     """Return the error for a mask or labels of another size than the scene."""
+    size = f"{path}: {key} has the size {' x '.join(map(str, shape))}"
+    if scene.is_table:
+        image = len(shape) == 2 and min(shape) > 1
+        return SceneError(
+            f"{size}, and the scene is a table of {scene.height} samples. Give one number for each: "
+            f"{scene.height} of them, or {scene.height} x 1."
+            + (' Of an image of one band set scene.layout = "image".' if image else "")
+        )
     return SceneError(
-        f"{path}: {key} has the size {' x '.join(map(str, shape))}, the scene "
-        f"{scene.height} x {scene.width} (rows x columns), and nothing says where one lies on the "
-        "other. Give it on the scene's own grid."
+        f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and nothing says where one "
+        "lies on the other. Give it on the scene's own grid."
     )
 
 

@@ -198,6 +198,10 @@ def open_sparse_scene(path: str, options: SceneOptions) -> SparseScene:
 
 
 def _refuse_keys(path: str, options: SceneOptions) -> None:
+    if options.layout == "image":
+        raise SceneError(
+            f'scene.layout = "image": a sparse matrix is a table ({path}). Leave the key out.'
+        )
     reasons = {
         "variable": "the file is one sparse matrix, with nothing to choose from",
         "nodata": "what a sparse matrix does not store is 0, and NaN marks what is missing",

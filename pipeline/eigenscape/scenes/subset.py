@@ -69,8 +69,9 @@ class SubsetScene:
             A file is truncated, damaged or gone.
         """
         drawn = self.subset.rows[start:stop]
-        # Windows no longer than what is asked for: whoever asks has room for that many rows.
-        step, end = len(drawn), int(drawn[-1]) + 1
+        # Windows no longer than what is asked for, since whoever asks has room for that many rows;
+        # or what the file is read by anyway.
+        step, end = max(len(drawn), self.scene.row_step), int(drawn[-1]) + 1
         values, valid = [], []
         for first in range(int(drawn[0]), end, step):
             low, high = np.searchsorted(drawn, (first, first + step))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.scenes.classnumbers import MOST_CLASSES, label_out_of_range
 
-_LIKELY = (
+LIKELY = (
     "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
     "landcover", "land_cover", "lulc", "category",
 )  # fmt: skip
@@ -90,7 +90,7 @@ def _choose(
         if (name in numeric or name in texts) and name.lower() not in _NEVER
     ]
     by_name = {name.lower(): name for name in reversed(possible)}
-    likely = [by_name[name] for name in _LIKELY if name in by_name]
+    likely = [by_name[name] for name in LIKELY if name in by_name]
     if likely:
         return likely[0]
     if len(possible) == 1:

@@ -1,0 +1,42 @@
+"""``[scene]`` of a job file, and what all tables are: every key with its default and its limits."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Options(BaseModel):
+    """One table of a file that users write: frozen, and closed against unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class SceneOptions(Options):
+    """``[scene]``: where the pixels, their labels and their mask come from."""
+
+    path: str | tuple[str, ...]
+    """A file, a list of files (one band each), a URL that fsspec opens, or a registered data set."""
+    layout: Literal["auto", "table", "image"] = "auto"
+    """An array of two axes is a table, rows are samples; for "image" it is one band. Three are an image."""
+    columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
+    """Features of a CSV or Parquet file: names, numbers from 1, ranges "3-12"; all numbers by default."""
+    variable: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the cube or table in a .mat, .npz or zarr file; needed when it holds more than one."""
+    labels: Annotated[str, Field(min_length=1)] | None = None
+    """Raster (any CRS or grid), vector points or polygons, array, CSV or Parquet file with the classes."""
+    labels_variable: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
+    labels_field: Annotated[str, Field(min_length=1)] | None = None
+    """Attribute of a vector file, or column of a CSV or Parquet file, with the class (numbers or names)."""
+    mask: Annotated[str, Field(min_length=1)] | None = None
+    """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
+    bad_bands: tuple[int | str, ...] = ()
+    """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
+    scale: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
+    """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
+    nodata: float | None = None
+    """Stored value that marks missing pixels, for files whose metadata does not say it."""
+    samples: Annotated[int, Field(ge=2)] | None = None
+    """Take a random subset of this many rows of a table; of a data set that is made, make this many."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Seed of that subset, or of the data set that is made; 0 by default."""

@@ -1,0 +1,23 @@
+"""What a scene was taken for, in words: for the plan and the log."""
+
+from pathlib import Path
+
+from eigenscape.scenes.types import Labels, Scene
+
+
+def describe_scene(scene: Scene) -> list[str]:
+    """Return whether a scene is a table or an image and of what size, and what its reader noted."""
+    grid, count = scene.grid, scene.bands.count
+    name = Path(scene.files[0]).name
+    if grid.is_table:
+        what = f"table of {grid.height:,} samples x {count:,} feature{'s' * (count > 1)}"
+    else:
+        what = f"image of {grid.height:,} rows x {grid.width:,} columns x {count:,} band{'s' * (count > 1)}"
+    return [f"{what} ({name})", *notes_of(scene)]
+
+
+def notes_of(source: Scene | Labels) -> tuple[str, ...]:
+    """Return what the reader of a scene or of labels noted, through mask and subset."""
+    for inner in ("scene", "labels"):
+        source = getattr(source, inner, source)
+    return tuple(getattr(source, "notes", ()))
