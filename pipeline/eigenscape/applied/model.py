@@ -49,7 +49,7 @@ class Model:
     why
         Why not by its eigenvectors, where it is not.
     calibration
-        From scores to probabilities.
+        From scores to probabilities; a new scene is far from all that is labelled.
     """
 
     path: Path
@@ -108,8 +108,11 @@ def open_model(path: str | Path) -> Model:
     )
     why = _why_not(Run(path, create=False), job)
     calibration = Calibration.none(len(numbers))
-    if "calibration" in learn:
-        calibration = Calibration(**{k: tuple(v) for k, v in learn["calibration"].items()})
+    given = learn.get("calibration", {})
+    if "even" in given:
+        calibration = Calibration(**{k: tuple(map(tuple, v)) for k, v in given.items()})
+    elif given:
+        why = why or "an earlier version made the run, which calibrated in another way"
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,

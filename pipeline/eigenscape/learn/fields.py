@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
 from eigenscape.learn import propagation
+from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.lowest import LowestPairs
 from eigenscape.learn.priors import wanted_shares
@@ -217,7 +218,8 @@ class Fields:
     def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
         """Return potentials in units of twice their usual lead, about the share of one class of all."""
         usual = np.float32(np.load(self.folder / f"lead-{number}.npy"))
-        return np.float32(1 / self.labelled.count) + scores / (2 * usual)
+        shares = np.float32(1 / self.labelled.count) + scores / (2 * usual)
+        return keep_class(shares, choose(scores))
 
     def _places(self, fit: int) -> list[tuple[int, int, int]]:
         """Return group, place in it and class of every column of a fit."""
