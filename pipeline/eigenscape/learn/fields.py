@@ -3,9 +3,14 @@
 Columns are classes of fits, one fit after the other, in groups of `WIDTH`: each group is a task. Of
 the first fit all rows are kept, for the map; of the others those of the labelled samples, unless the
 job smooths, which takes all rows of all fits.
+
+Single precision is enough for most. A graph that almost falls apart is out of its reach: groups that
+do not reach the tolerance are solved again in double. Of a graph of up to `EXACT_ROWS` rows the
+groups that make the map are solved in double, and so far that no class depends on where the
+iteration starts: a job starts from its eigenvectors, and an estimator has none.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +33,14 @@ from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplac
 from eigenscape.stage import Block, Context
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
+
+EXACT_ROWS = 2**17
+"""Rows up to which the fit that makes the map is solved in double."""
+
+TOLERANCE = 1e-4
+"""Relative residual that every group has to reach."""
+
+_EXACT_TOLERANCE = 1e-9
 
 MOST_ARRAYS = 5
 """Arrays of a group that a method holds at once."""
@@ -53,6 +66,10 @@ class Fields:
         Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
+    tolerance
+        Relative residual to reach.
+    residual
+        The largest one that was left, once they are solved.
     """
 
     options: LearnOptions
@@ -62,6 +79,8 @@ class Fields:
     folder: Path
     lowest: LowestPairs | None
     in_memory: bool
+    tolerance: float = TOLERANCE
+    residual: float = 0.0
 
     @property
     def bytes_per_sample(self) -> float:
@@ -129,26 +148,29 @@ class Fields:
         if options.method == "poisson-mbo":
             sizes = _round_shares(self._wanted(columns), operator.rows)
             found = poisson_mbo(
-                operator, labels, sizes, bench, component=component, start=start
-            ).classes
+                operator, labels, sizes, bench, component=component, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
             X = bench(operator.rows)
-            X[np.arange(operator.rows), found] = 1
-            return X, {"iterations": 0, "residual": 0.0}
+            X[np.arange(operator.rows), found.classes] = 1
+            return X, {"iterations": 0, "residual": found.residual}
         if options.method == "interpolated":
-            result = propagation.interpolate(operator, labels, bench)
+            result = propagation.interpolate(operator, labels, bench, tolerance=self.tolerance)
         elif options.method == "tikhonov":
             power = None if options.kernel == "heat" else options.power
             result = propagation.regularize(
-                operator, labels, bench, gamma=options.gamma, power=power, time=options.time
-            )
+                operator, labels, bench, gamma=options.gamma, power=power, time=options.time,
+                tolerance=self.tolerance,
+            )  # fmt: skip
         else:
             shares = None
             if options.prior != "none":
                 shares = np.ones(WIDTH)
                 shares[: len(columns)] = self._wanted(columns)
             result = propagation.poisson(
-                operator, labels, bench, component=component, shares=shares, start=start
-            )
+                operator, labels, bench, component=component, shares=shares, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
         return result.X, {
             "iterations": result.solved.iterations,
             "residual": float(result.solved.residuals.max()),
@@ -289,15 +311,43 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", row_components(context))
-    fits_in = MOST_ARRAYS * operator.rows * WIDTH * 4 <= context.task_bytes
     lowest = _lowest_pairs(context, folder / "row.npy")
-    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits_in)
+    fields = Fields(
+        context.job.learn,
+        labelled,
+        operator,
+        component,
+        folder,
+        lowest,
+        _fits_in(context, operator),
+    )
     groups = list(range(len(fields.groups)))
-    solved = context.map("solve", partial(Fields.solve, fields), groups, label="spreading labels")
+    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
+    exact = exact if operator.rows <= EXACT_ROWS else []
+    usual = [number for number in groups if number not in exact]
+    solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
+    pairs = zip(usual, solved, strict=True)
+    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
+    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    if exact or again:
+        operator = store_laplacian(
+            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+        )
+        doubled = replace(
+            fields, operator=operator, in_memory=_fits_in(context, operator),
+            tolerance=_EXACT_TOLERANCE,
+        )  # fmt: skip
+        work = partial(Fields.solve, doubled)
+        solved += context.map("exact", work, exact + again, label="spreading labels in double")
     worst = max(said["residual"] for said in solved)
     context.reporter.note(
-        f"{context.job.learn.method}: {len(groups)} group(s) of columns, at most "
-        f"{max(said['iterations'] for said in solved)} products each, largest relative residual "
-        f"{worst:.1e}"
+        f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
+        f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
+        f"relative residual {worst:.1e}"
     )
-    return fields
+    return replace(fields, residual=worst)
+
+
+def _fits_in(context: Context, operator: StoredOperator) -> bool:
+    size = np.dtype(operator.dtype).itemsize
+    return MOST_ARRAYS * operator.rows * WIDTH * size <= context.task_bytes
