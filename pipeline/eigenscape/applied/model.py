@@ -110,7 +110,7 @@ def open_model(path: str | Path) -> Model:
     calibration = Calibration.none(len(numbers))
     given = learn.get("calibration", {})
     if "even" in given:
-        calibration = Calibration(**{k: tuple(map(tuple, v)) for k, v in given.items()})
+        calibration = Calibration.from_json(given)
     elif given:
         why = why or "an earlier version made the run, which calibrated in another way"
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}

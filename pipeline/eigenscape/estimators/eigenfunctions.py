@@ -15,9 +15,10 @@ from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, W
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.labels import encode_labels, take_class
 from eigenscape.estimators.samples import Samples, stored_blocks
-from eigenscape.estimators.spectral import EXTENDED, SpectralEstimator, extend_block
+from eigenscape.estimators.spectral import SpectralEstimator, extend_block
 from eigenscape.learn import eigenfunctions
 from eigenscape.rows import Rows
+from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.stage import blocks
 
 _MOST_COMPONENTS = 55
@@ -105,8 +106,8 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         dimension: Any = self.n_components
         if dimension == "auto":
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)
-            fifth = eigenfunctions.choose_count("auto", int((classes >= 0).sum()), most)
-            dimension = min(max(fifth, len(self.classes_) - 1), most)
+            labels = int((classes >= 0).sum())
+            dimension = eigenfunctions.choose_count("auto", labels, len(self.classes_), most, most)
         with parameter_names():
             fitting = self._begin(X, n_components=dimension)
             self._find_extendable(fitting)
@@ -123,13 +124,14 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
     def _find_extendable(self, fitting: Fitting) -> None:
         """Compute the eigenvectors, and again without those that do not extend."""
         nulls = self._find_modes(fitting)
-        few = int((fitting.run.open("spectrum/value")[...] <= EXTENDED).sum()) - nulls
-        if self.laplacian == "unnormalized" or few == fitting.job.spectrum.dimension:
+        values = fitting.run.open("spectrum/value")[...]
+        few = count_extended(values, fitting.job.graph.laplacian) - nulls
+        if few == fitting.job.spectrum.dimension:
             return
         if few < 1:
             raise EstimatorError(
                 f"n_neighbors = {self.n_neighbors_}: no eigenvector of the graph but the constant one "
-                f"extends to new samples (eigenvalue up to {EXTENDED}), for each of "
+                f"extends to new samples (eigenvalue up to {1 - LEAST_SHARE}), for each of "
                 f"{fitting.X.shape[0]} samples has most others as neighbours. Take fewer."
             )
         self._noticed(fitting.fewer_modes(few))

@@ -23,10 +23,7 @@ from eigenscape.estimators.base import (
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.samples import Samples
-from eigenscape.spectrum.extension import LEAST_SHARE, extend
-
-EXTENDED = 1 - LEAST_SHARE
-"""Eigenvalues of the normalised Laplacians up to which eigenvectors extend to new samples."""
+from eigenscape.spectrum.extension import extend
 
 
 class Spectral(GraphEstimator):

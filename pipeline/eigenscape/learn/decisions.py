@@ -11,6 +11,7 @@ softmax of their logarithms; a calibration scales these and mixes in equal share
 Each step keeps the order of the scores, so the called class is the one of the largest probability.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,15 @@ class Calibration:
     def none(cls, count: int) -> "Calibration":
         """Return the one that takes shares as they are."""
         return cls(((1.0,) * count,), ((0.0,) * count,))
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Sequence[Sequence[float]]]) -> "Calibration":
+        """Return what `to_json` was made of."""
+        return cls(**{name: tuple(map(tuple, zones)) for name, zones in values.items()})
+
+    def to_json(self) -> dict[str, list[list[float]]]:
+        """Return it as lists, for a summary."""
+        return {name: [list(zone) for zone in zones] for name, zones in vars(self).items()}
 
 
 @dataclass(frozen=True)

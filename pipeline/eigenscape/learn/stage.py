@@ -10,7 +10,6 @@
     queries    one task        which pixels to label next                    (where the job asks)
 """
 
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,20 +82,21 @@ def learn_stage(context: Context) -> dict[str, Any]:
     zones = prepare_zones(context, labelled, grid)
     protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
-    calibration, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    calibration = Calibration.from_json(found)
     row = method.bytes_per_sample + 24 * labelled.count
     ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, row)
     targets = (target, confidence, entropy)
-    classify = partial(_classify, source, labelled, zones, Calibration(**calibration), targets)
+    classify = partial(_classify, source, labelled, zones, calibration, targets)
     context.map("classify", classify, ranges, label="classifying")
     summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
-        "calibration": {key: list(values) for key, values in calibration.items()},
+        "calibration": calibration.to_json(),
         "scores": scores,
     }
     if options.queries:
-        summary["queries"] = propose(context, source, labelled, Calibration(**calibration))
+        summary["queries"] = propose(context, source, labelled, calibration)
     return summary
 
 
@@ -118,7 +118,7 @@ def _calibrate(
     _: str,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     calibration, report = calibrate_fits(source, labelled, zones, protocols, seed)
-    return asdict(calibration), report
+    return calibration.to_json(), report
 
 
 def _classify(
