@@ -14,8 +14,9 @@ from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
+from eigenscape.learn.bench import MOST_ARRAYS
 from eigenscape.learn.cuts import SWEEP_BYTES
-from eigenscape.learn.fields import EXACT_ROWS, MOST_ARRAYS
+from eigenscape.learn.fields import EXACT_ROWS
 from eigenscape.learn.fields import METHODS as FIELDS
 from eigenscape.learn.smoothing import ARRAYS as SMOOTHED_ARRAYS
 from eigenscape.memory import ROW_TILE, format_bytes

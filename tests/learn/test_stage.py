@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
 from eigenscape.learn import splits
+from eigenscape.learn.decisions import evidence
 from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
@@ -344,7 +345,7 @@ def test_learn_stage__smoothing_equals_a_dense_solve(learn, scene, memory):
     weights = np.linalg.lstsq(
         vectors[labelled].astype(float), 2 * np.eye(3)[classes[labelled]] - 1, rcond=None
     )[0]
-    p = np.clip((1 + vectors @ weights) / 2, 0.01, 1)
+    p = np.exp(evidence((1 + vectors @ weights) / 2))
     p /= p.sum(axis=1, keepdims=True)
     smooth = np.linalg.solve(np.eye(GRID.size) + 3 * pixel_laplacian(harness, vectors), p)
     best = np.sort(smooth, axis=1)

@@ -38,6 +38,8 @@ class EigenfunctionClassifier(ClassifierMixin, SpectralEstimator):  # type: igno
         labelled samples as in the source, at least one for each class and at most 56. Those with
         eigenvalues above 0.95, which do not extend to new samples, are left out (not of the
         unnormalised Laplacian).
+    laplacian
+        As of `LaplacianEigenmaps`; by default that of a job, so that both call the same classes.
 
     Attributes
     ----------

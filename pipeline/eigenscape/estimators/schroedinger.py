@@ -74,7 +74,7 @@ class SchroedingerEigenmaps(Eigenmaps):
         features_dimension: int = 80,
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
-        laplacian: Laplacian = "normalized",
+        laplacian: Laplacian = "random-walk",
         tolerance: float = 1e-5,
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",

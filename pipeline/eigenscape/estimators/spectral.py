@@ -66,7 +66,8 @@ class SpectralEstimator(Spectral):
     n_components
         Eigenvectors, the constant one not counted.
     laplacian
-        D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W.
+        "random-walk": L f = lambda D f, the coordinates of Belkin and Niyogi 2003; "normalized":
+        D^-1/2 (D - W) D^-1/2, whose coordinates are sqrt(d) times those; "unnormalized": D - W.
     tolerance
         Largest residual norm of an eigenpair.
     """
@@ -82,7 +83,7 @@ class SpectralEstimator(Spectral):
         features_dimension: int = 80,
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
-        laplacian: Laplacian = "normalized",
+        laplacian: Laplacian = "random-walk",
         tolerance: float = 1e-5,
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
+from eigenscape.arrays import attach_memmap, create_memmap, save_array
 from eigenscape.learn import propagation
+from eigenscape.learn.bench import Bench, fits_in
 from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
-from eigenscape.learn.lowest import LowestPairs
+from eigenscape.learn.lowest import LowestPairs, lowest_pairs
 from eigenscape.learn.priors import wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
@@ -41,9 +42,6 @@ TOLERANCE = 1e-4
 """Relative residual that every group has to reach."""
 
 _EXACT_TOLERANCE = 1e-9
-
-MOST_ARRAYS = 5
-"""Arrays of a group that a method holds at once."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
-        bench = _Bench(self.folder, number, self.operator.dtype, self.in_memory)
+        bench = Bench(self.folder, number, self.operator.dtype, self.in_memory)
         try:
             X, said = self._propagate(operator, self._labels(row, columns), bench, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
@@ -139,7 +137,7 @@ class Fields:
         self,
         operator: Operator,
         labels: Labels,
-        bench: "_Bench",
+        bench: Bench,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
@@ -261,43 +259,10 @@ class Fields:
         return attach_memmap(path, shape, np.float32, mode)
 
 
-class _Bench:
-    """Gives zeros to work on, in memory or mapped from scratch files."""
-
-    def __init__(self, folder: Path, group: int, dtype: str, in_memory: bool) -> None:
-        self.folder, self.group, self.dtype, self.in_memory = folder, group, dtype, in_memory
-        self.files: list[Path] = []
-
-    def __call__(self, rows: int) -> Array:
-        path = None
-        if not self.in_memory:
-            path = self.folder / f"work-{self.group}-{len(self.files)}"
-            self.files.append(path)
-        return scratch_zeros((rows, WIDTH), self.dtype, path)
-
-    def clear(self) -> None:
-        """Delete the scratch files."""
-        for path in self.files:
-            path.unlink(missing_ok=True)
-
-
 def _round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     """Return whole numbers in given shares of a total, to which they sum."""
     ends = np.round(np.cumsum(shares) * total).astype(np.int64)
     return np.diff(ends, prepend=0)
-
-
-def _lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
-    spectrum = context.run.record("spectrum")
-    # Estimators that need no eigenvectors compute none.
-    if spectrum is None or "potential" in spectrum.summary:
-        return None
-    nulls = spectrum.summary["null_vectors"]
-    normalized = context.job.graph.laplacian == "normalized"
-    return LowestPairs(
-        context.path("spectrum/vector"), nulls, context.memmap("spectrum/value")[nulls:],
-        str(rows), context.path("graph/degree") if normalized else None,
-    )  # fmt: skip
 
 
 def prepare_fields(context: Context, labelled: Labelled) -> Fields:
@@ -311,7 +276,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", row_components(context))
-    lowest = _lowest_pairs(context, folder / "row.npy")
+    lowest = lowest_pairs(context, folder / "row.npy")
     fields = Fields(
         context.job.learn,
         labelled,
@@ -319,7 +284,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         component,
         folder,
         lowest,
-        _fits_in(context, operator),
+        fits_in(context, operator),
     )
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
@@ -334,7 +299,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
             context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
-            fields, operator=operator, in_memory=_fits_in(context, operator),
+            fields, operator=operator, in_memory=fits_in(context, operator),
             tolerance=_EXACT_TOLERANCE,
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
@@ -346,8 +311,3 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         f"relative residual {worst:.1e}"
     )
     return replace(fields, residual=worst)
-
-
-def _fits_in(context: Context, operator: StoredOperator) -> bool:
-    size = np.dtype(operator.dtype).itemsize
-    return MOST_ARRAYS * operator.rows * WIDTH * size <= context.task_bytes
