@@ -173,11 +173,15 @@ def evidence(scores: F4) -> F4:
     ----------
     scores : array, shape (m, count)
     """
-    excess = np.maximum(scores.max(axis=1, keepdims=True) - 1, 0)
-    least = np.maximum(scores - excess, _NEVER)
+    least = np.maximum(lowered(scores), _NEVER)
     return np.asarray(
         np.arcsinh(least / np.float32(2 * FLOOR)) + np.float32(np.log(FLOOR)), np.float32
     )
+
+
+def lowered(scores: F4) -> F4:
+    """Return scores less what the largest one of a sample is above 1: potentials have no scale."""
+    return np.asarray(scores - np.maximum(scores.max(axis=1, keepdims=True) - 1, 0), np.float32)
 
 
 def softmax(logits: F4) -> F4:
