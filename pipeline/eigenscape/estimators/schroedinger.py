@@ -23,6 +23,9 @@ _MOST_CLASSES = 65_535
 class SchroedingerEigenmaps(Eigenmaps):
     """Lowest eigenvectors of L + alpha V: eigenmaps steered by labels (Halevy 2011, chapter 3).
 
+    By default (L + alpha V) f = lambda D f, so alpha is in units of the degree of a sample. The thesis
+    adds alpha V to the normalised Laplacian: ``laplacian="normalized"``.
+
     Parameters
     ----------
     n_components
