@@ -35,6 +35,9 @@ def test_indian_pines__every_pixel_has_a_class(tmp_path):
     assert held_out["blocked"]["overall_accuracy"] > 0.5
     calibration = result.scores["calibration"]
     assert calibration["after"]["random"]["expected_calibration_error"] < 0.05
+    assert calibration["after"]["blocked"]["expected_calibration_error"] < 0.08
+    confidence = eigenscape.open_run(result.path)["confidence"].to_numpy()
+    assert np.nanmin(confidence) >= 1 / 16
 
 
 @pytest.mark.shared_data

@@ -14,9 +14,10 @@ from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
+from eigenscape.learn.bench import MOST_ARRAYS
 from eigenscape.learn.cuts import SWEEP_BYTES
+from eigenscape.learn.fields import EXACT_ROWS
 from eigenscape.learn.fields import METHODS as FIELDS
-from eigenscape.learn.fields import MOST_ARRAYS
 from eigenscape.learn.smoothing import ARRAYS as SMOOTHED_ARRAYS
 from eigenscape.memory import ROW_TILE, format_bytes
 from eigenscape.neighbors.footprint import footprint
@@ -244,10 +245,12 @@ class Sizes:
         shared, scratch = 30.0 * self.n, 0.0
         if self.job.learn.method in FIELDS:
             # Arrays of a group in memory if they fit, mapped if not; the graph with other weights.
-            group = MOST_ARRAYS * self.n * WIDTH * 4
+            number = 8 if self.n <= EXACT_ROWS else 4
+            group = MOST_ARRAYS * self.n * WIDTH * number
             inside = group <= self.budget
             each = max(each, group) if inside else each
-            scratch = self.n * (6.0 * self.job.neighbors.k + 4 * WIDTH) + group * (not inside)
+            weights = 1.5 * self.job.neighbors.k * (4 + number * (number > 4))
+            scratch = self.n * (weights + 4 * WIDTH) + group * (not inside)
         elif self.job.learn.unsupervised:
             # The sweep over thresholds of a vector; coordinates in the order of the rows.
             each = max(each, SWEEP_BYTES * self.n)

@@ -1,6 +1,7 @@
 import dask.array
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.datasets import make_s_curve
 from sklearn.neighbors import kneighbors_graph
 
@@ -51,12 +52,17 @@ def test_barrier__of_given_values(curve):
     model = SchroedingerEigenmaps(3, n_neighbors=8, weights="binary", potential=V, alpha=0.5).fit(
         curve
     )
-    values = np.linalg.eigvalsh(operator(curve, "normalized", np.diag(0.5 * V)))
+    # By default (L + alpha V) f = lambda D f.
+    L = operator(curve, "unnormalized", 0)
+    values, vectors = scipy.linalg.eigh(L + np.diag(0.5 * V), np.diag(L.diagonal()))
     np.testing.assert_allclose(model.eigenvalues_, values[:3], rtol=1e-5)
+    vectors = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=0)
+    found = model.embedding_ / np.linalg.norm(model.embedding_, axis=0)
+    np.testing.assert_allclose(np.abs(found), np.abs(vectors), atol=1e-4)
 
 
 def test_barrier__pushes_the_labelled_samples_to_0(curve, labels):
-    embedding = SchroedingerEigenmaps(alpha=100).fit_transform(curve, labels)
+    embedding = SchroedingerEigenmaps(alpha=1000).fit_transform(curve, labels)
     size = np.abs(embedding).max(axis=1)
     assert size[labels != -1].max() < 0.03 * np.median(size[labels == -1])
 
@@ -71,7 +77,7 @@ def test_identification__draws_the_samples_of_a_label_together(curve, labels, ki
         return embedding[:6].std(axis=0).max() / embedding.std(axis=0).max()
 
     plain = LaplacianEigenmaps(2).fit_transform(curve)
-    drawn = SchroedingerEigenmaps(2, potential="identification", alpha=50).fit_transform(curve, y)
+    drawn = SchroedingerEigenmaps(2, potential="identification", alpha=500).fit_transform(curve, y)
     assert scatter(drawn) < 0.05 * scatter(plain)
 
 

@@ -36,11 +36,15 @@ def test_normal_equations__of_blocks_add_up(rng):
 
 
 @pytest.mark.parametrize(
-    ("asked", "labels", "modes", "expected"),
-    [("auto", 100, 56, 20), ("auto", 1000, 56, 56), ("auto", 3, 56, 1), (7, 10, 56, 7), (90, 9, 56, 56)],
+    ("asked", "labels", "classes", "extended", "expected"),
+    [
+        ("auto", 100, 2, 56, 20), ("auto", 1000, 2, 56, 56), ("auto", 3, 2, 56, 1),
+        ("auto", 20, 10, 56, 9), ("auto", 100, 2, 12, 12), ("auto", 100, 2, 0, 1),
+        (7, 10, 10, 56, 7), (90, 9, 2, 5, 56),
+    ],
 )  # fmt: skip
-def test_choose_count__is_a_fifth_of_the_labels(asked, labels, modes, expected):
-    assert choose_count(asked, labels, modes) == expected
+def test_choose_count__is_a_fifth_of_the_labels(asked, labels, classes, extended, expected):
+    assert choose_count(asked, labels, classes, 56, extended) == expected
 
 
 @given(seed=st.integers(0, 99), scale=st.floats(1e-3, 1e3))

@@ -9,9 +9,10 @@ from eigenscape.learn.queries import ambiguity, diverse
 
 def test_ambiguity__by_hand():
     scores = np.array(
-        [[0.7, 0.2, 0.1], [1, 1, 0], [np.nan] * 3, [0.4, -3, 0], [0, 0, 0]], np.float32
+        [[0.7, 0.2, 0.1], [1, 1, 0], [np.nan] * 3, [0.4, -3, 0], [0, 0, 0], [7, 6.5, -9]],
+        np.float32,
     )
-    np.testing.assert_allclose(ambiguity(scores), [0.5, 1, np.nan, 0, 1], rtol=1e-6)
+    np.testing.assert_allclose(ambiguity(scores), [0.5, 1, np.nan, 0, 1, 2 / 3], rtol=1e-6)
     assert ambiguity(np.ones((2, 1), np.float32)).tolist() == [0, 0]
 
 

@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
 from eigenscape.learn import splits
+from eigenscape.learn.decisions import evidence
 from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
@@ -344,7 +345,7 @@ def test_learn_stage__smoothing_equals_a_dense_solve(learn, scene, memory):
     weights = np.linalg.lstsq(
         vectors[labelled].astype(float), 2 * np.eye(3)[classes[labelled]] - 1, rcond=None
     )[0]
-    p = np.clip((1 + vectors @ weights) / 2, 0.01, 1)
+    p = np.exp(evidence((1 + vectors @ weights) / 2))
     p /= p.sum(axis=1, keepdims=True)
     smooth = np.linalg.solve(np.eye(GRID.size) + 3 * pixel_laplacian(harness, vectors), p)
     best = np.sort(smooth, axis=1)
@@ -410,3 +411,21 @@ def test_learn_stage__the_heat_kernel_equals_a_dense_solve(learn, scene):
     expected = 10 * (field.argmax(axis=1) + 1)
     np.testing.assert_array_equal(harness["labels/class"][clear], expected[clear])
     assert clear.mean() > 0.7
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_learn_stage__no_class_is_less_probable_than_average(learn, method):
+    harness, summary = learn(method=method, trials=2)
+    called = harness["labels/class"] > 0
+    assert called.all()
+    assert harness["labels/confidence"].min() >= 1 / 3
+    # Pixels of a scene are near labels or far from them; each is calibrated by itself.
+    assert len(summary["calibration"]["factors"]) == 2
+    assert {"random", "blocked"} == set(summary["scores"]["calibration"]["after"])
+
+
+@pytest.mark.parametrize("method", ["poisson", "eigenfunctions"])
+def test_learn_stage__smoothing_by_next_to_nothing_changes_no_class(learn, method):
+    plain, _ = learn("plain", method=method, trials=1)
+    smooth, _ = learn("smooth", method=method, trials=1, smoothing=1e-7)
+    assert (plain["labels/class"] != smooth["labels/class"]).mean() < 0.002

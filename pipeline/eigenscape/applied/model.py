@@ -51,7 +51,7 @@ class Model:
     why
         Why not by its eigenvectors, where it is not.
     calibration
-        From scores to probabilities.
+        From scores to probabilities; a new scene is far from all that is labelled.
     origin
         What is subtracted from its bands before they go to single precision, None for nothing.
     """
@@ -114,8 +114,11 @@ def open_model(path: str | Path) -> Model:
     run = Run(path, create=False)
     why, origin = _why_not(run, job), read_origin(run)
     calibration = Calibration.none(len(numbers))
-    if "calibration" in learn:
-        calibration = Calibration(**{k: tuple(v) for k, v in learn["calibration"].items()})
+    given = learn.get("calibration", {})
+    if "even" in given:
+        calibration = Calibration.from_json(given)
+    elif given:
+        why = why or "an earlier version made the run, which calibrated in another way"
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,

@@ -15,9 +15,10 @@ from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, W
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.samples import Samples, stored_blocks
-from eigenscape.estimators.spectral import EXTENDED, SpectralEstimator, extend_block
+from eigenscape.estimators.spectral import SpectralEstimator, extend_block
 from eigenscape.learn import eigenfunctions
 from eigenscape.rows import Rows
+from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.stage import blocks
 
 _MOST_COMPONENTS = 55
@@ -40,6 +41,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         Neighbours per sample, itself not counted; all others where there are fewer. Where each
         sample has most others as neighbours no eigenvector extends: then half as many are taken,
         until one does.
+    laplacian
+        As of `LaplacianEigenmaps`; by default that of a job, so that both call the same classes.
 
     Attributes
     ----------
@@ -108,8 +111,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         dimension: Any = self.n_components
         if dimension == "auto":
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)
-            fifth = eigenfunctions.choose_count("auto", int((classes >= 0).sum()), most)
-            dimension = min(max(fifth, len(self.classes_) - 1), most)
+            labels = int((classes >= 0).sum())
+            dimension = eigenfunctions.choose_count("auto", labels, len(self.classes_), most, most)
         with parameter_names():
             fitting = self._begin(X, n_components=dimension)
             while not self._find_extendable(fitting):
@@ -132,15 +135,16 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         Return False where none does, and there are fewer neighbours to take.
         """
         nulls = self._find_modes(fitting)
-        few = int((fitting.run.open("spectrum/value")[...] <= EXTENDED).sum()) - nulls
-        if self.laplacian == "unnormalized" or few == fitting.job.spectrum.dimension:
+        values = fitting.run.open("spectrum/value")[...]
+        few = count_extended(values, fitting.job.graph.laplacian) - nulls
+        if few == fitting.job.spectrum.dimension:
             return True
         if few >= 1:
             self._noticed(fitting.fewer_modes(few))
         elif self.n_neighbors_ == 1:
             raise EstimatorError(
                 f"X: no eigenvector of the graph of {fitting.X.shape[0]} samples but the constant one "
-                f"extends to new samples (eigenvalue up to {EXTENDED}). Give more samples."
+                f"extends to new samples (eigenvalue up to {1 - LEAST_SHARE}). Give more samples."
             )
         return few >= 1
 

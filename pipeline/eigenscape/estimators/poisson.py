@@ -1,12 +1,14 @@
 """Poisson learning as a scikit-learn classifier."""
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import dask.array
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
@@ -17,6 +19,7 @@ from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, 
 from eigenscape.estimators.potentials import new_shares, spread_labels
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.job import Job
+from eigenscape.learn.fields import TOLERANCE
 from eigenscape.spectrum.gather import WIDTH
 
 
@@ -37,10 +40,10 @@ class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
         Labels of the classes.
     label_distributions_ : array or dask array, shape (n, c), float32
         Shares of the classes of each fitted sample, a dask array if one was given: of the potentials
-        in units of twice their usual lead at labelled samples, none below a hundredth or so. They are
-        not calibrated.
+        in units of twice their usual lead at labelled samples, in their order
+        (`eigenscape.learn.decisions`). They are not calibrated.
     transduction_ : array, shape (n,)
-        Label of each fitted sample.
+        Label of each fitted sample: that of the largest potential, and of the largest share.
     n_neighbors_, run_
         As of `LaplacianEigenmaps`.
 
@@ -107,7 +110,14 @@ class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
         with parameter_names():
             fitting = self._begin(X)
             fitting.through("graph")
-            fitting.stage("labels", lambda context: spread_labels(context, classes, count))
+            spread = fitting.stage("labels", lambda context: spread_labels(context, classes, count))
+        if spread["residual"] > TOLERANCE:
+            warnings.warn(
+                f"residuals of the potentials are up to {spread['residual']:.1e} of what they were: "
+                "the graph almost falls apart. Give a larger n_neighbors.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self._job = fitting.job
         best = np.empty(X.shape[0], np.intp)
         for here, block in stored_blocks(fitting.run, "labels/share"):

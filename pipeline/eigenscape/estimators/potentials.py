@@ -49,7 +49,7 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
         len(classes), chunk_rows(len(classes), 4 * count), context.task_bytes, each
     )
     context.map("write", partial(_write_shares, method, path), ranges)
-    return {"classes": count, "labelled": len(sample)}
+    return {"classes": count, "labelled": len(sample), "residual": method.residual}
 
 
 def _write_shares(method: Method, target: str, block: Block) -> None:

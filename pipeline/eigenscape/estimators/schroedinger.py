@@ -23,6 +23,9 @@ _MOST_CLASSES = 65_535
 class SchroedingerEigenmaps(Eigenmaps):
     """Lowest eigenvectors of L + alpha V: eigenmaps steered by labels (Halevy 2011, chapter 3).
 
+    By default (L + alpha V) f = lambda D f, so alpha is in units of the degree of a sample. The thesis
+    adds alpha V to the normalised Laplacian: ``laplacian="normalized"``.
+
     Parameters
     ----------
     n_components
@@ -74,7 +77,7 @@ class SchroedingerEigenmaps(Eigenmaps):
         features_dimension: int = 80,
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
-        laplacian: Laplacian = "normalized",
+        laplacian: Laplacian = "random-walk",
         tolerance: float = 1e-5,
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",

@@ -23,10 +23,7 @@ from eigenscape.estimators.base import (
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.samples import Samples
-from eigenscape.spectrum.extension import LEAST_SHARE, extend
-
-EXTENDED = 1 - LEAST_SHARE
-"""Eigenvalues of the normalised Laplacians up to which eigenvectors extend to new samples."""
+from eigenscape.spectrum.extension import extend
 
 
 class Spectral(GraphEstimator):
@@ -69,7 +66,8 @@ class SpectralEstimator(Spectral):
     n_components
         Eigenvectors, the constant one not counted.
     laplacian
-        D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W.
+        "random-walk": L f = lambda D f, the coordinates of Belkin and Niyogi 2003; "normalized":
+        D^-1/2 (D - W) D^-1/2, whose coordinates are sqrt(d) times those; "unnormalized": D - W.
     tolerance
         Largest residual norm of an eigenpair.
     """
@@ -85,7 +83,7 @@ class SpectralEstimator(Spectral):
         features_dimension: int = 80,
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
-        laplacian: Laplacian = "normalized",
+        laplacian: Laplacian = "random-walk",
         tolerance: float = 1e-5,
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",

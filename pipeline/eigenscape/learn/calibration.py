@@ -1,8 +1,12 @@
 """Calibrated probabilities: how sure the called class is, learned from labels that were held out.
 
-Temperature scaling divides the logarithms of the shares by one number; vector scaling has a factor
-and a shift of its own for every class (Guo, Pleiss, Sun, Weinberger 2017). Either is fitted by
-maximum likelihood, a convex problem. The class stays the one of the largest share.
+Temperature scaling divides the logarithms of the shares by one number (Guo, Pleiss, Sun, Weinberger
+2017); equal shares are mixed in, for samples that are unlike all that was learned from (Zhang,
+Kailkhura, Han 2020). Both numbers are fitted by maximum likelihood, for all samples or for those of
+each called class. Either way the called class keeps the largest probability.
+
+Each zone (`eigenscape.learn.zones`) has its own: near what is labelled a class is more often right
+than far from it. Random draws leave pixels near those that were learned from; squares leave far ones.
 """
 
 from collections.abc import Sequence
@@ -13,9 +17,10 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from eigenscape.learn.decisions import Calibration, choose, evidence, probabilities
+from eigenscape.learn.decisions import Calibration, choose, evidence, probabilities, softmax
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.sources import Source
+from eigenscape.learn.zones import Zones
 
 F8 = NDArray[np.float64]
 
@@ -25,11 +30,18 @@ BINS = 15
 _MOST_VALUES = 2**18
 """Scores that a calibration is fitted to and measured on, at most: seconds of work."""
 
+_BY_CLASS = "for each class"
+_KINDS = ("for all", _BY_CLASS)
 _MOST_STEPS = 100
 _LEAST = float(np.finfo(np.float32).eps)
 """A probability of 0 is rounding: its logarithm is that of this."""
-_RIDGE = 1e-3
-"""Holds what no sample tells: the vector is drawn to the shares themselves by about this much."""
+_RIDGE, _CLASS_RIDGE = 1.0, 10.0
+"""Holds what no sample tells, in samples: of all to the shares themselves, of a class to all."""
+_MIX_RIDGE = 10.0
+"""Of the mixed part, in units of that of the logarithm of the factor."""
+_MOST_EVEN = 0.95
+_LEAST_SAMPLES = 50
+"""A zone with fewer is calibrated as all samples are."""
 
 
 @dataclass(frozen=True)
@@ -40,64 +52,77 @@ class Sample:
     ----------
     scores : array, shape (m, count), float32
     classes : array of int, shape (m,)
+    zones : array of int, shape (m,)
     """
 
     scores: NDArray[np.float32]
     classes: NDArray[np.intp]
+    zones: NDArray[np.intp]
 
     @classmethod
     def join(cls, parts: Sequence["Sample"]) -> "Sample":
         """Return all of them in one; those without scores are left out."""
-        scores = np.concatenate([part.scores for part in parts])
+        scores, classes, zones = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("scores", "classes", "zones")
+        )
         known = ~np.isnan(scores).any(axis=1)
-        return cls(scores[known], np.concatenate([part.classes for part in parts])[known])
+        return cls(scores[known], classes[known], zones[known])
 
 
-def fit_calibration(sample: Sample, *, vector: bool) -> Calibration:
+def fit_calibration(sample: Sample, zones: int, *, by_class: bool) -> Calibration:
     """Return the calibration under which the classes of a sample are most likely.
 
     Parameters
     ----------
     sample
         At least one.
-    vector
-        A factor and a shift for every class; otherwise one factor for all, an inverse temperature.
+    zones
+        Number of zones.
+    by_class
+        Two numbers for the samples of each called class; otherwise two for all.
     """
-    logs, count = evidence(sample.scores).astype(np.float64), sample.scores.shape[1]
-    rows, truth = np.arange(len(logs)), sample.classes
+    logs, called = evidence(sample.scores).astype(np.float64), choose(sample.scores)
+    count = logs.shape[1]
+    factors, even = np.empty((zones, count)), np.empty((zones, count))
+    for zone in range(zones):
+        inside = sample.zones == zone
+        if inside.sum() < _LEAST_SAMPLES:
+            inside[:] = True
+        found = _fit(logs[inside], sample.classes[inside], (0.0, 0.0), _RIDGE)
+        for number in range(count):
+            own = inside & (called == number)
+            x = found
+            if by_class and own.any():
+                x = _fit(logs[own], sample.classes[own], found, _CLASS_RIDGE)
+            factors[zone, number], even[zone, number] = np.exp(x[0]), x[1]
+    return Calibration(*(tuple(map(tuple, values.tolist())) for values in (factors, even)))
 
-    def unpack(x: F8) -> tuple[F8, F8]:
-        # Factors are positive: more votes never speak against a class.
-        return (
-            (np.exp(x[:count]), x[count:])
-            if vector
-            else (np.full(count, np.exp(x[0])), np.zeros(count))
-        )
+
+def _fit(
+    logs: F8, truth: NDArray[np.intp], about: tuple[float, float], ridge: float
+) -> tuple[float, float]:
+    """Return log a and e of `eigenscape.learn.decisions`, drawn to given ones by some samples' worth."""
+    rows, count = np.arange(len(logs)), logs.shape[1]
+    weight = ridge * np.array([1, _MIX_RIDGE])
 
     def loss(x: F8) -> tuple[float, F8]:
-        factors, shifts = unpack(x)
-        logits = logs * factors + shifts
-        logits -= logits.max(axis=1, keepdims=True)
-        slope = np.exp(logits)
-        total = slope.sum(axis=1)
-        value = float((np.log(total) - logits[rows, truth]).mean())
-        slope /= total[:, None]
-        slope[rows, truth] -= 1
-        by_factor = np.einsum("ij,ij->j", slope, logs) / len(logs) * factors
-        gradient = (
-            np.concatenate([by_factor, slope.mean(axis=0)])
-            if vector
-            else by_factor.sum(keepdims=True)
+        factor, even = np.exp(x[0]), x[1]
+        q = softmax(factor * logs)
+        own = q[rows, truth]
+        p = np.maximum((1 - even) * own + even / count, _LEAST)
+        lead = logs[rows, truth] - (q * logs).sum(axis=1)
+        slope = np.array(
+            [-((1 - even) * own * factor * lead / p).sum(), -((1 / count - own) / p).sum()]
         )
-        return value + _RIDGE / 2 * float(x @ x), gradient + _RIDGE * x
+        away = x - about
+        return float((weight * away**2).sum() / 2 - np.log(p).sum()), slope + weight * away
 
-    start = np.zeros(2 * count if vector else 1)
     found = scipy.optimize.minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=[(-5, 5)] * len(start),
+        loss, about, jac=True, method="L-BFGS-B", bounds=[(-5, 5), (0, _MOST_EVEN)],
         options={"maxiter": _MOST_STEPS},
     )  # fmt: skip
-    factors, shifts = unpack(found.x)
-    return Calibration(tuple(factors.tolist()), tuple(shifts.tolist()))
+    return float(found.x[0]), float(found.x[1])
 
 
 def measure(sample: Sample, calibration: Calibration) -> dict[str, float]:
@@ -109,7 +134,7 @@ def measure(sample: Sample, calibration: Calibration) -> dict[str, float]:
         ``expected_calibration_error`` of the called class; ``log_loss`` in nats and ``brier`` (sum of
         squares over the classes) of the whole distribution.
     """
-    p = probabilities(sample.scores, calibration).astype(np.float64)
+    p = probabilities(sample.scores, calibration, sample.zones).astype(np.float64)
     rows, called = np.arange(len(p)), choose(sample.scores)
     truth = p[rows, sample.classes]
     squares = (p**2).sum(axis=1) - 2 * truth + 1
@@ -133,12 +158,12 @@ def calibration_error(confidence: F8, right: NDArray[np.bool_]) -> float:
 
 
 def calibrate(
-    halves: tuple[Sample, Sample], tests: dict[str, tuple[Sample, Sample]]
+    halves: tuple[Sample, Sample], tests: dict[str, tuple[Sample, Sample]], zones: int = 1
 ) -> tuple[Calibration, dict[str, Any]]:
     """Return the calibration of all samples, and what it does to samples it was not fitted to.
 
-    Each half is measured with the calibration of the other. A temperature or a vector is taken,
-    whichever has the lower log loss there.
+    Each half is measured with the calibration of the other. The numbers are those of all samples or
+    of each class, whichever has the lower log loss there.
 
     Parameters
     ----------
@@ -146,22 +171,27 @@ def calibrate(
         What to fit to, in two parts that share neither pixels nor fits.
     tests
         For every protocol, what is measured with the calibration of the first and of the second half.
+    zones
+        Number of zones.
     """
     reports: dict[str, dict[str, Any]] = {}
-    for kind in ("temperature", "vector"):
-        fitted = [fit_calibration(half, vector=kind == "vector") for half in halves]
+    for kind in _KINDS:
+        fitted = [fit_calibration(half, zones, by_class=kind == _BY_CLASS) for half in halves]
         reports[kind] = {name: _pooled(pair, fitted) for name, pair in tests.items()}
-    own = next(iter(tests))
-    kind = min(reports, key=lambda name: reports[name][own]["log_loss"])
-    none = Calibration.none(halves[0].scores.shape[1])
-    raw = {name: _pooled(pair, [none, none]) for name, pair in tests.items()}
+    kind = min(_KINDS, key=lambda name: sum(test["log_loss"] for test in reports[name].values()))
+    none = [_uncalibrated(halves[0].scores.shape[1], zones)] * 2
     report: dict[str, Any] = {
         "kind": kind,
         "pixels": sum(len(half.classes) for half in halves),
-        "before": raw,
+        "before": {name: _pooled(pair, none) for name, pair in tests.items()},
         "after": reports[kind],
     }
-    return fit_calibration(Sample.join(halves), vector=kind == "vector"), report
+    return fit_calibration(Sample.join(halves), zones, by_class=kind == _BY_CLASS), report
+
+
+def _uncalibrated(count: int, zones: int) -> Calibration:
+    one = Calibration.none(count)
+    return Calibration(one.factors * zones, one.even * zones)
 
 
 def _pooled(pair: tuple[Sample, Sample], fitted: list[Calibration]) -> dict[str, float]:
@@ -175,9 +205,9 @@ def _pooled(pair: tuple[Sample, Sample], fitted: list[Calibration]) -> dict[str,
 
 
 def calibrate_fits(
-    source: Source, labelled: Labelled, protocols: dict[str, list[int]], seed: int
+    source: Source, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
 ) -> tuple[Calibration, dict[str, Any]]:
-    """Calibrate on the held-out labelled samples of the first protocol, measure on all of them.
+    """Calibrate on the held-out labelled samples of all protocols, and measure on those of each.
 
     Parameters
     ----------
@@ -185,6 +215,8 @@ def calibrate_fits(
         Scores of every fit at the labelled samples.
     labelled
         They, and the training set of each fit.
+    zones
+        Where they lie, seen from each fit.
     protocols
         Fits of each protocol.
     seed
@@ -208,7 +240,7 @@ def calibrate_fits(
             held = np.flatnonzero(~labelled.train[number] & (second == last))
             held = held[:: max(1, -(-len(held) // most))]
             scores = np.asarray(source.at_labels(number)[held])
-            parts.append(Sample(scores, labelled.classes[held]))
+            parts.append(Sample(scores, labelled.classes[held], zones.at_labels(number)[held]))
         return Sample.join(parts)
 
     halves = {
@@ -216,8 +248,9 @@ def calibrate_fits(
         for name, numbers in protocols.items()
     }
     usable = {name: pair for name, pair in halves.items() if all(len(s.classes) for s in pair)}
-    if not usable or next(iter(usable)) != next(iter(halves)):
+    if not usable:
         reason = "no labelled pixel is held out: confidence is the share that speaks for the class"
-        return Calibration.none(labelled.count), {"skipped": reason}
+        return _uncalibrated(labelled.count, zones.count), {"skipped": reason}
     tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}
-    return calibrate(halves[next(iter(halves))], tests)
+    parts = tuple(Sample.join([pair[last] for pair in usable.values()]) for last in (0, 1))
+    return calibrate((parts[0], parts[1]), tests, zones.count)

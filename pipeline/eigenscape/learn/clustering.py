@@ -177,9 +177,11 @@ def _find_rotation(coordinates: Coordinates, count: int, seed: int, _: str) -> N
         [np.square(X[slice(*tile)], dtype=np.float64).sum(axis=1) for tile in blocks(len(X), 2**16)]
     )
     size = enough_rows(count)
-    chosen = np.arange(len(X))
+    # Rows in the order of the samples: `cluster_qr` of an estimator draws the same ones.
+    row = np.load(coordinates.folder / "row.npy")
+    chosen = row[row >= 0]
     if len(X) > size:
-        chosen = draw_rows(leverage, size, np.random.default_rng(seed))
+        chosen = chosen[draw_rows(leverage[chosen], size, np.random.default_rng(seed))]
     save_array(coordinates.folder / "model.npy", qr_rotation(X[chosen]))
 
 

@@ -20,6 +20,7 @@ from eigenscape.learn import eigenfunctions
 from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.priors import training_shares
+from eigenscape.spectrum.extension import count_extended
 from eigenscape.stage import Block, Context, blocks
 
 _TILE_BYTES = 2**24
@@ -41,6 +42,8 @@ class Coordinates:
         Number of eigenvectors.
     nulls
         How many of them, the first ones, are null vectors: constant on a component each.
+    extended
+        How many of the others extend to new samples (`eigenscape.spectrum.extension`).
     """
 
     path: str
@@ -48,6 +51,7 @@ class Coordinates:
     labelled: Labelled
     modes: int
     nulls: int
+    extended: int
 
     def copy(self) -> NDArray[np.float32]:
         """Map the coordinates of the labelled samples, shape (labelled, modes)."""
@@ -64,9 +68,14 @@ def gather(context: Context, labelled: Labelled) -> Coordinates:
     spectrum = context.run.record("spectrum")
     assert spectrum is not None, "learn follows the spectrum"
     samples, modes = context.open("spectrum/vector").shape
+    nulls = spectrum.summary["null_vectors"]
+    extended = modes
+    if context.job.graph.potential is None:
+        values = context.open("spectrum/value")[...]
+        extended = count_extended(values, context.job.graph.laplacian)
     coordinates = Coordinates(
         context.path("spectrum/vector"), context.workspace.folder("learn"), labelled, modes,
-        spectrum.summary["null_vectors"],
+        nulls, extended - nulls,
     )  # fmt: skip
     create_memmap(coordinates.folder / "labelled", (len(labelled.sample), modes), np.float32)
     ranges = blocks(samples, chunk_rows(samples, 4 * modes))
@@ -136,7 +145,7 @@ class Eigenfunctions:
     coordinates
         Of all samples; the null vectors are among them, and always used.
     eigenvectors
-        How many are used beside the null vectors; "auto" is a fifth of the training samples.
+        How many are used beside the null vectors; see `eigenscape.learn.eigenfunctions.choose_count`.
     """
 
     coordinates: Coordinates
@@ -157,8 +166,9 @@ class Eigenfunctions:
         train = labelled.train[number]
         nulls = self.coordinates.nulls
         count = nulls + eigenfunctions.choose_count(
-            self.eigenvectors, int(train.sum()), self.coordinates.modes - nulls
-        )
+            self.eigenvectors, int(train.sum()), labelled.count, self.coordinates.modes - nulls,
+            self.coordinates.extended,
+        )  # fmt: skip
         G = np.zeros((count, count))
         B = np.zeros((count, labelled.count))
         for tile in self.coordinates.tiles():

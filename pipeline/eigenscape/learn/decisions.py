@@ -1,40 +1,59 @@
 """Scores of classes to a class, probabilities and an uncertainty: the same for every method.
 
 A score is about the share that speaks for a class: votes cast, the value of a harmonic function, a
-least-squares estimate of the probability. The largest one decides. Shares below `FLOOR` are noise,
-and all become probabilities by a softmax of their logarithms, which a calibration may scale::
+least-squares estimate of the probability. The largest one decides. Scores become probabilities by a
+softmax of their logarithms; a calibration scales these and mixes in equal shares::
 
-    p_c = exp(a_c log s_c + b_c) / sum        a = 1, b = 0: the shares themselves
+    s_c = score_c, all of a sample less what its largest one is above 1
+    h_c = (s_c + sqrt(s_c^2 + 4 floor^2)) / 2       about s_c, and above 0
+    p_c = (1 - e) exp(a log h_c) / sum + e / classes   a = 1, e = 0: the shares themselves
+
+Each step keeps the order of the scores, so the called class is the one of the largest probability.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 F4 = NDArray[np.float32]
+ZoneNumbers = NDArray[np.intp] | None
 
 FLOOR = 0.01
-"""Shares below it count as this much: one wrong label among a hundred is usual."""
+"""What a score of 0 counts as: one wrong label among a hundred is usual."""
+
+_NEVER = np.float32(-1e6)
+"""A class that is out of the question has a score of minus infinity, which cannot be scaled."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How shares become probabilities.
+    """How shares become probabilities, for each zone of samples.
 
     Attributes
     ----------
-    factors, shifts : tuple of float
-        a and b of every class.
+    factors, even : tuple of tuple of float, one for each zone
+        a, above 0, and e, from 0 to below 1, of the samples for which each class is called. The last
+        zone is that of samples far from everything that is labelled (`eigenscape.learn.zones`).
     """
 
-    factors: tuple[float, ...]
-    shifts: tuple[float, ...]
+    factors: tuple[tuple[float, ...], ...]
+    even: tuple[tuple[float, ...], ...]
 
     @classmethod
     def none(cls, count: int) -> "Calibration":
         """Return the one that takes shares as they are."""
-        return cls((1.0,) * count, (0.0,) * count)
+        return cls(((1.0,) * count,), ((0.0,) * count,))
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Sequence[Sequence[float]]]) -> "Calibration":
+        """Return what `to_json` was made of."""
+        return cls(**{name: tuple(map(tuple, zones)) for name, zones in values.items()})
+
+    def to_json(self) -> dict[str, list[list[float]]]:
+        """Return it as lists, for a summary."""
+        return {name: [list(zone) for zone in zones] for name, zones in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,7 @@ def choose(scores: F4) -> NDArray[np.intp]:
     return np.where(np.isnan(scores).any(axis=1), -1, scores.argmax(axis=1))
 
 
-def decide(scores: F4, calibration: Calibration) -> Decided:
+def decide(scores: F4, calibration: Calibration, zones: ZoneNumbers = None) -> Decided:
     """Return class, probability, runner-up and uncertainty of some samples.
 
     Parameters
@@ -78,8 +97,10 @@ def decide(scores: F4, calibration: Calibration) -> Decided:
     scores : array, shape (m, count)
     calibration
         Changes the probabilities, never the class.
+    zones
+        See `probabilities`.
     """
-    return describe(choose(scores), probabilities(scores, calibration))
+    return describe(choose(scores), probabilities(scores, calibration, zones))
 
 
 def describe(classes: NDArray[np.intp], p: F4) -> Decided:
@@ -93,7 +114,9 @@ def describe(classes: NDArray[np.intp], p: F4) -> Decided:
         Probabilities.
     """
     known, rows = classes >= 0, np.arange(len(classes))
-    confidence = np.where(known, p[rows, classes], 0)
+    # As an average share is rounded, it must not fall below it.
+    least = np.nextafter(np.float32(1 / p.shape[1]), np.float32(1))
+    confidence = np.where(known, np.maximum(p[rows, classes], least), 0)
     # 0 log 0 = 0.
     logs = np.log(np.maximum(p, np.finfo(np.float32).tiny))
     entropy = -(p * logs).sum(axis=1) / max(np.log(p.shape[1]), np.finfo(np.float32).tiny)
@@ -106,20 +129,59 @@ def describe(classes: NDArray[np.intp], p: F4) -> Decided:
     )  # fmt: skip
 
 
-def probabilities(scores: F4, calibration: Calibration) -> F4:
+def probabilities(scores: F4, calibration: Calibration, zones: ZoneNumbers = None) -> F4:
     """Return a distribution over the classes for each sample, NaN where a score is NaN.
+
+    The first of the largest ones is that of the class that `choose` returns.
+
+    Parameters
+    ----------
+    scores : array, shape (m, count)
+    zones : array of int, shape (m,), optional
+        Zone of each; the last one by default.
+    """
+    called = choose(scores)
+    place = (-1 if zones is None else zones, called)
+    factors = np.asarray(calibration.factors, np.float32)[place][:, None]
+    even = np.asarray(calibration.even, np.float32)[place][:, None]
+    p = (1 - even) * softmax(factors * evidence(scores)) + even / np.float32(scores.shape[1])
+    return keep_class(p, called)
+
+
+def keep_class(values: F4, classes: NDArray[np.intp]) -> F4:
+    """Return values of which the first largest is at a given class: where rounding has made ties.
+
+    Parameters
+    ----------
+    values : array, shape (m, count)
+        Changed in place.
+    classes : array of int, shape (m,)
+        -1 for none.
+    """
+    rows = np.flatnonzero((classes >= 0) & (values.argmax(axis=1) != classes))
+    above = np.nextafter(values[rows].max(axis=1), np.float32(np.inf))
+    values[rows, classes[rows]] = above
+    return values
+
+
+def evidence(scores: F4) -> F4:
+    """Return the logarithms of shares that are above 0 and whose largest is at most about 1.
+
+    They follow the order of the scores however large or small these are.
 
     Parameters
     ----------
     scores : array, shape (m, count)
     """
-    factors = np.asarray(calibration.factors, np.float32)
-    return softmax(evidence(scores) * factors + np.asarray(calibration.shifts, np.float32))
+    least = np.maximum(lowered(scores), _NEVER)
+    return np.asarray(
+        np.arcsinh(least / np.float32(2 * FLOOR)) + np.float32(np.log(FLOOR)), np.float32
+    )
 
 
-def evidence(scores: F4) -> F4:
-    """Return the logarithms of shares, cut at `FLOOR` and at 1."""
-    return np.log(np.clip(scores, np.float32(FLOOR), np.float32(1)))
+def lowered(scores: F4) -> F4:
+    """Return scores less what the largest one of a sample is above 1: potentials have no scale."""
+    return np.asarray(scores - np.maximum(scores.max(axis=1, keepdims=True) - 1, 0), np.float32)
 
 
 def softmax(logits: F4) -> F4:

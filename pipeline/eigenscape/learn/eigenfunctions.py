@@ -16,7 +16,9 @@ _LEAST_SHARE = 1e-10
 """Of the largest eigenvalue of the normal equations: what is below carries no information."""
 
 
-def choose_count(asked: int | Literal["auto"], labels: int, modes: int) -> int:
+def choose_count(
+    asked: int | Literal["auto"], labels: int, classes: int, modes: int, extended: int
+) -> int:
     """Return how many eigenvectors to use beside the constant one.
 
     The tables of the thesis do not count it: with it among the first five or ten, errors on MNIST
@@ -25,14 +27,19 @@ def choose_count(asked: int | Literal["auto"], labels: int, modes: int) -> int:
     Parameters
     ----------
     asked
-        A number, or "auto" for a fifth of the labels, as in Belkin 2003, 3.5.
-    labels
-        Training samples.
+        A number, or "auto" for a fifth of the labels, as in Belkin 2003, 3.5, but enough to tell as
+        many classes apart, and of those that extend to new samples.
+    labels, classes
+        Training samples, and their classes.
     modes
         How many there are.
+    extended
+        How many of them extend to new samples.
     """
-    wanted = max(1, labels // LABELS_PER_EIGENVECTOR) if asked == "auto" else asked
-    return min(wanted, modes)
+    if asked != "auto":
+        return min(asked, modes)
+    wanted = max(1, classes - 1, labels // LABELS_PER_EIGENVECTOR)
+    return min(wanted, modes, max(1, extended))
 
 
 def normal_equations(

@@ -3,9 +3,14 @@
 Columns are classes of fits, one fit after the other, in groups of `WIDTH`: each group is a task. Of
 the first fit all rows are kept, for the map; of the others those of the labelled samples, unless the
 job smooths, which takes all rows of all fits.
+
+Single precision is enough for most. A graph that almost falls apart is out of its reach: groups that
+do not reach the tolerance are solved again in double. Of a graph of up to `EXACT_ROWS` rows the
+groups that make the map are solved in double, and so far that no class depends on where the
+iteration starts: a job starts from its eigenvectors, and an estimator has none.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
+from eigenscape.arrays import attach_memmap, create_memmap, save_array
 from eigenscape.learn import propagation
+from eigenscape.learn.bench import Bench, fits_in
+from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
-from eigenscape.learn.lowest import LowestPairs
+from eigenscape.learn.lowest import LowestPairs, lowest_pairs
 from eigenscape.learn.priors import wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
@@ -28,8 +35,13 @@ from eigenscape.stage import Block, Context
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
 
-MOST_ARRAYS = 5
-"""Arrays of a group that a method holds at once."""
+EXACT_ROWS = 2**17
+"""Rows up to which the fit that makes the map is solved in double."""
+
+TOLERANCE = 1e-4
+"""Relative residual that every group has to reach."""
+
+_EXACT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,10 @@ class Fields:
         Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
+    tolerance
+        Relative residual to reach.
+    residual
+        The largest one that was left, once they are solved.
     """
 
     options: LearnOptions
@@ -61,6 +77,8 @@ class Fields:
     folder: Path
     lowest: LowestPairs | None
     in_memory: bool
+    tolerance: float = TOLERANCE
+    residual: float = 0.0
 
     @property
     def bytes_per_sample(self) -> float:
@@ -88,7 +106,7 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
-        bench = _Bench(self.folder, number, self.operator.dtype, self.in_memory)
+        bench = Bench(self.folder, number, self.operator.dtype, self.in_memory)
         try:
             X, said = self._propagate(operator, self._labels(row, columns), bench, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
@@ -119,7 +137,7 @@ class Fields:
         self,
         operator: Operator,
         labels: Labels,
-        bench: "_Bench",
+        bench: Bench,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
@@ -128,26 +146,29 @@ class Fields:
         if options.method == "poisson-mbo":
             sizes = _round_shares(self._wanted(columns), operator.rows)
             found = poisson_mbo(
-                operator, labels, sizes, bench, component=component, start=start
-            ).classes
+                operator, labels, sizes, bench, component=component, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
             X = bench(operator.rows)
-            X[np.arange(operator.rows), found] = 1
-            return X, {"iterations": 0, "residual": 0.0}
+            X[np.arange(operator.rows), found.classes] = 1
+            return X, {"iterations": 0, "residual": found.residual}
         if options.method == "interpolated":
-            result = propagation.interpolate(operator, labels, bench)
+            result = propagation.interpolate(operator, labels, bench, tolerance=self.tolerance)
         elif options.method == "tikhonov":
             power = None if options.kernel == "heat" else options.power
             result = propagation.regularize(
-                operator, labels, bench, gamma=options.gamma, power=power, time=options.time
-            )
+                operator, labels, bench, gamma=options.gamma, power=power, time=options.time,
+                tolerance=self.tolerance,
+            )  # fmt: skip
         else:
             shares = None
             if options.prior != "none":
                 shares = np.ones(WIDTH)
                 shares[: len(columns)] = self._wanted(columns)
             result = propagation.poisson(
-                operator, labels, bench, component=component, shares=shares, start=start
-            )
+                operator, labels, bench, component=component, shares=shares, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
         return result.X, {
             "iterations": result.solved.iterations,
             "residual": float(result.solved.residuals.max()),
@@ -217,7 +238,8 @@ class Fields:
     def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
         """Return potentials in units of twice their usual lead, about the share of one class of all."""
         usual = np.float32(np.load(self.folder / f"lead-{number}.npy"))
-        return np.float32(1 / self.labelled.count) + scores / (2 * usual)
+        shares = np.float32(1 / self.labelled.count) + scores / (2 * usual)
+        return keep_class(shares, choose(scores))
 
     def _places(self, fit: int) -> list[tuple[int, int, int]]:
         """Return group, place in it and class of every column of a fit."""
@@ -237,43 +259,10 @@ class Fields:
         return attach_memmap(path, shape, np.float32, mode)
 
 
-class _Bench:
-    """Gives zeros to work on, in memory or mapped from scratch files."""
-
-    def __init__(self, folder: Path, group: int, dtype: str, in_memory: bool) -> None:
-        self.folder, self.group, self.dtype, self.in_memory = folder, group, dtype, in_memory
-        self.files: list[Path] = []
-
-    def __call__(self, rows: int) -> Array:
-        path = None
-        if not self.in_memory:
-            path = self.folder / f"work-{self.group}-{len(self.files)}"
-            self.files.append(path)
-        return scratch_zeros((rows, WIDTH), self.dtype, path)
-
-    def clear(self) -> None:
-        """Delete the scratch files."""
-        for path in self.files:
-            path.unlink(missing_ok=True)
-
-
 def _round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     """Return whole numbers in given shares of a total, to which they sum."""
     ends = np.round(np.cumsum(shares) * total).astype(np.int64)
     return np.diff(ends, prepend=0)
-
-
-def _lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
-    spectrum = context.run.record("spectrum")
-    # Estimators that need no eigenvectors compute none.
-    if spectrum is None or "potential" in spectrum.summary:
-        return None
-    nulls = spectrum.summary["null_vectors"]
-    normalized = context.job.graph.laplacian == "normalized"
-    return LowestPairs(
-        context.path("spectrum/vector"), nulls, context.memmap("spectrum/value")[nulls:],
-        str(rows), context.path("graph/degree") if normalized else None,
-    )  # fmt: skip
 
 
 def prepare_fields(context: Context, labelled: Labelled) -> Fields:
@@ -287,15 +276,38 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", row_components(context))
-    fits_in = MOST_ARRAYS * operator.rows * WIDTH * 4 <= context.task_bytes
-    lowest = _lowest_pairs(context, folder / "row.npy")
-    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits_in)
+    lowest = lowest_pairs(context, folder / "row.npy")
+    fields = Fields(
+        context.job.learn,
+        labelled,
+        operator,
+        component,
+        folder,
+        lowest,
+        fits_in(context, operator),
+    )
     groups = list(range(len(fields.groups)))
-    solved = context.map("solve", partial(Fields.solve, fields), groups, label="spreading labels")
+    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
+    exact = exact if operator.rows <= EXACT_ROWS else []
+    usual = [number for number in groups if number not in exact]
+    solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
+    pairs = zip(usual, solved, strict=True)
+    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
+    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    if exact or again:
+        operator = store_laplacian(
+            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+        )
+        doubled = replace(
+            fields, operator=operator, in_memory=fits_in(context, operator),
+            tolerance=_EXACT_TOLERANCE,
+        )  # fmt: skip
+        work = partial(Fields.solve, doubled)
+        solved += context.map("exact", work, exact + again, label="spreading labels in double")
     worst = max(said["residual"] for said in solved)
     context.reporter.note(
-        f"{context.job.learn.method}: {len(groups)} group(s) of columns, at most "
-        f"{max(said['iterations'] for said in solved)} products each, largest relative residual "
-        f"{worst:.1e}"
+        f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
+        f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
+        f"relative residual {worst:.1e}"
     )
-    return fields
+    return replace(fields, residual=worst)

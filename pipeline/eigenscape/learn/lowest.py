@@ -1,6 +1,7 @@
 """Stored eigenpairs as a start for systems with the Laplacian: what is slow to solve is known already."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import open_array, open_memmap
 from eigenscape.learn.conjugate import F8
 from eigenscape.spectrum.operator import Array
-from eigenscape.stage import Block, blocks
+from eigenscape.stage import Block, Context, blocks
 
 
 @dataclass(frozen=True)
@@ -80,3 +81,23 @@ class LowestPairs:
             # Samples without a row have no entries either.
             vectors = vectors / np.sqrt(open_memmap(self.degree)[at])[:, None].astype(np.float32)
         return vectors
+
+
+def lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
+    """Return the pairs of a run, None where there are none of this graph's own Laplacian.
+
+    Parameters
+    ----------
+    rows
+        Path of the row of each sample.
+    """
+    spectrum = context.run.record("spectrum")
+    # Estimators that need no eigenvectors compute none.
+    if spectrum is None or "potential" in spectrum.summary:
+        return None
+    nulls = spectrum.summary["null_vectors"]
+    normalized = context.job.graph.laplacian == "normalized"
+    return LowestPairs(
+        context.path("spectrum/vector"), nulls, context.memmap("spectrum/value")[nulls:],
+        str(rows), context.path("graph/degree") if normalized else None,
+    )  # fmt: skip

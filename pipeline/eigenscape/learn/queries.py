@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import open_array
-from eigenscape.learn.decisions import Calibration, decide
+from eigenscape.learn.decisions import Calibration, decide, lowered
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.sources import Source
 from eigenscape.stage import Context, blocks
@@ -99,7 +99,7 @@ def ambiguity(scores: F4) -> F4:
     scores : array, shape (m, classes)
         Shares as they are: with few labels no calibration of them can be trusted.
     """
-    shares = np.maximum(scores, 0)
+    shares = np.maximum(lowered(scores), 0)
     if shares.shape[1] == 1:
         return np.where(np.isnan(shares[:, 0]), np.nan, 0).astype(np.float32)
     top = np.partition(shares, -2, axis=1)[:, -2:]

@@ -10,7 +10,6 @@
     queries    one task        which pixels to label next                    (where the job asks)
 """
 
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from eigenscape.learn.queries import propose
 from eigenscape.learn.scores import accuracy, summarize
 from eigenscape.learn.smoothing import prepare_smoothing
 from eigenscape.learn.sources import Fitted, Source
+from eigenscape.learn.zones import Zones, prepare_zones
 from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, sample_blocks
@@ -54,7 +54,8 @@ def learn_stage(context: Context) -> dict[str, Any]:
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
         return {"skipped": "the scene has no labels"}
-    labelled, fits = plan_fits(context, Grid.from_json(ingest.summary["grid"]))
+    grid = Grid.from_json(ingest.summary["grid"])
+    labelled, fits = plan_fits(context, grid)
     samples = context.open("samples/pixel").shape[0]
     target = context.workspace.create_array("labels/class", (samples,), np.uint16, dims=("sample",))
     confidence = context.workspace.create_array(
@@ -78,22 +79,24 @@ def learn_stage(context: Context) -> dict[str, Any]:
         unsmoothed, confusions = scores, np.array([fit for bundle in found for fit in bundle])
         scores = _score(options, confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
+    zones = prepare_zones(context, labelled, grid)
     protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
-    work = partial(_calibrate, source, labelled, protocols, options.seed)
-    calibration, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
+    found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    calibration = Calibration.from_json(found)
     row = method.bytes_per_sample + 24 * labelled.count
     ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, row)
     targets = (target, confidence, entropy)
-    classify = partial(_classify, source, labelled, Calibration(**calibration), targets)
+    classify = partial(_classify, source, labelled, zones, calibration, targets)
     context.map("classify", classify, ranges, label="classifying")
     summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
-        "calibration": {key: list(values) for key, values in calibration.items()},
+        "calibration": calibration.to_json(),
         "scores": scores,
     }
     if options.queries:
-        summary["queries"] = propose(context, source, labelled, Calibration(**calibration))
+        summary["queries"] = propose(context, source, labelled, calibration)
     return summary
 
 
@@ -109,22 +112,24 @@ def _store_model(context: Context, folder: Path) -> None:
 def _calibrate(
     source: Source,
     labelled: Labelled,
+    zones: Zones,
     protocols: dict[str, list[int]],
     seed: int,
     _: str,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    calibration, report = calibrate_fits(source, labelled, protocols, seed)
-    return asdict(calibration), report
+    calibration, report = calibrate_fits(source, labelled, zones, protocols, seed)
+    return calibration.to_json(), report
 
 
 def _classify(
     source: Source,
     labelled: Labelled,
+    zones: Zones,
     calibration: Calibration,
     targets: tuple[str, str, str],
     block: Block,
 ) -> None:
-    found = decide(source.scores(block), calibration)
+    found = decide(source.scores(block), calibration, zones.of(block))
     classes = np.where(found.classes < 0, 0, labelled.numbers[found.classes])
     for target, values in zip(targets, (classes, found.confidence, found.entropy), strict=True):
         open_array(target)[slice(*block)] = values

@@ -1,6 +1,6 @@
 """Classes of known sizes with short borders: heat steps and thresholds in turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -29,11 +29,14 @@ class Thresholded:
         Rows of each class: as wanted, to a thousandth, wherever that can be had.
     offsets : array, shape (classes,)
         What was added to the columns; -inf for a class that is to have no rows.
+    residual
+        Largest relative residual of the potentials that were the start.
     """
 
     classes: NDArray[np.intp]
     sizes: NDArray[np.int64]
     offsets: F8
+    residual: float = 0.0
 
 
 def poisson_mbo(
@@ -79,7 +82,10 @@ def poisson_mbo(
         raise ValueError(f"the first {classes} columns, and no others, need labels: one per class")
     _check_sizes(sizes, operator.rows)
     kind = operator.diagonal.dtype
-    X = poisson(operator, labels, allocate, component=component, start=start, tolerance=tolerance).X
+    potentials = poisson(
+        operator, labels, allocate, component=component, start=start, tolerance=tolerance
+    )
+    X = potentials.X
     Y = allocate(operator.rows)
     step = 1 / float(operator.diagonal.max())
     source = (step * sources(operator, labels, component)[0]).astype(kind)
@@ -93,7 +99,7 @@ def poisson_mbo(
             Y[labels.rows] += source
             X, Y = Y, X
         found = threshold(X, sizes)
-    return found
+    return replace(found, residual=float(potentials.solved.residuals.max()))
 
 
 def threshold(X: Array, sizes: NDArray[np.int64]) -> Thresholded:

@@ -245,10 +245,15 @@ def finite_rows(samples: Vectors) -> NDArray[np.intp]:
     return np.flatnonzero(wrong == 0)
 
 
+def count_extended(values: NDArray[np.float64], laplacian: Laplacian) -> int:
+    """Return how many of the lowest eigenvectors extend to new samples, by their eigenvalues."""
+    return len(values) if laplacian == "unnormalized" else int((values <= 1 - LEAST_SHARE).sum())
+
+
 def _check_values(trained: Trained, values: NDArray[np.float64]) -> None:
     """Refuse eigenvalues by which the formula would divide by almost nothing."""
-    few = int((values <= 1 - LEAST_SHARE).sum())
-    if trained.graph.laplacian == "unnormalized" or few == len(values):
+    few = count_extended(values, trained.graph.laplacian)
+    if few == len(values):
         return
     nulls = trained.run.manifest["stages"]["spectrum"]["summary"]["null_vectors"]
     raise InputError(
