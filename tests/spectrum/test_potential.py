@@ -31,14 +31,14 @@ def solve(tmp_path, rng):
     def run(
         W, potential, *, name="run", kind="normalized", labels=None, pixels=None, learn=None,
         component=None, sample=None, grid=GRID, executor=None, threads=2, memory="2GiB",
-        rows_per_block=None, dimension=10, tolerance=1e-8,
+        rows_per_block=None, dimension=10, tolerance=1e-8, solver="chebyshev",
     ):  # fmt: skip
         rows = W.shape[0]
         sample = np.arange(rows) if sample is None else sample
         harness = Harness(
             tmp_path / name,
             graph={"laplacian": kind, "potential": potential},
-            spectrum={"dimension": dimension, "tolerance": tolerance},
+            spectrum={"solver": solver, "dimension": dimension, "tolerance": tolerance},
             learn=learn or {},
             limits={"memory": memory},
         )

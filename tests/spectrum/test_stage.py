@@ -5,7 +5,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, MemoryLimitError
 from harness import Frail, Harness, KilledError
 
 
@@ -38,7 +38,7 @@ def solve(tmp_path):
         harness = Harness(
             tmp_path / name,
             graph={"laplacian": laplacian},
-            spectrum=options,
+            spectrum={"solver": "chebyshev", **options},
             limits={"memory": memory},
         )
         if harness.run_directory.record("graph") is None:
@@ -169,7 +169,31 @@ def test_spectrum_stage__each_component_has_its_null_vector(solve, rng, solver, 
         np.testing.assert_array_equal(vector[~inside, part], 0)
         if kind != "normalized":
             assert np.ptp(vector[inside, part]) < 1e-6 * vector[inside, part].max()
-    assert residual.max() <= 1e-8
+    assert residual.max() <= 1e-8 * summary["unit"]
+
+
+@pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])
+def test_spectrum_stage__takes_shift_invert_for_thin_graphs(solve, kind):
+    n = 2000
+    W = scipy.sparse.diags_array([2.0, 2.0], offsets=[-1, 1], shape=(n, n), format="csr")
+    value, _, residual, summary = solve(
+        W.astype(np.float32), solver="auto", laplacian=kind, dimension=9
+    )
+    assert summary["solver"] == "shift-invert"
+    assert summary["converged"]
+    exact = 4 - 4 * np.cos(np.pi * np.arange(10) / n)
+    if kind != "unnormalized":
+        exact = 1 - np.cos(np.pi * np.arange(10) / (n - 1))
+    np.testing.assert_allclose(value, exact, rtol=1e-7, atol=1e-14)
+    assert residual.max() < 1e-12
+
+
+def test_spectrum_stage__refuses_factors_that_do_not_fit(solve, rng):
+    W = neighbour_graph(rng, 6000)
+    with pytest.raises(
+        MemoryLimitError, match=r"spectrum.solver = 'shift-invert': the factors of a"
+    ):
+        solve(W, solver="shift-invert", dimension=9, memory="220MiB")
 
 
 @pytest.mark.usefixtures("iterate")

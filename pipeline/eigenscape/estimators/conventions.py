@@ -8,10 +8,6 @@ _MINUS_ONE = {
     "check_classifiers_classes": "it has a class -1, which marks samples without a label, as in "
     "sklearn.semi_supervised, whose classifiers the check excepts by name"
 }
-_POTENTIAL = {
-    "check_fit_idempotent": "it labels every fitted sample, so that the potential lifts eigenvalues "
-    "beyond 0.95, and transforms samples that were not fitted, for which these say nothing"
-}
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
@@ -25,6 +21,4 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     estimator
         One of `eigenscape.estimators`.
     """
-    if is_classifier(estimator):
-        return dict(_MINUS_ONE)
-    return dict(_POTENTIAL) if isinstance(getattr(estimator, "potential", None), str) else {}
+    return dict(_MINUS_ONE) if is_classifier(estimator) else {}

@@ -112,8 +112,7 @@ class Level:
             state = Level.on(below, self.run).solve_roughly(most)
             # Columns that carry no direction of their own are random ones by now.
             known = columns.known_values(np.array(state.values))
-            assert known is not None, "vectors without any direction are refused"
-            values = known
+            values = np.full(len(state.values), self.bound) if known is None else known
             rough = below.vectors(state.files)
             most_cut = self.bound
             if whole:
@@ -244,7 +243,7 @@ class Level:
         sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
         G, H = gram.assemble(items, sums)
         products = state.products + len(groups) * (plan.times * plan.degree + 1)
-        if not (np.isfinite(G).all() and np.isfinite(H).all() and G.any()):
+        if not (np.isfinite(G).all() and np.isfinite(H).all()):
             return self._retreat(replace(state, passes=number + 1, products=products), balanced)
         rotation = rayleigh_ritz(G, H)
         save_array(problem.directory / "rotation.npy", rotation.C)

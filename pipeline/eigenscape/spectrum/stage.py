@@ -63,10 +63,10 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     graph = context.run.record("graph")
     assert graph is not None, "the spectrum follows the graph"
     rows, connected = graph.summary["rows"], graph.summary["connected"]
-    solver, reason = _choose_solver(context, rows)
     degree = np.asarray(context.memmap("graph/degree"))
     kind = context.job.graph.laplacian
     potential = make_potential(context, degree)
+    solver, reason = _choose_solver(context, rows, tied=potential.ties is not None)
     unit = usual_degree(kind, degree)
     dtype = precision(solver, options.tolerance, largest(kind, degree) + potential.pull / unit)
     problem = _set_up(context, rows, connected, dtype, potential, unit)
@@ -91,12 +91,22 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     }
 
 
-def _choose_solver(context: Context, rows: int) -> tuple[str, str]:
-    """Return the solver and why, after a look at the graph where it may be thin."""
+def _choose_solver(context: Context, rows: int, *, tied: bool) -> tuple[str, str]:
+    """Return the solver and why, after a look at the graph where it may be thin.
+
+    Clusters that are tied together make a dense matrix, which is not to be factorised.
+    """
     options = context.job.spectrum
+    if tied:
+        if options.solver == "shift-invert":
+            raise InputError(
+                'spectrum.solver = "shift-invert": a potential that identifies samples has no sparse '
+                'matrix to factorise. Set spectrum.solver to "auto".'
+            )
+        return choose_solver(options.solver, options.dimension, rows)
     neighbors = context.run.record("neighbors")
-    assert neighbors is not None, "the graph follows the neighbours"
-    dimension = (neighbors.summary.get("intrinsic_dimension") or {}).get("value")
+    measured = {} if neighbors is None else neighbors.summary
+    dimension = measured.get("intrinsic_dimension", {}).get("value")
     asked = options.solver == "shift-invert"
     if not asked and not may_be_thin(options.solver, options.dimension, rows, dimension):
         return choose_solver(options.solver, options.dimension, rows)
