@@ -226,7 +226,9 @@ def plan_filter(
     degree = min(wanted, safe, _MOST_DEGREE)
     times = 1
     if locked:
-        times = math.ceil(degree / clean_degree(plan, dtype, values[:locked], residuals[:locked]))
+        # Null vectors are kept out in the same way; they are exact but for rounding.
+        below, left = np.append(values[:locked], 0.0), np.append(residuals[:locked], 0.0)
+        times = math.ceil(degree / clean_degree(plan, dtype, below, left))
     return replace(plan, degree=math.ceil(degree / times), times=times)
 
 
