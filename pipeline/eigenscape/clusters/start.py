@@ -1,7 +1,9 @@
 """Each kind of cluster, from its file to its workers and down again."""
 
+import asyncio
 import os
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,8 @@ _WORKERS_ARE_OURS = {
     "distributed.deploy.lost-worker-timeout": "1000 days",
     "distributed.scheduler.worker-ttl": None,
 }
+# Ctrl-C reaches every process of the terminal; the driver decides.
+_LEAVES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 @contextmanager
@@ -118,11 +122,18 @@ def _cluster(
             yield both
 
 
-def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> Any:
+@contextmanager
+def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> Iterator[Any]:
     from distributed import LocalCluster
 
-    return LocalCluster(
-        n_workers=options.workers or threads or os.cpu_count() or 1,
+    workers = options.workers or threads or os.cpu_count() or 1
+
+    async def start() -> None:
+        cluster.scale(workers)
+        await cluster
+
+    with LocalCluster(
+        n_workers=0,
         threads_per_worker=options.threads_per_worker,
         processes=True,
         host="127.0.0.1",
@@ -130,7 +141,14 @@ def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> A
         # Twice the promise: file-backed pages count for the nanny but not for the promise.
         memory_limit=2 * memory_limit,
         silence_logs=50,
-    )
+        preload=[_LEAVES_CTRL_C],
+    ) as cluster:
+        started = asyncio.run_coroutine_threadsafe(start(), cluster.loop.asyncio_loop)
+        try:
+            started.result()
+        finally:
+            wait([started])  # a worker that is just being started cannot be ended
+        yield cluster
 
 
 @contextmanager
