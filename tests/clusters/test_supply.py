@@ -1,8 +1,10 @@
 """Jobs of a real SLURM that are lost, refused, held or suspended: said, and replaced."""
 
+import sys
 import threading
 import time
 
+import cloudpickle
 import pytest
 import tomlkit
 
@@ -16,6 +18,9 @@ from waiting import wait_until
 pytestmark = pytest.mark.slurm
 
 GIB = 2**30
+
+# No worker can import this module by its name.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
@@ -54,10 +59,12 @@ def test_check__a_python_that_is_not_there(slurm, table, cli, tmp_path):
     path.write_text(tomlkit.dumps({**table, "python": "/nowhere/python"}), encoding="utf-8")
     result = cli("cluster", "check", path, "--run-dir", tmp_path / "r")
     assert result.exit_code == 2
-    *said, last = [line for line in result.stderr.splitlines() if line.strip()]
-    # Each of three jobs is told of, with its number and what it printed.
-    for line in said[0], last:
-        assert "ended before its worker came. The last line of its log: " in line
+    # Each of three jobs is told of, with its number and what it printed; the last ends it.
+    said = [line for line in result.stderr.splitlines() if " ended before its worker came." in line]
+    assert len({line.partition(" ended")[0].split()[-1] for line in said}) == 3
+    assert said[-1].startswith("eigenscape: job ")
+    for line in said:
+        assert "The last line of its log: " in line
         assert "/nowhere/python: No such file or directory" in line
     wait_until(lambda: slurm.call("squeue", "-h") == "")
 
@@ -110,7 +117,7 @@ def test_run__one_of_two_jobs_is_lost_while_the_queue_refuses(slurm, table):
         slurm.call("scancel", lost)
         timer = later(4.0, partition, slurm, "UP")
         try:
-            executor.run(slowly, list(range(30)), lambda *_: None)
+            executor.run(lambda number: slowly(number), list(range(30)), lambda *_: None)
             wait_until(lambda: executor.width == 2)
         finally:
             timer.join()
@@ -120,8 +127,7 @@ def test_run__one_of_two_jobs_is_lost_while_the_queue_refuses(slurm, table):
 
 
 def test_run__a_job_that_is_suspended(slurm, table, monkeypatch):
-    monkeypatch.setattr(watch, "SILENT_S", 5.0)
-    monkeypatch.setattr(watch, "_BEATS", 2.0)
+    monkeypatch.setattr(watch, "SILENT_S", 12.0)
     monkeypatch.setattr(watch, "_KILL_S", 3.0)
     said = []
     with open_for(table, said, jobs=2) as executor:
@@ -129,13 +135,17 @@ def test_run__a_job_that_is_suspended(slurm, table, monkeypatch):
         suspended = slurm.jobs()[0]
         timer = later(1.0, slurm.call, "scontrol", "suspend", suspended)
         heard = []
-        executor.run(slowly, list(range(20)), lambda index, result, peak: heard.append(result))
+        executor.run(
+            lambda number: slowly(number),
+            list(range(20)),
+            lambda index, result, peak: heard.append(result),
+        )
         timer.join()
         assert sorted(heard) == list(range(20))
         # Nobody answers there: the job is cancelled, and another comes.
         wait_until(lambda: executor.width == 2)
-        assert suspended not in slurm.jobs("all")
-    assert any("was not heard of for 5 s: it is ended" in line for line in said)
+        assert suspended not in slurm.jobs("R,S,PD")
+    assert any("was not heard of for 12 s: it is ended" in line for line in said)
 
 
 def test_is_hopeless__what_a_queue_says():

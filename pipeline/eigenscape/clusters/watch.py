@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from eigenscape.clusters.supply import Supply
-from eigenscape.errors import ClusterError, EigenscapeError
+from eigenscape.errors import ClusterError
 
 SILENT_S = 45.0
 """A worker is given up that was not heard of for so long. More than the 30 s of SLURM's time slices, by
@@ -63,7 +63,7 @@ class Watch:
     def __init__(self, client: Any, supply: Supply, say: Callable[[str], None]) -> None:
         self._client, self._supply, self._say = client, supply, say
         self.workers: Mapping[str, Any] = {}
-        self.trouble: EigenscapeError | None = None
+        self.trouble: Exception | None = None
         self._clock = Clock()
         self._present = self._said = self._clock()
         self._heard: dict[str, tuple[float, float]] = {}
@@ -108,14 +108,17 @@ class Watch:
             try:
                 if self._client.status == "running":
                     self._look()
-            except EigenscapeError as error:
-                self.trouble = error
-                return
             except (OSError, TimeoutError):
                 pass  # the connection is lost: whoever runs tasks says so
+            except Exception as error:
+                if self._client.status == "running":
+                    self.trouble = error
+                    return
 
     def _look(self) -> None:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        # Not `scheduler_info`: the client replaces that every two seconds by one without workers.
+        identity = self._client.sync(self._client.scheduler.identity, n_workers=-1)
+        workers = identity["workers"]
         now = self._clock()
         self.workers = workers
         self._end_silent(now)
