@@ -59,24 +59,27 @@ def set_lease(seconds):
 
 
 def test_run__a_stopped_worker(quick, tmp_path):
-    said, heard = [], []
+    said, heard, stopped = [], [], []
+
+    def done_there():
+        files = tmp_path.glob("*.done")
+        return {file.name for file in files if str(stopped[0]) in file.read_text("ascii").split()}
+
+    def hear(index, number, peak):
+        heard.append(number)
+        if len(heard) == 2:
+            stopped.extend(pids(executor)[:1])
+            os.kill(stopped[0], signal.SIGSTOP)
+            stopped.append(done_there())
+
     with two_workers(said) as executor:
         executor._client.run(set_lease, 3.0)
-        stopped = []
-
-        def hear(index, number, peak):
-            heard.append(number)
-            if len(heard) == 2:
-                stopped.extend(pids(executor)[:1])
-                os.kill(stopped[0], signal.SIGSTOP)
-
         begin = time.monotonic()
         executor.run(lambda number: note(tmp_path, 0.2, number), list(range(12)), hear)
-        assert time.monotonic() - begin < 30
+        assert time.monotonic() - begin < 60
         assert sorted(heard) == list(range(12))
-        # Each task was ended by one process alone: what was under way in the stopped one never is.
-        for number in range(12):
-            assert len((tmp_path / f"{number}.done").read_text("ascii").split()) == 1
+        # What was under way in the stopped process was done elsewhere, and never there.
+        assert done_there() == stopped[1]
         wait_until(lambda: executor.width == 2)
         assert stopped[0] not in pids(executor)
     words = "\n".join(said)
