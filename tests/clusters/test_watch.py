@@ -5,13 +5,14 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import cloudpickle
 import pytest
 
 from eigenscape.cluster import ClusterOptions, connect
 from eigenscape.clusters import watch
+from eigenscape.clusters.workers import Workers
 from eigenscape.errors import ClusterLostError
 from waiting import wait_until
 
@@ -121,7 +122,7 @@ def test_fence__a_process_that_stood_for_long_takes_no_further_step(tmp_path):
 def test_fence__a_worker_without_scheduler_ends_its_task(tmp_path):
     """So that it writes nothing when the same command goes on with the run."""
     with two_workers([]) as executor:
-        tried = threading.Thread(target=try_to_run, args=(executor, tmp_path))
+        tried = threading.Thread(target=try_to_run, args=(executor, tmp_path, 60.0))
         tried.start()
         wait_until(lambda: (tmp_path / "1.begun").exists())
         begin = time.monotonic()
@@ -130,9 +131,34 @@ def test_fence__a_worker_without_scheduler_ends_its_task(tmp_path):
     assert not (tmp_path / "1.done").exists()
 
 
-def try_to_run(executor, folder):
+def try_to_run(executor, folder, pause):
     with pytest.raises(ClusterLostError):
-        executor.run(lambda number: note(folder, 60.0, number), [1], lambda *_: None)
+        executor.run(lambda number: note(folder, pause, number), [1], lambda *_: None)
+
+
+def test_share__waits_for_tasks_of_a_driver_that_is_gone(tmp_path):
+    """Its scheduler lives on, and so do its workers with what they were at."""
+    from distributed import Client, LocalCluster
+
+    said = []
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", silence_logs=50,
+    ) as cluster:  # fmt: skip
+        with Client(cluster, set_as_default=False) as client, closing(Workers(client)) as gone:
+            gone.share(tmp_path)
+            tried = threading.Thread(target=try_to_run, args=(gone, tmp_path, 3.0))
+            tried.start()
+            wait_until(lambda: (tmp_path / "1.begun").exists())
+        with (
+            Client(cluster, set_as_default=False) as client,
+            closing(Workers(client, say=said.append)) as next_one,
+        ):
+            assert not (tmp_path / "1.done").exists()
+            next_one.share(tmp_path)
+            assert (tmp_path / "1.done").exists()
+        tried.join()
+    assert said[0] == "waiting for tasks of an earlier run: 1"
 
 
 def test_run__an_error_waits_for_tasks_under_way(tmp_path):
@@ -149,7 +175,7 @@ def test_run__an_error_waits_for_tasks_under_way(tmp_path):
         with pytest.raises(ValueError, match="the first"):
             executor.run(work, [0, 1], lambda *_: None)
         assert (tmp_path / "1.done").exists()
-        assert said == ["waiting for 1 tasks that are under way"]
+        assert said[0] == "waiting for tasks that are under way: 1"
 
 
 def test_clock__stands_while_the_process_does(monkeypatch):

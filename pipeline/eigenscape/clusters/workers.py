@@ -214,7 +214,7 @@ class Workers:
                 return
             if time.monotonic() - said > _SAY_S:
                 said = time.monotonic()
-                self._say(f"waiting for {left} {what}")
+                self._say(f"waiting for {what}: {left}")
             time.sleep(_IDLE_S)
 
     def _raise_if_failed(self, result: Any) -> None:
