@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import numpy as np
@@ -223,6 +224,26 @@ def test_status__of_a_run(job, tmp_path):
     assert (found["state"], found["holder"], found["name"]) == ("finished", None, "job")
     assert [stage["name"] for stage in found["stages"]] == NAMES
     assert all(stage["state"] == "finished" for stage in found["stages"])
+
+
+def test_status__says_who_works_on_it(job, tmp_path):
+    path = run(job()).path
+    directory = Run(path)
+    del directory.manifest["stages"]["export"]
+    directory.save_manifest()
+    with Run(path).lock(print):
+        found = status(path)
+    assert f"process {os.getpid()} on " in found["holder"]
+    assert found["state"] == f"unfinished: {found['holder']} works on it"
+    assert status(path)["state"] == "unfinished: the same `eigenscape run` goes on"
+
+
+def test_run__that_is_finished_starts_no_worker(job):
+    done = run(job())
+    nobody = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")
+    again = run(job(), on=nobody)
+    assert all(stage["reused"] for stage in again.stages)
+    assert again.scores == done.scores
 
 
 def test_run__that_fails_goes_on(job, monkeypatch):

@@ -3,8 +3,9 @@
 import platform
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -82,18 +83,25 @@ def work_through(
         logged = Logged(reporter, path / "log.jsonl")
         _describe_run(directory, course)
         siblings = siblings or beside(path)
-        limits = (job.limits.threads, job.limits.memory_bytes)
-        with nullcontext(executor) if executor else connect(on, *limits) as connected:
-            if isinstance(connected, Workers):
-                connected.share(path)
-            job = fit_limits(job, on)
+        with ExitStack() as stack:
+
+            @cache
+            def connected() -> Executor:
+                """Bring up the cluster once there is something to do."""
+                limits = (job.limits.threads, job.limits.memory_bytes)
+                found = executor or stack.enter_context(connect(on, *limits, logged.note))
+                if isinstance(found, Workers):
+                    found.share(path)
+                return found
+
+            fitted = fit_limits(job, on)
             times = []
             for stage in course.stages:
                 key = course.keys[stage.name]
                 _take_over(stage.name, key, directory, siblings)
-                times.append(_run_stage(stage, key, job, directory, connected, logged))
+                times.append(_run_stage(stage, key, fitted, directory, connected, logged))
                 if stage.name == "ingest":
-                    course.check(job, directory)
+                    course.check(fitted, directory)
         directory.tidy()
     return tuple(times)
 
@@ -106,13 +114,19 @@ def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
 
 
 def _run_stage(
-    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
+    stage: Stage,
+    key: str,
+    job: Job,
+    directory: Run,
+    connected: Callable[[], Executor],
+    reporter: Reporter,
 ) -> dict[str, Any]:
     if directory.is_finished(stage.name, key):
         record = directory.record(stage.name)
         assert record is not None
         reporter.stage(stage.name, "reused")
         return _stage_json(stage.name, record, reused=True)
+    executor = connected()
     reporter.stage(stage.name, "running")
     memory.release()
     start = time.perf_counter()
@@ -134,7 +148,7 @@ def _run_stage(
 
 
 def _work(
-    stage: Stage, key: str, job: Job, directory: Run, executor: Any, reporter: Reporter
+    stage: Stage, key: str, job: Job, directory: Run, executor: Executor, reporter: Reporter
 ) -> tuple[Context, dict[str, Any]]:
     """Do the work of a stage, again with smaller tasks where one did not fit its worker.
 

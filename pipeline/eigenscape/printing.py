@@ -166,6 +166,7 @@ def print_status(found: dict[str, Any]) -> None:
     if driver := found["driver"]:
         line = f"driver       {driver['driver']}: job {driver['job_id']} of {driver['kind']}"
         line += f" ({driver['job']}), {len(driver['jobs'])} submitted"
+        line += ", at work" if driver["at_work"] else ""
         wide.print(f"{line}. {driver['message']}".strip(), highlight=False, soft_wrap=True)
     for line in dimension_lines(found["intrinsic_dimension"]):
         wide.print(line, highlight=False, soft_wrap=True)

@@ -1,9 +1,14 @@
-"""SIGTERM, as queues and service managers send it, ends a command like Ctrl-C does."""
+"""Ctrl-C, and SIGTERM as queues and service managers send it: what they end, and what is said."""
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_SHOW_CURSOR = "\x1b[?25h"
 
 
 @contextmanager
@@ -21,3 +26,38 @@ def stopped_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stopped_by_ctrl_c() -> Iterator[None]:
+    """Answer Ctrl-C at once, and end the process at the second one.
+
+    The first raises `KeyboardInterrupt` as ever: jobs are cancelled and processes ended on the way
+    out, which can take a while.
+    """
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield  # a caller has an answer of its own
+        return
+    asked = False
+
+    def interrupt(*_: Any) -> None:
+        nonlocal asked
+        if asked:
+            _say("ended. What is finished is kept: the same command goes on from there.")
+            os._exit(130)
+        asked = True
+        _say("stopping ... (Ctrl-C again ends it at once)")
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _say(text: str) -> None:
+    # Not by `print`: what is interrupted may be within it. A bar of progress hides the cursor.
+    cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""
+    os.write(2, f"{cursor}\neigenscape: {text}\n".encode())

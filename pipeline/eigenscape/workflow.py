@@ -157,11 +157,13 @@ def status(path: Path) -> dict[str, Any]:
         stages.append({"name": name, "state": state, **entry})
     done = all(stage["state"] == "finished" for stage in stages)
     command = "apply" if "applies" in manifest else "run"
+    holder = lock_holder(path)
+    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` goes on"
     return {
         "run": str(path),
         "name": manifest.get("name"),
-        "state": "finished" if done else f"unfinished: the same `eigenscape {command}` goes on",
-        "holder": lock_holder(path),
+        "state": "finished" if done else f"unfinished: {left}",
+        "holder": holder,
         "stages": stages,
         "driver": driver,
         "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),

@@ -72,11 +72,13 @@ def test_submit__the_driver_submits_itself_until_the_run_is_finished(
         again = cli("submit", job, "--on", cluster, "--run-dir", target)
         assert again.stdout.strip() == first
         assert "in the queue already" in again.stderr
+        wait_for(lambda: ", at work" in cli("status", target).stdout, target)
         wait_for(lambda: len(read_submission(target).jobs) > 1, target)
     wait_for(lambda: read_submission(target).over, target)
     found = json.loads(cli("status", target, "--json").stdout)
     assert found["state"] == "finished"
     driver = found["driver"]
+    assert not driver["at_work"]
     assert (driver["driver"], driver["exit_status"]) == ("finished", 0)
     assert driver["jobs"][0] == first
     here = run(load_job(job), run_dir=tmp_path / "here").path

@@ -84,7 +84,7 @@ def run_scenes(
             with _children(min(many, len(todo))) as lanes:
                 _run_side_by_side(todo, lanes, on, max(1, cores // many), 0, hear)
             return
-    with connect(on, threads, memory) as executor, collected_quickly():
+    with connect(on, threads, memory, reporter.note) as executor, collected_quickly():
         many = (at_once or _tasks(todo, executor)) if on.kind != "threads" else 1
         if many > 1:
             if isinstance(executor, Workers):

@@ -4,7 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from eigenscape.clusters.network import (
     security_of,
 )
 from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.reports import Report, last_line
 from eigenscape.clusters.supply import Jobs, Supply
 from eigenscape.errors import ClusterError
 from eigenscape.memory import parse_bytes
@@ -42,19 +43,23 @@ class Step(ProcessInterface):  # type: ignore[misc]
     """
 
     refused: str | None = None
+    hopeless = False
 
     def __init__(self, scheduler: str, name: int, command: list[str], log: Path) -> None:
         super().__init__(scheduler=scheduler, name=name)
         self._command = [part.format(scheduler=scheduler, name=name) for part in command]
-        self._log = log
+        self.log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         """Start it, without waiting for its workers."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        with self.log.open("ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+            except OSError as error:
+                self.refused, self.hopeless = f"{self._command[0]}: {error.strerror}.", True
         await super().start()
 
     async def close(self) -> None:
@@ -66,16 +71,28 @@ class Step(ProcessInterface):  # type: ignore[misc]
 
     def state(self) -> JobState:
         """Return whether it runs."""
-        assert self._process is not None
-        return "running" if self._process.poll() is None else "gone"
+        alive = self._process is not None and self._process.poll() is None
+        return "running" if alive else "gone"
 
     def __repr__(self) -> str:
         return f"the step of workers ({shlex.join(self._command[:2])} ...)"
 
 
+class StepReports:
+    """Says how a step is."""
+
+    def ask(self, job: Step) -> Report:
+        """Return whether it runs."""
+        return Report(job.state())
+
+    def last_words(self, job: Step) -> str:
+        """Return the last line of its log."""
+        return last_line(job.log)
+
+
 @contextmanager
 def allocation_cluster(
-    options: ClusterOptions, memory_limit: int
+    options: ClusterOptions, memory_limit: int, say: Callable[[str], None]
 ) -> Iterator[tuple[SpecCluster, Supply]]:
     """Start a scheduler in this process and a step of workers beside it.
 
@@ -106,8 +123,8 @@ def allocation_cluster(
             security=security,
             silence_logs=50,
         ) as cluster:
-            cluster.scale(1)
-            yield cluster, Jobs(cluster, Step.state, 1, f"What the workers print is in {log}.")
+            advice = f"What the workers print is in {log}."
+            yield cluster, Jobs(cluster, StepReports(), 1, advice, say)
 
 
 def step_command(options: ClusterOptions, memory_limit: int) -> list[str]:

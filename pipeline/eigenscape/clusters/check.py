@@ -5,7 +5,7 @@ import secrets
 import socket
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.start import open_client, wait_of
 from eigenscape.clusters.task import describe_differences, describe_unseen
 from eigenscape.clusters.versions import differences, versions
-from eigenscape.clusters.workers import await_worker, host_of, lacks_eigenscape
+from eigenscape.clusters.watch import Watch
+from eigenscape.clusters.workers import Say, host_of, lacks_eigenscape, print_nothing
 from eigenscape.errors import ClusterError
 from eigenscape.files import explain_write_errors
 
@@ -71,7 +72,9 @@ class Findings:
         return asdict(self)
 
 
-def check_cluster(options: ClusterOptions, directory: Path, memory_limit: int) -> Findings:
+def check_cluster(
+    options: ClusterOptions, directory: Path, memory_limit: int, say: Say = print_nothing
+) -> Findings:
     """Start one worker, try what a run needs of it, and stop it.
 
     Parameters
@@ -82,6 +85,8 @@ def check_cluster(options: ClusterOptions, directory: Path, memory_limit: int) -
         Where runs will be: a file is written there and removed.
     memory_limit
         ``[limits] memory`` in bytes.
+    say
+        Hears what is waited for.
 
     Raises
     ------
@@ -92,11 +97,13 @@ def check_cluster(options: ClusterOptions, directory: Path, memory_limit: int) -
         raise ClusterError("kind = 'threads' has no workers to check: it is this process.")
     one = {"workers": 1, "jobs": 1, "minimum_jobs": None, "maximum_jobs": None}
     begin = time.monotonic()
-    with open_client(options.model_copy(update=one), None, memory_limit) as (client, supply):
-        await_worker(client, supply, wait_of(options))
+    with (
+        open_client(options.model_copy(update=one), None, memory_limit, say) as (client, supply),
+        closing(Watch(client, supply, say)) as watch,
+    ):
+        watch.await_worker(wait_of(options))
         start_s = time.monotonic() - begin
-        workers = client.scheduler_info(n_workers=-1)["workers"]
-        address, worker = next(iter(workers.items()))
+        address, worker = next(iter(watch.workers.items()))
         there = _ask(client, address, versions)
         if wrong := differences(versions(), there):
             raise ClusterError(describe_differences(host_of(address), wrong))

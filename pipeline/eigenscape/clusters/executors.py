@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import dask
@@ -54,9 +55,11 @@ class Threads:
         index = {f"block-{number}": number for number in range(len(items))}
         # One BLAS thread per task: the tasks themselves fill the cores. The callback (start, start
         # state, before, after a task, finish) is this call's alone: other threads may be in here too.
-        with threadpool_limits(1, user_api="blas"):
+        # The pool waits for the tasks that are under way when one fails or Ctrl-C comes: they would
+        # still write when the same stage begins again, or another process does.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(self.width) as pool:
             dask.compute(
-                *tasks, scheduler="threads", num_workers=self.width, optimize_graph=False,
+                *tasks, scheduler="threads", pool=pool, optimize_graph=False,
                 callbacks=[(None, None, None, finished, None)],
             )  # fmt: skip
 

@@ -166,7 +166,10 @@ def submit(options: ClusterOptions, script: str) -> str:
             answer = asyncio.run(job._submit_job(str(path)))
             return str(job._job_id_from_submit_output(answer))
         except (OSError, RuntimeError, ValueError) as error:
-            raise ClusterError(refusal(options.kind, error)) from None
+            raise ClusterError(
+                f"{refusal(options.kind, error)} Look at what it would submit with "
+                "`eigenscape cluster script FILE`."
+            ) from None
 
 
 def cancel(kind: str, job_id: str) -> None:
@@ -195,14 +198,11 @@ def refusal(kind: str, error: Exception) -> str:
     if isinstance(error, OSError):
         return (
             f"{command}: {error.strerror or error}. A cluster of kind {kind!r} is reached from a machine "
-            f"that has the command {command}; `eigenscape cluster script FILE` works anywhere."
+            f"that has the command {command}."
         )
     _, found, text = str(error).partition("stderr:\n")
     reason = " ".join((text if found else str(error)).split())
-    return (
-        f"{command} refused the job: {reason}. Look at what it would submit with "
-        "`eigenscape cluster script FILE`."
-    )
+    return f"{command} refused the job: {reason.rstrip('.')}."
 
 
 def _job(options: ClusterOptions, memory_limit: int, **changes: Any) -> Any:

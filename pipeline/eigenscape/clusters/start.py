@@ -1,7 +1,9 @@
 """Each kind of cluster, from its file to its workers and down again."""
 
+import asyncio
 import os
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ import dask
 
 from eigenscape.clusters.arguments import job_arguments
 from eigenscape.clusters.executors import Executor, Threads
-from eigenscape.clusters.jobqueue import JobState, cluster_class, job_class, job_state, refusal
+from eigenscape.clusters.jobqueue import cluster_class, job_class, refusal
 from eigenscape.clusters.network import (
     private_directory,
     scheduler_options,
@@ -19,19 +21,30 @@ from eigenscape.clusters.network import (
     worker_security,
 )
 from eigenscape.clusters.options import QUEUES, ClusterOptions
-from eigenscape.clusters.supply import Jobs, Supply, Unmended, noting_refusals
-from eigenscape.clusters.workers import Workers
+from eigenscape.clusters.reports import QueueReports
+from eigenscape.clusters.supply import Jobs, Supply, Unmended
+from eigenscape.clusters.workers import Say, Workers, print_nothing
 from eigenscape.errors import ClusterError
 
 _QUEUE_WAIT_S = 3600.0
 _WAIT_S = 60.0
-# `Jobs` replaces lost jobs. Distributed's own timeout knows only jobs of one process, and ends the job
-# that took the name of a lost one while its worker starts.
-_LOST_WORKERS_ARE_OURS = {"distributed.deploy.lost-worker-timeout": "1000 days"}
+# `Watch` and `Jobs` see to lost and silent workers. Distributed's own time limits notice a silent worker
+# after 5 to 10 minutes, know only jobs of one process, and end the job that took the name of a lost one.
+_WORKERS_ARE_OURS = {
+    "distributed.deploy.lost-worker-timeout": "1000 days",
+    "distributed.scheduler.worker-ttl": None,
+}
+# Ctrl-C reaches every process of the terminal; the driver decides.
+_LEAVES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 @contextmanager
-def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> Iterator[Executor]:
+def connect(
+    options: ClusterOptions,
+    threads: int | None,
+    memory_limit: int,
+    say: Say = print_nothing,
+) -> Iterator[Executor]:
     """Bring up what a cluster file describes, and take it down again.
 
     Parameters
@@ -42,6 +55,8 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
         ``[limits] threads``, for the threads of this process.
     memory_limit
         ``[limits] memory`` in bytes, the promise of each worker process.
+    say
+        Hears what is waited for, and of workers that are lost.
 
     Raises
     ------
@@ -53,8 +68,12 @@ def connect(options: ClusterOptions, threads: int | None, memory_limit: int) -> 
     if options.kind == "threads":
         yield Threads(threads)
         return
-    with open_client(options, threads, memory_limit) as (client, supply):
-        yield Workers(client, supply, wait_of(options))
+    with open_client(options, threads, memory_limit, say) as (client, supply):
+        workers = Workers(client, supply, wait_of(options), say)
+        try:
+            yield workers
+        finally:
+            workers.close()
 
 
 def wait_of(options: ClusterOptions) -> float:
@@ -64,7 +83,7 @@ def wait_of(options: ClusterOptions) -> float:
 
 @contextmanager
 def open_client(
-    options: ClusterOptions, threads: int | None, memory_limit: int
+    options: ClusterOptions, threads: int | None, memory_limit: int, say: Say
 ) -> Iterator[tuple[Any, Supply]]:
     """Bring up scheduler and workers, without waiting for these; yield client and supply."""
     if options.kind == "existing":
@@ -74,7 +93,8 @@ def open_client(
     from distributed import Client
 
     with (
-        _cluster(options, threads, memory_limit) as (cluster, supply),
+        dask.config.set(_WORKERS_ARE_OURS),
+        _cluster(options, threads, memory_limit, say) as (cluster, supply),
         Client(cluster, set_as_default=False) as client,
     ):
         yield client, supply
@@ -82,7 +102,7 @@ def open_client(
 
 @contextmanager
 def _cluster(
-    options: ClusterOptions, threads: int | None, memory_limit: int
+    options: ClusterOptions, threads: int | None, memory_limit: int, say: Say
 ) -> Iterator[tuple[Any, Supply]]:
     if options.kind == "local":
         with _local(options, threads, memory_limit) as local:
@@ -95,18 +115,25 @@ def _cluster(
     elif options.kind == "allocation":
         from eigenscape.clusters.allocation import allocation_cluster
 
-        with allocation_cluster(options, memory_limit) as both:
+        with allocation_cluster(options, memory_limit, say) as both:
             yield both
     else:
-        with _jobs(options, memory_limit) as both:
+        with _jobs(options, memory_limit, say) as both:
             yield both
 
 
-def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> Any:
+@contextmanager
+def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> Iterator[Any]:
     from distributed import LocalCluster
 
-    return LocalCluster(
-        n_workers=options.workers or threads or os.cpu_count() or 1,
+    workers = options.workers or threads or os.cpu_count() or 1
+
+    async def start() -> None:
+        cluster.scale(workers)
+        await cluster
+
+    with LocalCluster(
+        n_workers=0,
         threads_per_worker=options.threads_per_worker,
         processes=True,
         host="127.0.0.1",
@@ -114,18 +141,26 @@ def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> A
         # Twice the promise: file-backed pages count for the nanny but not for the promise.
         memory_limit=2 * memory_limit,
         silence_logs=50,
-    )
+        preload=[_LEAVES_CTRL_C],
+    ) as cluster:
+        started = asyncio.run_coroutine_threadsafe(start(), cluster.loop.asyncio_loop)
+        try:
+            started.result()
+        finally:
+            wait([started])  # a worker that is just being started cannot be ended
+        yield cluster
 
 
 @contextmanager
-def _jobs(options: ClusterOptions, memory_limit: int) -> Iterator[tuple[Any, Supply]]:
+def _jobs(options: ClusterOptions, memory_limit: int, say: Say) -> Iterator[tuple[Any, Supply]]:
     """Scheduler in this process, workers in jobs of a queue."""
     arguments = job_arguments(options, memory_limit)
     make = cluster_class(options.kind)
+    from eigenscape.clusters.refusals import noting_refusals
+
     job = noting_refusals(job_class(options.kind), partial(refusal, options.kind))
     jobs = None if options.maximum_jobs else options.jobs or 1
     with (
-        dask.config.set(_LOST_WORKERS_ARE_OURS),
         worker_security(security_of(options), private_directory()) as security,
         make(
             job_cls=job,
@@ -135,17 +170,11 @@ def _jobs(options: ClusterOptions, memory_limit: int) -> Iterator[tuple[Any, Sup
             **arguments,
         ) as cluster,
     ):
-        workers = jobs and jobs * arguments["processes"]
-        supply = Jobs(cluster, partial(_state, options.kind), workers, _advice(arguments))
+        reports = QueueReports(options.kind, Path(arguments["log_directory"]))
+        supply = Jobs(cluster, reports, jobs, _advice(arguments), say)
         if jobs is None:
             cluster.adapt(minimum_jobs=options.minimum_jobs or 1, maximum_jobs=options.maximum_jobs)
-        else:
-            cluster.scale(workers)
         yield cluster, supply
-
-
-def _state(kind: str, job: Any) -> JobState:
-    return job_state(kind, job.job_id) if job.job_id else "unknown"
 
 
 def _advice(arguments: dict[str, Any]) -> str:

@@ -1,20 +1,30 @@
 """Where workers come from, and how lost ones are replaced."""
 
+import asyncio
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eigenscape.clusters.jobqueue import JobState
+from eigenscape.clusters.reports import Reporting
 from eigenscape.errors import ClusterError
 
 AWAY_S = 2.0
 """When the workers of a job have been away so long, the queue is asked for the job."""
 HUNG_S = 60.0
 """A job that runs is given up when its workers have been away so long: a nanny starts one in less."""
-ASK_S = 10.0
-"""How often the queue is asked for jobs whose workers have not come yet."""
+ASK_S = 5.0
+"""How often the queue is asked for a job whose workers are not there."""
+MOST_ASKED = 4
+"""Jobs for which the queue is asked at a time."""
 MOST_FAILURES = 3
-"""Jobs in a row that may end before their worker comes, if none ever came."""
+"""Times in a row that jobs may end before their worker comes, if none ever came."""
+REFUSED_S = 40.0
+"""How long a queue may refuse jobs before the run ends, if no worker ever came: it may be down."""
+_MOST_PAUSE_S = 30.0
+_MOST_PAUSE_ALONE_S = 8.0
 
 
 class Supply(Protocol):
@@ -33,6 +43,14 @@ class Supply(Protocol):
         ClusterError
             No worker can come any more.
         """
+        ...
+
+    def end(self, name: str) -> None:
+        """Give up a worker that answers no more, and what would keep it alive."""
+        ...
+
+    def waiting(self) -> str:
+        """Return what is waited for, and why it takes so long; empty if that is nothing."""
         ...
 
     def hint(self) -> str:
@@ -55,36 +73,85 @@ class Unmended:
     def mend(self, names: Collection[str]) -> None:
         """Leave it to those who started them."""
 
+    def end(self, name: str) -> None:
+        """Leave it alone: it ends by itself if it ever goes on (`eigenscape.clusters.fence`)."""
+
+    def waiting(self) -> str:
+        """Return nothing: nobody knows when some come."""
+        return ""
+
     def hint(self) -> str:
         """Return the advice."""
         return self._advice
+
+
+@dataclass
+class _Watched:
+    """What is known of one job.
+
+    Attributes
+    ----------
+    job
+        One of the cluster's.
+    seen, asked
+        When its workers were there last, if ever, and when the queue was asked for it.
+    state, reason
+        What the queue said.
+    lost
+        Whether it will bring no worker any more.
+    """
+
+    job: Any
+    asked: float
+    seen: float | None = None
+    state: JobState = "waiting"
+    reason: str = ""
+    lost: bool = False
+
+    def is_due(self, now: float) -> bool:
+        """Whether to ask the queue for it."""
+        pause = AWAY_S if self.seen is not None and self.asked <= self.seen else ASK_S
+        return not self.lost and now - self.asked >= pause
 
 
 class Jobs:
     """Jobs of a queue: those that are lost, refused or vanish are submitted again.
 
     Neither `scale` of distributed nor its adaptive scaling replaces a job that is cancelled before
-    its worker came, or a lost job of several processes.
+    its worker came, or a lost job of several processes. So the number of jobs is kept here, and a job
+    that is lost stays in the cluster's list until another takes its place.
 
     Parameters
     ----------
     cluster
-        Its jobs are made by `noting_refusals`.
-    state
-        Says of one of its jobs whether it is there.
-    workers
-        Workers to keep up; None where an adaptive scaling decides.
+        Its jobs note why they are refused: see `eigenscape.clusters.refusals`.
+    reports
+        Says of one of its jobs how it is.
+    jobs
+        Jobs to keep up; None where an adaptive scaling decides.
     advice
         What to look at if no worker comes.
+    say
+        Hears what happens to jobs.
     """
 
     def __init__(
-        self, cluster: Any, state: Callable[[Any], JobState], workers: int | None, advice: str
+        self,
+        cluster: Any,
+        reports: Reporting,
+        jobs: int | None,
+        advice: str,
+        say: Callable[[str], None],
     ) -> None:
-        self._cluster, self._state, self._workers, self._advice = cluster, state, workers, advice
-        self._seen: dict[Any, float] = {}
-        self._asked: dict[Any, float] = {}
-        self._worked, self._failures, self._trouble, self._retry = False, 0, "", 0.0
+        self._cluster, self._reports, self._jobs = cluster, reports, jobs
+        self._advice, self._say = advice, say
+        self._watched: dict[Any, _Watched] = {}
+        self._made = 0
+        self._change: Future[None] | None = None
+        # Of the last jobs: how often in a row none brought a worker, since when, and why.
+        self._failures, self._since, self._trouble = 0, 0.0, ""
+        self._failed_now, self._hopeless, self._present = False, False, False
+        self._worked, self._retry, self._silenced = False, 0.0, 0.0
 
     def mend(self, names: Collection[str]) -> None:
         """Submit again what is lost.
@@ -92,83 +159,143 @@ class Jobs:
         Raises
         ------
         ClusterError
-            A job is refused, or several end before their worker comes, and never was there one. Later
-            that may be a queue that is down for a while.
+            Jobs are refused, or end before their worker comes, again and again, and never was there
+            one. Later that may be a queue that is down for a while.
         """
         now = time.monotonic()
-        if names:
-            self._worked, self._failures, self._trouble = True, 0, ""
-        jobs = list(self._cluster.workers.items())
-        lost = [name for name, job in jobs if self._is_lost(name, job, names, now)]
-        if self._failures >= MOST_FAILURES and not self._worked:
-            raise ClusterError(self.hint())
-        if lost:
-            for name in lost:
-                self._seen.pop(name, None)
-                self._asked.pop(name, None)
-            self._cluster.sync(self._cluster.scale_down, lost)
-        missing = self._workers is not None and (lost or len(jobs) < len(self._cluster.worker_spec))
-        if missing and now >= self._retry:
-            self._cluster.scale(self._workers)
-            self._retry = now + min(1.0 + 5.0 * self._failures, 30.0)
+        self._find(names, now)
+        self._ask(now)
+        if self._hopeless and not self._worked:
+            raise ClusterError(f"{self._trouble} {self._advice}")
+        self._replace(now)
+
+    def end(self, name: str) -> None:
+        """Give up the job of a worker: it is cancelled, and another takes its place."""
+        for number, watched in self._watched.items():
+            if _brought(number, name):
+                watched.lost = True
+
+    def waiting(self) -> str:
+        """Return the jobs whose workers are not there, with what the queue says of them."""
+        groups: dict[str, list[str]] = {}
+        for watched in list(self._watched.values()):
+            if watched.lost or (watched.seen is not None and watched.seen >= watched.asked):
+                continue
+            groups.setdefault(_describe(watched), []).append(str(watched.job))
+        told = [f"{_list(jobs)}: {how}" for how, jobs in groups.items()]
+        if self._change is not None and not self._change.done():
+            told.append("jobs are being submitted")
+        if self._trouble and (pause := self._retry - time.monotonic()) > 0:
+            told.append(f"{self._trouble.rstrip('.')}; submitted again in {pause:.0f} s")
+        return "; ".join(told)
 
     def hint(self) -> str:
-        """Return what went wrong last, if anything did, and the advice."""
-        return f"{self._trouble} {self._advice}".strip()
+        """Return what is waited for, or what went wrong last, and the advice."""
+        told = self.waiting()
+        told = f"{told[0].upper()}{told[1:].rstrip('.')}." if told else self._trouble
+        return f"{told} {self._advice}".strip()
 
-    def _is_lost(self, name: Any, job: Any, present: Collection[str], now: float) -> bool:
-        """Whether a job will bring no worker any more."""
-        if any(worker == str(name) or worker.startswith(f"{name}-") for worker in present):
-            self._seen[name] = self._asked[name] = now
-            return False
-        if job.refused is not None:
-            return self._failed(job.refused, MOST_FAILURES)
-        pause = AWAY_S if name in self._seen else ASK_S / (1 + self._failures)
-        if now - self._asked.setdefault(name, now) < pause:
-            return False
-        self._asked[name] = now
-        state = self._state(job)
-        if name in self._seen:
+    def _find(self, names: Collection[str], now: float) -> None:
+        """Note which jobs have workers, and which were refused."""
+        self._present = bool(names)
+        jobs = {
+            name: job
+            for name in list(self._cluster.worker_spec)
+            if (job := self._cluster.workers.get(name)) is not None
+        }
+        for name in set(self._watched) - set(jobs):
+            del self._watched[name]
+        for name, job in jobs.items():
+            watched = self._watched.setdefault(name, _Watched(job, now - ASK_S + AWAY_S))
+            if any(_brought(name, worker) for worker in names):
+                watched.seen = watched.asked = now
+                self._worked, self._failures, self._trouble = True, 0, ""
+            elif job.refused is not None and not watched.lost:
+                watched.lost = True
+                self._fail(job.refused, now)
+                self._hopeless = job.hopeless or now - self._since > REFUSED_S
+
+    def _ask(self, now: float) -> None:
+        """Ask the queue for some of the jobs whose workers are not there."""
+        due = [name for name, watched in self._watched.items() if watched.is_due(now)]
+        if now < self._silenced:
+            return
+        for name in sorted(due, key=lambda name: self._watched[name].asked)[:MOST_ASKED]:
+            watched = self._watched[name]
+            watched.asked = now
+            report = self._reports.ask(watched.job)
+            watched.state, watched.reason = report.state, report.reason
+            if report.state == "unknown":
+                self._silenced = now + ASK_S  # it would not answer for the others either
+                return
+            away = None if watched.seen is None else now - watched.seen
+            if report.state == "gone" and away is None:
+                watched.lost = True
+                words = self._reports.last_words(watched.job)
+                words = f"The last line of its log: {words}." if words else "Its log is empty."
+                self._fail(f"{watched.job} ended before its worker came. {words}", now)
+                self._hopeless = self._failures >= MOST_FAILURES
             # One that waits was put back into the queue, and will come again under its name.
-            return state == "gone" or (state != "waiting" and now - self._seen[name] > HUNG_S)
-        return state == "gone" and self._failed(f"{job} ended before its worker came.")
+            elif away is not None and (
+                report.state == "gone" or (report.state != "waiting" and away > HUNG_S)
+            ):
+                watched.lost = True
+                self._say(f"{watched.job} of workers is lost: another takes its place")
 
-    def _failed(self, trouble: str, failures: int = 1) -> bool:
-        self._failures += failures
+    def _fail(self, trouble: str, now: float) -> None:
+        """Note that a job brought no worker."""
+        if trouble != self._trouble:
+            self._say(trouble)
         self._trouble = trouble
-        return True
+        if not self._failures:
+            self._since = now
+        if not self._failed_now:  # once for all jobs that were submitted together
+            self._failed_now = True
+            self._failures += 1
+            most = _MOST_PAUSE_S if self._present else _MOST_PAUSE_ALONE_S
+            self._retry = now + min(2.0**self._failures, most)
+
+    def _replace(self, now: float) -> None:
+        """Take lost jobs off the cluster's list and put others there, unless it is too early."""
+        if self._change is not None and self._change.done():
+            self._change = None
+        lost = [name for name, watched in self._watched.items() if watched.lost]
+        kept = len(self._cluster.worker_spec) - len(lost)
+        fresh = 0 if self._jobs is None else max(0, self._jobs - kept)
+        if self._change is not None or now < self._retry or not (lost or fresh):
+            return
+        for name in lost:
+            del self._watched[name]
+        names = range(self._made, self._made + fresh)
+        self._made += fresh
+        self._failed_now = False
+        self._change = asyncio.run_coroutine_threadsafe(
+            self._exchange(lost, names), self._cluster.loop.asyncio_loop
+        )
+
+    async def _exchange(self, lost: Collection[Any], fresh: Collection[int]) -> None:
+        # Under names that no job ever had: a lost one may still come back under its own.
+        for name in lost:
+            self._cluster.worker_spec.pop(name, None)
+        for number in fresh:
+            self._cluster.worker_spec[number] = self._cluster.new_spec
+        await self._cluster
 
 
-def noting_refusals(job: Any, explain: Callable[[Exception], str]) -> Any:
-    """Return a class of jobs that keep why they could not be submitted, for `Jobs` to act on.
+def _brought(job: Any, worker: str) -> bool:
+    return worker == str(job) or worker.startswith(f"{job}-")
 
-    dask-jobqueue's raise it within the event loop, which only logs it.
 
-    Parameters
-    ----------
-    job
-        One of dask-jobqueue's classes.
-    explain
-        Says what the error of a submission means.
-    """
-    from distributed.core import Status
+def _describe(watched: _Watched) -> str:
+    reason = f" ({watched.reason})" if watched.reason else ""
+    if watched.state == "unknown":
+        return "the queue does not answer"
+    if watched.state == "running":
+        return f"running, its workers are not there yet{reason}"
+    return f"waiting{reason}"
 
-    class Noting(job):  # type: ignore[misc]
-        refused: str | None = None
 
-        async def start(self) -> None:
-            try:
-                await super().start()
-            except (OSError, RuntimeError, ValueError) as error:
-                self.refused = explain(error)
-                self.status = Status.running  # as far as the cluster is concerned
-
-        async def close(self) -> None:
-            await super().close()
-            self.status = Status.closed
-
-        def __repr__(self) -> str:
-            return f"job {self.job_id}"
-
-    Noting.__name__ = job.__name__
-    return Noting
+def _list(jobs: list[str]) -> str:
+    if len(jobs) <= 3:
+        return ", ".join(jobs)
+    return f"{', '.join(jobs[:2])} and {len(jobs) - 2} more"

@@ -14,6 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from eigenscape.clusters.executors import Task, measured
+from eigenscape.clusters.fence import fenced
 from eigenscape.clusters.versions import differences, versions
 from eigenscape.errors import ClusterError
 
@@ -32,10 +33,13 @@ class Surroundings:
         Of the driver.
     shared
         Run directory, which the worker must see under the same path; None before there is one.
+    call
+        Tells the tasks of one call of `eigenscape.clusters.workers.Workers.run` from others.
     """
 
     versions: Mapping[str, str]
     shared: str | None = None
+    call: str = ""
 
 
 def run_task(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any, int]:
@@ -49,10 +53,11 @@ def run_task(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any
     if wrong := differences(surroundings.versions, versions()):
         raise ClusterError(describe_differences(socket.gethostname(), wrong))
     _use_one_blas_thread()
+    shared = surroundings.shared
     try:
-        return _patiently(function, item)
+        with fenced(shared, surroundings.call):
+            return _patiently(function, item)
     except OSError:
-        shared = surroundings.shared
         if shared is not None and not os.path.isdir(shared):
             raise ClusterError(describe_unseen(shared, socket.gethostname())) from None
         raise

@@ -3,15 +3,16 @@
 import math
 import os
 import secrets
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eigenscape.clusters.executors import Executor, OnDone, Task, Threads
+from eigenscape.clusters.fence import under_way
 from eigenscape.clusters.supply import Supply, Unmended
 from eigenscape.clusters.task import (
     Surroundings,
@@ -20,18 +21,46 @@ from eigenscape.clusters.task import (
     run_task,
 )
 from eigenscape.clusters.versions import differences, versions
+from eigenscape.clusters.watch import Clock, Watch
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 from eigenscape.files import explain_write_errors
 from eigenscape.memory import format_bytes
 
 _POLL_S = 0.01
-_LOOK_S = 1.0
+_IDLE_S = 0.2
+_SAY_S = 5.0
 _RECONNECT_S = 10.0
 _LOST_SCHEDULER = (
     "the scheduler was lost. What is finished is kept: start a scheduler, and the same command "
     "goes on."
 )
 _MEMORY_TOPIC = "worker-restart-memory"
+
+Say = Callable[[str], None]
+
+
+def print_nothing(_: str) -> None:
+    """Say nothing."""
+
+
+@dataclass
+class _Patience:
+    """How long one step has been without scheduler and workers, by its own clock.
+
+    Attributes
+    ----------
+    clock
+        Of the thread that waits.
+    tasks
+        Of the step.
+    connected, present
+        When the scheduler was there last, and when a worker was.
+    """
+
+    clock: Clock
+    tasks: int
+    connected: float = 0.0
+    present: float = 0.0
 
 
 class Workers:
@@ -45,6 +74,8 @@ class Workers:
         Where the workers come from.
     wait
         Longest time without any worker, in seconds.
+    say
+        Hears of lost and silent workers, and what is waited for.
 
     Raises
     ------
@@ -52,31 +83,40 @@ class Workers:
         No worker comes, or one has other versions than this process.
     """
 
-    def __init__(self, client: Any, supply: Supply | None = None, wait: float = 60.0) -> None:
-        self._client, self._wait = client, wait
+    def __init__(
+        self,
+        client: Any,
+        supply: Supply | None = None,
+        wait: float = 60.0,
+        say: Say = print_nothing,
+    ) -> None:
+        self._client, self._wait, self._say = client, wait, say
         self._supply = supply or Unmended("Start some with `dask worker`.")
         self._surroundings = Surroundings(versions())
-        self._looked, self._tended, self._threads = -math.inf, -math.inf, 0
-        self._present = self._connected = time.monotonic()
         self._began = time.time()
-        # Batches call `run` from several threads at once.
-        self._tending = threading.Lock()
-        await_worker(client, self._supply, wait)
-        workers = self._look()
-        self.tasks_per_process = max(worker["nthreads"] for worker in workers.values())
-        self._check_versions()
+        self._watch = Watch(client, self._supply, say)
+        try:
+            self._watch.await_worker(wait)
+            workers = self._watch.workers.values()
+            self.tasks_per_process = max((worker["nthreads"] for worker in workers), default=1)
+            self._check_versions()
+        except BaseException:
+            self._watch.close()
+            raise
+
+    def close(self) -> None:
+        """Look after the workers no more."""
+        self._watch.close()
 
     @property
     def width(self) -> int:
         """Tasks that run at a time on the workers that are there now."""
-        if time.monotonic() - self._looked > _LOOK_S:
-            self._look()
-        return max(1, self._threads)
+        return max(1, sum(int(worker["nthreads"]) for worker in self._watch.workers.values()))
 
     @property
     def addresses(self) -> list[str]:
         """Addresses of the workers that are there now."""
-        return list(self._look())
+        return list(self._watch.workers)
 
     def share(self, directory: Path) -> None:
         """Make sure that all workers see a directory under the same path.
@@ -97,6 +137,8 @@ class Workers:
             if answer is False:
                 raise ClusterError(describe_unseen(str(directory), host_of(address)))
         self._surroundings = Surroundings(versions(), str(directory))
+        # Of a driver that was killed while its scheduler went on.
+        self._await_idle("tasks of an earlier run", directory=str(directory))
 
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         """Submit the tasks and take their results as they come.
@@ -110,18 +152,20 @@ class Workers:
         """
         from distributed import as_completed
 
-        task = partial(run_task, self._surroundings, function)
+        surroundings = replace(self._surroundings, call=secrets.token_hex(8))
+        task = partial(run_task, surroundings, function)
         # Tasks are idempotent, so a lost worker's tasks may run again.
         futures = self._client.map(task, items, pure=False, retries=2, key="block")
         index = {future.key: number for number, future in enumerate(futures)}
         completed = as_completed(
             futures, loop=self._client.loop, with_results=True, raise_errors=False
         )
-        self._present, self._began = time.monotonic(), time.time()
+        self._began = time.time()
+        patience = _Patience(Clock(), len(items))
         try:
             while not completed.is_empty():
                 if not completed.has_ready():
-                    self._tend(len(items), completed.count())
+                    self._check(patience, completed.count())
                     time.sleep(_POLL_S)
                     continue
                 for future, result in completed.next_batch(block=False):
@@ -129,44 +173,49 @@ class Workers:
                     on_done(index[future.key], *result)
                     # Or a result that is here would be computed again when its worker is lost.
                     future.release()
+        except ClusterLostError:
+            raise
+        except Exception:
+            # The stage may begin again with other blocks, which what is under way must not meet.
+            if self._client.status == "running":
+                self._client.cancel(futures)
+                self._await_idle("tasks that are under way", call=surroundings.call)
+            raise
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
 
-    def _tend(self, tasks: int, left: int) -> None:
-        """Once a second: have lost workers replaced, and give up when that cannot be."""
-        # Of several threads that wait for tasks, one does it.
-        if time.monotonic() - self._tended < _LOOK_S or not self._tending.acquire(blocking=False):
+    def _check(self, patience: "_Patience", left: int) -> None:
+        """Give up when the scheduler is lost, or no worker comes."""
+        now = patience.clock()
+        if self._client.status == "running":
+            patience.connected = now
+        elif now - patience.connected > _RECONNECT_S:
+            raise ClusterLostError(_LOST_SCHEDULER)
+        else:
             return
-        try:
-            self._tend_now(tasks, left)
-        finally:
-            self._tending.release()
-
-    def _tend_now(self, tasks: int, left: int) -> None:
-        self._tended = now = time.monotonic()
-        workers = self._look()
-        if self._client.status != "running":
-            if now - self._connected > _RECONNECT_S:
-                raise ClusterLostError(_LOST_SCHEDULER)
-            return
-        self._connected = now
-        self._supply.mend([str(worker["name"]) for worker in workers.values()])
-        if workers:
-            self._present = now
-        elif now - self._present > self._wait:
+        self._watch.raise_trouble()
+        if self._watch.workers:
+            patience.present = now
+        elif now - patience.present > self._wait:
             raise ClusterLostError(
                 f"all workers are lost, and none came within {self._wait:g} s (wait in the cluster "
-                f"file); {left} of {tasks} tasks of this step are left. What is finished is kept: the "
-                f"same command goes on. {self._supply.hint()}"
+                f"file); {left} of {patience.tasks} tasks of this step are left. What is finished is "
+                f"kept: the same command goes on. {self._supply.hint()}"
             )
 
-    def _look(self) -> dict[str, Any]:
-        """Return the workers that are there, by address."""
-        workers: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-        self._looked = time.monotonic()
-        self._threads = sum(worker["nthreads"] for worker in workers.values())
-        return workers
+    def _await_idle(self, what: str, **which: str) -> None:
+        """Wait until no worker works on some tasks (`eigenscape.clusters.fence.under_way`)."""
+        said = -math.inf
+        while True:
+            answers = self._client.run(under_way, on_error="return", **which)
+            left = sum(answer for answer in answers.values() if isinstance(answer, int))
+            if not left:
+                return
+            if time.monotonic() - said > _SAY_S:
+                said = time.monotonic()
+                self._say(f"waiting for {what}: {left}")
+            time.sleep(_IDLE_S)
 
     def _raise_if_failed(self, result: Any) -> None:
         """Raise what came instead of a result: type, error and traceback, or that it is cancelled.
@@ -219,24 +268,6 @@ def on_one_machine(executor: Executor) -> Executor:
         return executor
     local = all(host_of(address).startswith("127.") for address in executor.addresses)
     return executor if local else Threads(1)
-
-
-def await_worker(client: Any, supply: Supply, wait: float) -> None:
-    """Wait for the first worker.
-
-    Raises
-    ------
-    ClusterError
-        None comes in time, or none can come any more.
-    """
-    begin = time.monotonic()
-    while not client.scheduler_info(n_workers=-1)["workers"]:
-        supply.mend(())
-        if time.monotonic() - begin > wait:
-            raise ClusterError(
-                f"no worker came within {wait:g} s (wait in the cluster file). {supply.hint()}"
-            )
-        time.sleep(0.1)
 
 
 def _sees(path: str) -> bool:

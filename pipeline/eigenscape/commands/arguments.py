@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.signals import stopped_by_ctrl_c
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
 On = Annotated[
@@ -47,9 +48,10 @@ DataDir = Annotated[
 
 @contextmanager
 def exit_status() -> Iterator[None]:
-    """Turn our own errors into one message on stderr and their exit status."""
+    """Turn our own errors into one message on stderr and their exit status; answer Ctrl-C."""
     try:
-        yield
+        with stopped_by_ctrl_c():
+            yield
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)
         raise typer.Exit(error.exit_status) from None

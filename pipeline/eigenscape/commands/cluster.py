@@ -33,8 +33,11 @@ def check_command(
     with exit_status():
         from eigenscape.clusters.check import check_cluster
         from eigenscape.clusters.loading import load_cluster
+        from eigenscape.progress import console_reporter
 
-        findings = check_cluster(load_cluster(file), directory.resolve(), _bytes(memory))
+        findings = check_cluster(
+            load_cluster(file), directory.resolve(), _bytes(memory), console_reporter().note
+        )
         if as_json:
             print(json.dumps(findings.to_json()))
         else:

@@ -123,7 +123,19 @@ def describe_driver(path: Path) -> dict[str, Any] | None:
         "jobs": list(found.jobs),
         "driver": found.state,
         "job": state,
+        "at_work": _is_held(path / "driver" / "lock"),
         "stalled": found.stalled,
         "exit_status": found.exit_status,
         "message": found.message,
     }
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether the process of a driver lives, whatever the queue says."""
+    if not lock.exists():
+        return False
+    try:
+        with filelock.FileLock(lock, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True

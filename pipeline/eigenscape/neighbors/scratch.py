@@ -148,8 +148,9 @@ class Lists:
     dtype: str
 
     def create(self, version: int) -> None:
-        """Reserve the files of a version, which take the place of those two versions before."""
+        """Reserve the files of a version, and delete those of two versions before."""
         for name, kind in (("index", self.dtype), ("distance", "f4"), ("fresh", "?")):
+            self._file(name, version - 2).unlink(missing_ok=True)
             create_memmap(self._file(name, version), (self.rows, self.k), kind)
 
     def write(
@@ -183,4 +184,5 @@ class Lists:
         return attach_memmap(self._file(name, version), (self.rows, self.k), kind, "c")
 
     def _file(self, name: str, version: int) -> Path:
-        return self.folder / f"{name}-{version % 2}"
+        # No name is used twice: a task that was given up must not find the files of a later version.
+        return self.folder / f"{name}-{version}"

@@ -74,7 +74,7 @@ class Level:
         if before is not None:
             for path in {*before.files} - {*state.files}:
                 Path(path).unlink(missing_ok=True)
-        for name in ("filtered", "projected", "image", "fresh", "overlap"):
+        for name in ("filtered", "projected", "image", "rotation", "fresh", "overlap"):
             for file in self.problem.directory.glob(f"{name}-*"):
                 file.unlink()
         return state
@@ -128,7 +128,7 @@ class Level:
         """Put random columns beside those there are, up to `most`, to look for further pairs."""
         problem, step = self.problem, f"{self.problem.level}-{state.passes}"
         further = range(len(state.files), most // WIDTH)
-        fresh = problem.named("fresh", further)
+        fresh = problem.named(f"fresh-{state.passes}", further)
         self.run(
             f"grow-{step}", partial(tasks.grow, fresh, further.start), list(range(fresh.groups))
         )
@@ -225,17 +225,17 @@ class Level:
         values = np.array(state.values[fixed:])
         filtered = vectors[locked:]
         for time in range(plan.times):
-            source, filtered = filtered, problem.named(f"filtered-{time}", active)
+            source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
             work: Any = tasks.Filter(problem, source, filtered, plan, values, balanced)
             label = f"filter, degree {plan.degree}"
             self.run(f"filter-{step}-{time}", work, groups, label=label)
             if time:
                 source.remove()
             if locked:
-                projected = problem.named(f"projected-{time}", active)
+                projected = problem.named(f"projected-{number}-{time}", active)
                 part = f"{step}-{time}"
                 filtered = self.project(part, vectors[:locked], filtered, projected)
-        image = problem.named("image", active)
+        image = problem.named(f"image-{number}", active)
         work = tasks.Image(problem, filtered, image)
         self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
         gram = algebra.Gram(filtered, (filtered, image))
@@ -246,12 +246,13 @@ class Level:
         if not (np.isfinite(G).all() and np.isfinite(H).all()):
             return self._retreat(replace(state, passes=number + 1, products=products), balanced)
         rotation = rayleigh_ritz(G, H)
-        save_array(problem.directory / "rotation.npy", rotation.C)
+        file = problem.directory / f"rotation-{number}.npy"
+        save_array(file, rotation.C)
         following = problem.named(f"pass-{number + 1}", active)
-        rotated = problem.named("rotated", active) if balanced else following
+        rotated = problem.named(f"rotated-{number}", active) if balanced else following
         tile = columns.tile_rows(filtered.columns)
         work = algebra.Rotate(
-            filtered, rotated, str(problem.directory / "rotation.npy"),
+            filtered, rotated, str(file),
             rotation.rank, number, tile,
         )  # fmt: skip
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))

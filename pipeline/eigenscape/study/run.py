@@ -110,7 +110,7 @@ def _run_all(
 ) -> None:
     """Run the variants that are left, each with its outcome in `found` when it ends."""
     siblings, limits = siblings_of(path), todo[0].variant.job.limits
-    connection = connect(on, limits.threads, limits.memory_bytes)
+    connection = connect(on, limits.threads, limits.memory_bytes, progress.note)
     with connection as executor, collected_quickly():
         machine = describe_machine(on, executor.width)
         for number, outcome in enumerate(todo):
