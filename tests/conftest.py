@@ -16,6 +16,8 @@ import pytest
 import tomlkit
 from hypothesis import HealthCheck, settings
 
+from gridengine import GridEngine
+from gridengine import why_not as gridengine_why_not
 from slurm import Slurm
 from slurm import why_not as slurm_why_not
 
@@ -62,6 +64,29 @@ def slurm(_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     for name, value in _slurm.environment.items():
         monkeypatch.setenv(name, value)
     return _slurm
+
+
+@pytest.fixture(scope="session")
+def _gridengine() -> Iterator[GridEngine]:
+    if reason := gridengine_why_not():
+        pytest.skip(reason)
+    cluster = GridEngine(Path(tempfile.mkdtemp(prefix="sge-", dir="/tmp")))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def gridengine(_gridengine: GridEngine, monkeypatch: pytest.MonkeyPatch) -> GridEngine:
+    """Return a Grid Engine of this test process alone; its commands are in the environment.
+
+    What has to connect to its workers runs inside, with `GridEngine.inside`.
+    """
+    for name, value in _gridengine.environment.items():
+        monkeypatch.setenv(name, value)
+    return _gridengine
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import re
 import shlex
 import signal
 import subprocess
@@ -21,17 +22,35 @@ _CLASSES = {
 _PLACEHOLDER = "tcp://SCHEDULER:PORT"
 _DRIVER_MEMORY = 2**31
 
-JobState = Literal["waiting", "running", "gone", "unknown"]
+JobState = Literal["waiting", "running", "failed", "gone", "unknown"]
+"""Of a job in its queue; one that has "failed" is still there, but will not run."""
 
 # How to ask for one job; what an answer means is in `_state_of`.
 _QUERIES = {
     "slurm": ["squeue", "--noheader", "--format=%T", "--jobs={}"],
     "pbs": ["qstat", "{}"],
     "lsf": ["bjobs", "-noheader", "-o", "stat", "{}"],
-    "sge": ["qstat", "-j", "{}"],
+    # The own jobs; -j, of one job, tells no state in Grid Engine 8.1.9.
+    "sge": ["qstat"],
     "oar": ["oarstat", "-s", "-j", "{}"],
     "htcondor": ["condor_q", "{}", "-autoformat", "JobStatus"],
 }
+# How to ask why one job does not run; what the answer says of it is found by `_REASONS`.
+_EXPLANATIONS = {
+    "slurm": ["squeue", "--noheader", "--format=%r", "--jobs={}"],
+    "pbs": ["qstat", "-f", "{}"],
+    "lsf": ["bjobs", "-noheader", "-o", "pend_reason", "{}"],
+    "sge": ["qstat", "-j", "{}"],
+    "oar": ["oarstat", "-f", "-j", "{}"],
+    "htcondor": ["condor_q", "{}", "-autoformat", "HoldReason"],
+}
+# A line, and those that go on with it: they begin with blanks.
+_REASONS = {
+    "pbs": r"^ *comment = (.*(?:\n\t.*)*)",
+    "sge": r"^(?:error reason|scheduling info)[^:\n]*: *(.*(?:\n {8,}.*)*)",
+    "oar": r"^ *message = (.*)",
+}
+_MOST_REASON = 300
 _STATES: dict[JobState, str] = {
     "waiting": "PENDING CONFIGURING REQUEUED SUSPENDED PEND WAITING TOLAUNCH 1 5",
     "running": "RUNNING COMPLETING RUN LAUNCHING FINISHING 2",
@@ -184,12 +203,28 @@ def cancel(kind: str, job_id: str) -> None:
 
 def job_state(kind: str, job_id: str) -> JobState:
     """Ask the queue for a job; "unknown" where the queue does not answer."""
-    command = [part.format(job_id) for part in _QUERIES[kind]]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+    answer = _ask(_QUERIES[kind], job_id)
+    if answer is None:
         return "unknown"
+    if kind == "sge":
+        return _row_state(job_id, answer.stdout) if answer.returncode == 0 else "unknown"
     return _state_of(kind, answer.returncode, answer.stdout, answer.stderr)
+
+
+def job_reason(kind: str, job_id: str) -> str:
+    """Return why the queue does not run a job, in its own words; empty where it does not say.
+
+    Of jobs that wait or have failed: a drained node, more slots than there are, a directory of logs
+    that is not there.
+    """
+    answer = _ask(_EXPLANATIONS[kind], job_id)
+    if answer is None or answer.returncode != 0:
+        return ""
+    found = [answer.stdout]
+    if kind in _REASONS:
+        found = re.findall(_REASONS[kind], answer.stdout, re.MULTILINE)
+    reason = "; ".join(" ".join(text.split()) for text in found)
+    return "" if reason.lower() in ("none", "undefined") else reason[:_MOST_REASON]
 
 
 def refusal(kind: str, error: Exception) -> str:
@@ -210,13 +245,32 @@ def _job(options: ClusterOptions, memory_limit: int, **changes: Any) -> Any:
     return make(_PLACEHOLDER, name="eigenscape-0", **job_arguments(options, memory_limit) | changes)
 
 
+def _ask(query: list[str], job_id: str) -> subprocess.CompletedProcess[str] | None:
+    command = [part.format(job_id) for part in query]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _row_state(job_id: str, table: str) -> JobState:
+    """Return the state of a job by Grid Engine's table: number, priority, name, user, letters."""
+    for words in map(str.split, table.splitlines()):
+        if words[:1] == [job_id] and len(words) > 4:
+            letters = words[4]
+            if "E" in letters:
+                return "failed"
+            return "running" if set("rt") & set(letters) else "waiting"
+    return "gone"
+
+
 def _state_of(kind: str, status: int, out: str, err: str) -> JobState:
-    if kind in ("pbs", "sge"):
-        # Their tables differ from site to site: a job that they know is there.
-        unknown = ("unknown job", "has finished", "do not exist", "does not exist")
+    if kind == "pbs":
+        # Its table differs from site to site: a job that it knows is there.
         if status != 0:
-            return "gone" if any(text in err.lower() for text in unknown) else "unknown"
-        return "running" if f" {'R' if kind == 'pbs' else 'r'} " in out else "waiting"
+            gone = any(text in err.lower() for text in ("unknown job", "has finished"))
+            return "gone" if gone else "unknown"
+        return "running" if " R " in out else "waiting"
     if status != 0:
         gone = any(text in err.lower() for text in ("invalid job id", "not found"))
         return "gone" if gone else "unknown"
