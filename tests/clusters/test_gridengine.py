@@ -8,7 +8,8 @@ import pytest
 import tomlkit
 
 from eigenscape.cluster import load_cluster
-from eigenscape.clusters.jobqueue import cancel, driver_script, job_reason, job_state, submit
+from eigenscape.clusters.jobqueue import cancel, driver_script, job_state, submit
+from eigenscape.clusters.reports import job_reason
 from eigenscape.job import load_job
 from eigenscape.store import Run
 from eigenscape.workflow import run
@@ -91,6 +92,16 @@ def test_cluster_check__one_worker(gridengine, tmp_path):
     assert (found["kind"], found["threads"]) == ("sge", 1)
     assert list((tmp_path / "r").iterdir()) == []
     wait_until(lambda: gridengine.jobs("rwt") == [])
+
+
+def test_cluster_check__a_job_that_its_queue_gives_up(gridengine, tmp_path):
+    path = write(tmp_path, directives=["-o /absent/"])
+    done = gridengine.inside.run(*eigenscape("cluster", "check", path, "--run-dir", tmp_path / "r"))
+    assert done.returncode == 2, done.stderr
+    words = " ".join(done.stderr.split())
+    assert "cannot run: " in words
+    assert 'can\'t open output file "/absent/": No such file or directory' in words
+    wait_until(lambda: gridengine.jobs("E") == [])
 
 
 def test_run__one_of_two_workers_is_deleted(gridengine, write_tif, write_job, make_scene, tmp_path):

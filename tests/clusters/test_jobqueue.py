@@ -9,7 +9,7 @@ import dask
 import pytest
 
 from eigenscape.cluster import load_cluster
-from eigenscape.clusters import jobqueue
+from eigenscape.clusters import jobqueue, reports
 from eigenscape.clusters.arguments import lifetime, process_memory, process_threads
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.options import QUEUES
@@ -272,15 +272,18 @@ def answering(tmp_path, monkeypatch, command, status, out, err=""):
 @pytest.mark.parametrize(
     ("kind", "out", "reason"),
     [
-        ("slurm", "Resources\n", "Resources"),
-        ("slurm", "None\n", ""),
+        ("slurm", "PENDING: Resources\n", "PENDING: Resources"),
+        ("slurm", "", ""),
         ("pbs", "Job Id: 7\n    job_state = Q\n    comment = Can Never Run: too many\n\tcpus\n"
          "    etime = now\n", "Can Never Run: too many cpus"),
         ("lsf", "The user has reached his/her job slot limit;\n",
          "The user has reached his/her job slot limit;"),
         ("sge", "job_number:    7\nerror reason          1:      can't open output file\n"
          "scheduling info:            Job is in error state\n                            dropped\n",
-         "can't open output file; Job is in error state dropped"),
+         "can't open output file"),
+        ("sge", 'job_number:    7\nscheduling info:            cannot run in PE "smp" because it only\n'
+         "                            offers 0 slots\n",
+         'cannot run in PE "smp" because it only offers 0 slots'),
         ("sge", "job_number:    7\n", ""),
         ("oar", "Job_Id: 7\n    state = Waiting\n    message = R=8,W=1:0:0,J=B\n", "R=8,W=1:0:0,J=B"),
         ("htcondor", "Error from slot1: no such file\n", "Error from slot1: no such file"),
@@ -288,10 +291,8 @@ def answering(tmp_path, monkeypatch, command, status, out, err=""):
     ],
 )  # fmt: skip
 def test_job_reason__in_the_words_of_the_queue(kind, out, reason, monkeypatch, tmp_path):
-    answering(tmp_path, monkeypatch, jobqueue._EXPLANATIONS[kind][0], 0, out)
-    assert jobqueue.job_reason(kind, "7") == reason
-    answering(tmp_path, monkeypatch, jobqueue._EXPLANATIONS[kind][0], 1, out)
-    assert jobqueue.job_reason(kind, "7") == ""
+    answering(tmp_path, monkeypatch, reports._REASONS[kind][0][0], 0, out)
+    assert reports.job_reason(kind, "7") == reason
 
 
 def test_job_script__bash_for_grid_engine_unless_another_shell_is_asked_for():

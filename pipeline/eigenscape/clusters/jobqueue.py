@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import re
 import shlex
 import signal
 import subprocess
@@ -35,22 +34,6 @@ _QUERIES = {
     "oar": ["oarstat", "-s", "-j", "{}"],
     "htcondor": ["condor_q", "{}", "-autoformat", "JobStatus"],
 }
-# How to ask why one job does not run; what the answer says of it is found by `_REASONS`.
-_EXPLANATIONS = {
-    "slurm": ["squeue", "--noheader", "--format=%r", "--jobs={}"],
-    "pbs": ["qstat", "-f", "{}"],
-    "lsf": ["bjobs", "-noheader", "-o", "pend_reason", "{}"],
-    "sge": ["qstat", "-j", "{}"],
-    "oar": ["oarstat", "-f", "-j", "{}"],
-    "htcondor": ["condor_q", "{}", "-autoformat", "HoldReason"],
-}
-# A line, and those that go on with it: they begin with blanks.
-_REASONS = {
-    "pbs": r"^ *comment = (.*(?:\n\t.*)*)",
-    "sge": r"^(?:error reason|scheduling info)[^:\n]*: *(.*(?:\n {8,}.*)*)",
-    "oar": r"^ *message = (.*)",
-}
-_MOST_REASON = 300
 _STATES: dict[JobState, str] = {
     "waiting": "PENDING CONFIGURING REQUEUED SUSPENDED PEND WAITING TOLAUNCH 1 5",
     "running": "RUNNING COMPLETING RUN LAUNCHING FINISHING 2",
@@ -203,28 +186,14 @@ def cancel(kind: str, job_id: str) -> None:
 
 def job_state(kind: str, job_id: str) -> JobState:
     """Ask the queue for a job; "unknown" where the queue does not answer."""
-    answer = _ask(_QUERIES[kind], job_id)
-    if answer is None:
+    command = [part.format(job_id) for part in _QUERIES[kind]]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     if kind == "sge":
         return _row_state(job_id, answer.stdout) if answer.returncode == 0 else "unknown"
     return _state_of(kind, answer.returncode, answer.stdout, answer.stderr)
-
-
-def job_reason(kind: str, job_id: str) -> str:
-    """Return why the queue does not run a job, in its own words; empty where it does not say.
-
-    Of jobs that wait or have failed: a drained node, more slots than there are, a directory of logs
-    that is not there.
-    """
-    answer = _ask(_EXPLANATIONS[kind], job_id)
-    if answer is None or answer.returncode != 0:
-        return ""
-    found = [answer.stdout]
-    if kind in _REASONS:
-        found = re.findall(_REASONS[kind], answer.stdout, re.MULTILINE)
-    reason = "; ".join(" ".join(text.split()) for text in found)
-    return "" if reason.lower() in ("none", "undefined") else reason[:_MOST_REASON]
 
 
 def refusal(kind: str, error: Exception) -> str:
@@ -243,14 +212,6 @@ def refusal(kind: str, error: Exception) -> str:
 def _job(options: ClusterOptions, memory_limit: int, **changes: Any) -> Any:
     make = job_class(options.kind)
     return make(_PLACEHOLDER, name="eigenscape-0", **job_arguments(options, memory_limit) | changes)
-
-
-def _ask(query: list[str], job_id: str) -> subprocess.CompletedProcess[str] | None:
-    command = [part.format(job_id) for part in query]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
 
 
 def _row_state(job_id: str, table: str) -> JobState:
