@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, clear_scratch, create_memmap, save_array
 from eigenscape.learn import propagation
-from eigenscape.learn.bench import Bench, fits_in
+from eigenscape.learn.bench import bench, fits_in
+from eigenscape.learn.conjugate import Allocate
 from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.lowest import LowestPairs, lowest_pairs
@@ -106,9 +107,8 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
-        bench = Bench(self.folder, number, self.operator.dtype, self.in_memory)
-        try:
-            X, said = self._propagate(operator, self._labels(row, columns), bench, columns)
+        with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
+            X, said = self._propagate(operator, self._labels(row, columns), allocate, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
             inside = row >= 0
             found[inside] = X[row[inside], : len(columns)]
@@ -117,8 +117,6 @@ class Fields:
             if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
-        finally:
-            bench.clear()
         return said
 
     def _labels(self, row: NDArray[np.int64], columns: NDArray[np.int64]) -> Labels:
@@ -137,7 +135,7 @@ class Fields:
         self,
         operator: Operator,
         labels: Labels,
-        bench: Bench,
+        allocate: Allocate,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
@@ -146,18 +144,18 @@ class Fields:
         if options.method == "poisson-mbo":
             sizes = _round_shares(self._wanted(columns), operator.rows)
             found = poisson_mbo(
-                operator, labels, sizes, bench, component=component, start=start,
+                operator, labels, sizes, allocate, component=component, start=start,
                 tolerance=self.tolerance,
             )  # fmt: skip
-            X = bench(operator.rows)
+            X = allocate(operator.rows)
             X[np.arange(operator.rows), found.classes] = 1
             return X, {"iterations": 0, "residual": found.residual}
         if options.method == "interpolated":
-            result = propagation.interpolate(operator, labels, bench, tolerance=self.tolerance)
+            result = propagation.interpolate(operator, labels, allocate, tolerance=self.tolerance)
         elif options.method == "tikhonov":
             power = None if options.kernel == "heat" else options.power
             result = propagation.regularize(
-                operator, labels, bench, gamma=options.gamma, power=power, time=options.time,
+                operator, labels, allocate, gamma=options.gamma, power=power, time=options.time,
                 tolerance=self.tolerance,
             )  # fmt: skip
         else:
@@ -166,7 +164,7 @@ class Fields:
                 shares = np.ones(WIDTH)
                 shares[: len(columns)] = self._wanted(columns)
             result = propagation.poisson(
-                operator, labels, bench, component=component, shares=shares, start=start,
+                operator, labels, allocate, component=component, shares=shares, start=start,
                 tolerance=self.tolerance,
             )  # fmt: skip
         return result.X, {
@@ -270,6 +268,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     graph = context.run.record("graph")
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
+    clear_scratch(folder)
     operator = store_laplacian(context, folder, "unnormalized", "float32")
     save_array(folder / "row.npy", sample_rows(context))
     component = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.arrays import save_array
+from eigenscape.arrays import clear_scratch, save_array
 from eigenscape.errors import StoreError
 from eigenscape.files import write_json
 from eigenscape.spectrum import algebra, columns, tasks
@@ -26,6 +26,10 @@ DENSE_ROWS = 1200
 
 _COARSE_DEGREES = (12, 36)
 """Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
+
+_OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
+"""Files of one pass, whose number is in their names: another machine may still know those of the last
+pass, and a task that was given up may still write to them."""
 
 _LEAST_GAIN = 3.0
 """Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
@@ -74,9 +78,11 @@ class Level:
         if before is not None:
             for path in {*before.files} - {*state.files}:
                 Path(path).unlink(missing_ok=True)
-        for name in ("filtered", "projected", "image", "rotation", "fresh", "overlap"):
+        for name in _OF_A_PASS:
             for file in self.problem.directory.glob(f"{name}-*"):
-                file.unlink()
+                if str(file) not in state.files:
+                    file.unlink(missing_ok=True)
+        clear_scratch(self.problem.directory)
         return state
 
     def begin(self, most: int, goal: int, *, whole: bool) -> State:
@@ -252,10 +258,7 @@ class Level:
         following = problem.named(f"pass-{number + 1}", active)
         rotated = problem.named(f"rotated-{number}", active) if balanced else following
         tile = columns.tile_rows(filtered.columns)
-        work = algebra.Rotate(
-            filtered, rotated, str(file),
-            rotation.rank, number, tile,
-        )  # fmt: skip
+        work = algebra.Rotate(filtered, rotated, str(file), rotation.rank, number, tile)
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
