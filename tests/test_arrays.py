@@ -40,12 +40,16 @@ def test_create_memmap__of_two_at_a_time_neither_takes_back_what_the_other_has(
 
 @pytest.mark.parametrize("mapped", [True, False])
 def test_scratch_arrays__are_gone_after_the_block_whatever_happens(tmp_path, mapped):
-    with pytest.raises(KeyError), scratch_arrays(tmp_path if mapped else None) as zeros:
-        one, two = (zeros((3, 2), np.float32) for _ in range(2))
-        one[:] = 1
-        np.testing.assert_array_equal(two, np.zeros((3, 2)))
-        assert len(list(tmp_path.iterdir())) == 2 * mapped
-        raise KeyError
+    def fail():
+        with scratch_arrays(tmp_path if mapped else None) as zeros:
+            one, two = (zeros((3, 2), np.float32) for _ in range(2))
+            one[:] = 1
+            np.testing.assert_array_equal(two, np.zeros((3, 2)))
+            assert len(list(tmp_path.iterdir())) == 2 * mapped
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert list(tmp_path.iterdir()) == []
 
 
