@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.arrays import clear_scratch, save_array
-from eigenscape.errors import StoreError
+from eigenscape.errors import ScratchError
 from eigenscape.files import write_json
 from eigenscape.spectrum import algebra, columns, tasks
 from eigenscape.spectrum.coarse import coarse_component
@@ -70,10 +70,17 @@ class Level:
 
     def load(self) -> State | None:
         """Return the state to go on from, None if there is none yet."""
-        return State.read(self.file) if self.file.exists() else None
+        return self._refuse_damage(State.read(self.file)) if self.file.exists() else None
 
     def note(self, state: State, before: State | None = None) -> State:
-        """Make a state the one to go on from, and only then delete what it does not need."""
+        """Make a state the one to go on from, and only then delete what it does not need.
+
+        Raises
+        ------
+        ScratchError
+            Its values are no numbers, or all infinite.
+        """
+        self._refuse_damage(state)
         write_json(self.file, asdict(state))
         if before is not None:
             for path in {*before.files} - {*state.files}:
@@ -83,6 +90,16 @@ class Level:
                 if str(file) not in state.files:
                     file.unlink(missing_ok=True)
         clear_scratch(self.problem.directory)
+        return state
+
+    def _refuse_damage(self, state: State) -> State:
+        values = np.array(state.values)
+        if np.isnan(values).any() or not np.isfinite(values).any():
+            raise ScratchError(
+                f"{self.problem.directory}: the eigenvalues found there are no numbers, so its files are "
+                "not what was written to them: they were damaged, or one machine reads what was there "
+                "before another wrote (`eigenscape cluster check` tries that)."
+            )
         return state
 
     def begin(self, most: int, goal: int, *, whole: bool) -> State:
@@ -178,7 +195,8 @@ class Level:
             work = partial(tasks.solve_densely, problem, vectors)
             step = f"dense-{problem.level}"
             values = self.run(step, work, ["all"], label="coarsest level")[0]
-            return State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+            dense = State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+            return self._refuse_damage(dense)
         state = self.load() or self.begin(most, most, whole=False)
         for degree in _COARSE_DEGREES[state.passes :]:
             plan = columns.plan_short(
@@ -289,15 +307,15 @@ class Level:
 
         Raises
         ------
-        StoreError
+        ScratchError
             Neither was the reason, so the vectors on disk are not what was written there.
         """
         if balanced:
             return self.note(replace(state, balanced=False), state)
         if not state.overflowed:
             return self.note(replace(state, overflowed=True), state)
-        raise StoreError(
+        raise ScratchError(
             f"{self.problem.directory}: the vectors of the eigensolver are not finite, though its "
             "filter cannot overflow: files were damaged, or another machine reads them as they were "
-            "before. Delete this directory and give the same command again."
+            "before (`eigenscape cluster check` tries that)."
         )
