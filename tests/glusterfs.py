@@ -77,9 +77,10 @@ class GlusterFS:
             for translator in _TRANSLATORS:
                 self._do(*gluster, "set", "vol", f"performance.{translator}", "off")
         self._do(*gluster, "start", "vol")
+        # All before the first mount, which a later one would begin with.
+        for machine in self.machines[1:]:
+            machine.start()
         for machine in self.machines:
-            if machine is not server:
-                machine.start()
             self._daemon(
                 machine, "glusterfs", "-s", host_name(), "--volfile-id=vol",
                 f"--log-file={self.base}/mount-{machine.name}.log",

@@ -57,7 +57,7 @@ def test_run__mounts_that_keep_stale_files_are_refused_by_name(stale_files, job,
         words = " ".join(done.stderr.split())
         for part in (
             "does not see there what others have written", "fuse.glusterfs (",
-            "attribute-timeout=0,entry-timeout=0,fopen-keep-cache=off", "performance.quick-read",
+            "--attribute-timeout=0 --entry-timeout=0 --fopen-keep-cache=off", "performance.quick-read",
         ):  # fmt: skip
             assert part in words
         assert took < 30

@@ -9,7 +9,8 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 _ADVICE = {
     "fuse.glusterfs": (
-        "Mount it with the options attribute-timeout=0,entry-timeout=0,fopen-keep-cache=off, and switch "
+        "Mount it with `glusterfs -s SERVER --volfile-id=VOLUME --attribute-timeout=0 --entry-timeout=0 "
+        "--fopen-keep-cache=off DIRECTORY` (`mount -o` of GlusterFS 10 cannot pass the last), and switch "
         "the caches of its volume off: `gluster volume set VOLUME KEY off` for performance.quick-read, "
         "performance.stat-prefetch, performance.open-behind, performance.write-behind, "
         "performance.read-ahead, performance.io-cache and performance.readdir-ahead."

@@ -30,7 +30,7 @@ from eigenscape.clusters.mounts import Mount, mount_of
 from eigenscape.errors import ClusterError
 from eigenscape.files import explain_write_errors, written_whole
 
-_TURNS = 3
+_TURNS = 2
 _LAG_S = 3.0
 """How long a file may be missing: tasks try again, for longer."""
 _PAUSE_S = 0.05
@@ -123,7 +123,7 @@ class Shared:
 def probe_sharing(client: Any, directory: Path, hosts: Mapping[str, str]) -> None:
     """Let machines write and read files in turns, and refuse the directory if one reads stale data.
 
-    It takes a few round trips, a second at most if nothing is wrong, and leaves nothing there.
+    It takes a dozen round trips, and leaves nothing there.
 
     Parameters
     ----------
