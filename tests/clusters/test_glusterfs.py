@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 
 import pytest
 import tomlkit
@@ -44,15 +43,11 @@ def files_of(directory):
 
 def test_run__mounts_that_keep_stale_files_are_refused_by_name(stale_files, job, tmp_path):
     on, there = existing(tmp_path, stale_files), stale_files.shared / "run"
-    # What starts an interpreter and loads the libraries is no part of it.
-    assert eigenscape(stale_files, "status", "--help").returncode == 0
     for command in (
         ("run", job, "--on", on, "--run-dir", there),
         ("cluster", "check", on, "--run-dir", there),
     ):
-        begin = time.monotonic()
         done = eigenscape(stale_files, *command)
-        took = time.monotonic() - begin
         assert done.returncode == 2, done.stderr
         words = " ".join(done.stderr.split())
         for part in (
@@ -60,7 +55,6 @@ def test_run__mounts_that_keep_stale_files_are_refused_by_name(stale_files, job,
             "--attribute-timeout=0 --entry-timeout=0 --fopen-keep-cache=off", "performance.quick-read",
         ):  # fmt: skip
             assert part in words
-        assert took < 30
         left = stale_files.machines[0].run("find", there, "-name", ".*tmp-*")
         assert left.stdout == ""
 
@@ -79,5 +73,4 @@ def test_run__the_same_bits_on_mounts_that_are_close_to_open(shared_files, job, 
     # Read by a machine that neither led nor worked: what lies on the server.
     found = files_of(shared_files.base / "brick" / "run")
     assert found.keys() == expected.keys()
-    differ = [name for name, content in expected.items() if found[name] != content]
-    assert all(name.endswith((".json", ".html")) for name in differ), differ
+    assert [name for name, content in expected.items() if found[name] != content] == []
