@@ -69,6 +69,9 @@ class Fields:
         Relative residual to reach.
     residual
         The largest one that was left, once they are solved.
+    doubled
+        Groups that are solved in double; under names of their own, as others may have been in single
+        precision before.
     """
 
     options: LearnOptions
@@ -80,6 +83,7 @@ class Fields:
     in_memory: bool
     tolerance: float = TOLERANCE
     residual: float = 0.0
+    doubled: tuple[int, ...] = ()
 
     @property
     def bytes_per_sample(self) -> float:
@@ -112,8 +116,8 @@ class Fields:
             found = np.full((len(row), len(columns)), np.nan, np.float32)
             inside = row >= 0
             found[inside] = X[row[inside], : len(columns)]
-            save_array(self.folder / f"labelled-{number}.npy", found)
-            save_array(self.folder / f"mass-{number}.npy", self._masses(X, row, columns))
+            save_array(self._file("labelled", number, ".npy"), found)
+            save_array(self._file("mass", number, ".npy"), self._masses(X, row, columns))
             if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
@@ -191,7 +195,7 @@ class Fields:
             return None
         masses = np.empty(self.labelled.count)
         for group, place, own in self._places(number):
-            masses[own] = np.load(self.folder / f"mass-{group}.npy")[place]
+            masses[own] = np.load(self._file("mass", group, ".npy"))[place]
         return np.asarray(np.maximum(masses, 0) / masses.sum())
 
     def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -207,7 +211,7 @@ class Fields:
         """See `eigenscape.learn.methods.Method`."""
         scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
         for group, place, own in self._places(number):
-            stored = np.load(self.folder / f"labelled-{group}.npy", mmap_mode="r")
+            stored = np.load(self._file("labelled", group, ".npy"), mmap_mode="r")
             scores[:, own] = stored[:, place]
         if not self._potentials:
             return scores
@@ -249,8 +253,12 @@ class Fields:
             if first <= column < first + self.labelled.count
         ]
 
+    def _file(self, part: str, group: int, ending: str = "") -> Path:
+        doubled = "-double" if group in self.doubled else ""
+        return self.folder / f"{part}-{group}{doubled}{ending}"
+
     def _field(self, number: int, mode: str = "r") -> NDArray[np.float32]:
-        path = self.folder / f"field-{number}"
+        path = self._file("field", number)
         shape = (self.operator.rows, len(self.groups[number]))
         if mode != "r":
             create_memmap(path, shape, np.float32)
@@ -299,7 +307,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         )
         doubled = replace(
             fields, operator=operator, in_memory=fits_in(context, operator),
-            tolerance=_EXACT_TOLERANCE,
+            tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
@@ -309,4 +317,4 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
         f"relative residual {worst:.1e}"
     )
-    return replace(fields, residual=worst)
+    return replace(fields, residual=worst, doubled=(*exact, *again))
