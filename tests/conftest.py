@@ -4,6 +4,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ import pytest
 import tomlkit
 from hypothesis import HealthCheck, settings
 
+from glusterfs import GlusterFS
+from glusterfs import why_not as glusterfs_why_not
+from gridengine import GridEngine
+from gridengine import why_not as gridengine_why_not
 from slurm import Slurm
 from slurm import why_not as slurm_why_not
 
@@ -62,6 +67,57 @@ def slurm(_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     for name, value in _slurm.environment.items():
         monkeypatch.setenv(name, value)
     return _slurm
+
+
+@pytest.fixture(scope="session")
+def _gridengine() -> Iterator[GridEngine]:
+    if reason := gridengine_why_not():
+        pytest.skip(reason)
+    cluster = GridEngine(Path(tempfile.mkdtemp(prefix="sge-", dir="/tmp")))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def gridengine(_gridengine: GridEngine, monkeypatch: pytest.MonkeyPatch) -> GridEngine:
+    """Return a Grid Engine of this test process alone; its commands are in the environment.
+
+    What has to connect to its workers runs inside, with `GridEngine.inside`.
+    """
+    for name, value in _gridengine.environment.items():
+        monkeypatch.setenv(name, value)
+    return _gridengine
+
+
+@contextmanager
+def _mounted(*, close_to_open: bool) -> Iterator[GlusterFS]:
+    if reason := glusterfs_why_not():
+        pytest.skip(reason)
+    volume = GlusterFS(
+        Path(tempfile.mkdtemp(prefix="gluster-", dir="/tmp")), close_to_open=close_to_open
+    )
+    try:
+        volume.start()
+        yield volume
+    finally:
+        volume.stop()
+
+
+@pytest.fixture(scope="module")
+def stale_files() -> Iterator[GlusterFS]:
+    """Return a network file system as it comes, which keeps what others have changed for a while."""
+    with _mounted(close_to_open=False) as volume:
+        yield volume
+
+
+@pytest.fixture(scope="module")
+def shared_files() -> Iterator[GlusterFS]:
+    """Return a network file system mounted so that opening a file shows what was closed elsewhere."""
+    with _mounted(close_to_open=True) as volume:
+        yield volume
 
 
 @pytest.fixture

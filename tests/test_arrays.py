@@ -8,16 +8,58 @@ from eigenscape.arrays import (
     attach_memmap,
     attach_whole,
     chunk_rows,
+    clear_scratch,
     create_memmap,
     open_array,
     open_memmap,
     read_raw,
     save_array,
     save_raw,
+    scratch_arrays,
     write_range,
 )
 from eigenscape.memory import ROW_TILE
 from eigenscape.workspace import Workspace
+
+
+def test_create_memmap__of_two_at_a_time_neither_takes_back_what_the_other_has(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "x"
+    create_memmap(path, (10,), np.float32)
+    attach_memmap(path, (10,), np.float32, "r+")[:5] = 1
+    # What a network file system says of a name may be older than the file.
+    monkeypatch.setattr("pathlib.Path.exists", lambda self: False)
+    create_memmap(path, (10,), np.float32)
+    np.testing.assert_array_equal(attach_memmap(path, (10,), np.float32), [1] * 5 + [0] * 5)
+    monkeypatch.undo()
+    # One that was begun with another size gets its own.
+    create_memmap(path, (4,), np.float32)
+    assert path.stat().st_size == 16
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_scratch_arrays__are_gone_after_the_block_whatever_happens(tmp_path, mapped):
+    def fail():
+        with scratch_arrays(tmp_path if mapped else None) as zeros:
+            one, two = (zeros((3, 2), np.float32) for _ in range(2))
+            one[:] = 1
+            np.testing.assert_array_equal(two, np.zeros((3, 2)))
+            assert len(list(tmp_path.iterdir())) == 2 * mapped
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_clear_scratch__of_killed_tasks_alone(tmp_path):
+    scratch = scratch_arrays(tmp_path)
+    scratch.__enter__()((2,), np.float32)
+    (tmp_path / "row.npy").touch()
+    clear_scratch(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["row.npy"]
+    scratch.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 5), (0, 4)])

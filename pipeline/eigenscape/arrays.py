@@ -1,7 +1,9 @@
 """Arrays on disk: zarr arrays in chunks of samples, and raw files that are mapped."""
 
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from eigenscape.memory import ROW_TILE
 _CHUNK_BYTES = 8 * 2**20
 _CHUNK_ROWS = 2**17
 _MOST_CHUNKS = 512
+_WORK = "work"
 
 
 def chunk_rows(rows: int, row_bytes: float) -> int:
@@ -65,33 +68,57 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
     """Create a raw file for `attach_memmap`, its space reserved.
 
     Reserving makes a full disk an error here; without it a write to the mapping would end the
-    process by SIGBUS.
+    process by SIGBUS. What an earlier attempt has written is kept.
     """
-    path = Path(path)
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if path.exists() and path.stat().st_size == size:
-        return  # kept from an earlier attempt
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if size:
+        # Of the open file: what a network file system says of a name may be what was so a while ago,
+        # and another machine may have begun to fill the file since.
+        there = os.fstat(descriptor).st_size
+        if there > size:
+            os.ftruncate(descriptor, size)
+        elif there < size:
             os.posix_fallocate(descriptor, 0, size)
     finally:
         os.close(descriptor)
 
 
-def scratch_zeros(
-    shape: Sequence[int], dtype: DTypeLike, path: str | Path | None = None
-) -> NDArray[Any]:
-    """Return zeros to work on: in memory, or mapped from a scratch file if a path is given.
+@contextmanager
+def scratch_arrays(
+    folder: Path | None,
+) -> Iterator[Callable[[Sequence[int], DTypeLike], NDArray[Any]]]:
+    """Yield what gives zeros to work on: in memory, or mapped from files that vanish with the block.
 
-    The file is the caller's to delete.
+    No other attempt at a task has files of the same names: one that was given up may still write.
+
+    Parameters
+    ----------
+    folder
+        Where the files lie, ``work-*``; None for arrays in memory.
     """
-    if path is None:
-        return np.zeros(shape, dtype)
-    # What an earlier attempt left there is not zero; reserved space is.
-    Path(path).unlink(missing_ok=True)
-    create_memmap(path, shape, dtype)
-    return attach_memmap(path, shape, dtype, "r+")
+    if folder is None:
+        yield np.zeros
+        return
+    stem, files = folder / f"{_WORK}-{secrets.token_hex(6)}", list[Path]()
+
+    def zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        path = stem.with_name(f"{stem.name}-{len(files)}")
+        files.append(path)
+        create_memmap(path, shape, dtype)
+        return attach_memmap(path, shape, dtype, "r+")
+
+    try:
+        yield zeros
+    finally:
+        for path in files:
+            path.unlink(missing_ok=True)
+
+
+def clear_scratch(folder: Path) -> None:
+    """Delete what killed tasks left of `scratch_arrays`."""
+    for path in folder.glob(f"{_WORK}-*"):
+        path.unlink(missing_ok=True)
 
 
 def attach_memmap(

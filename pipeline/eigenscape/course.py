@@ -13,8 +13,8 @@ from typing import Any
 from eigenscape import __version__, memory
 from eigenscape.cluster import ClusterOptions, Executor, Workers, connect
 from eigenscape.clusters.arguments import process_memory
-from eigenscape.errors import TaskMemoryError
-from eigenscape.files import explain_write_errors
+from eigenscape.errors import ScratchError, StoreError, TaskMemoryError
+from eigenscape.files import discard, explain_write_errors
 from eigenscape.job import Job
 from eigenscape.progress import Logged, Reporter
 from eigenscape.siblings import Siblings, beside
@@ -169,6 +169,13 @@ def _work(
                     "cluster file), or set limits.memory lower."
                 ) from None
             reporter.note(f"{text} Once more with tasks of half the size.")
+        except ScratchError as error:
+            # Left there, every further attempt would meet it.
+            discard(workspace.path)
+            raise StoreError(
+                f"{error} {workspace.path} is deleted: the same command computes {stage.name} from its "
+                "beginning."
+            ) from None
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -16,6 +16,7 @@
     │   └── MissingExtraError      an optional dependency is not installed
     ├── ClusterLostError           scheduler or workers lost during a run; the same command goes on
     ├── StoreError                 a run directory that is damaged or of another version
+    │   └── ScratchError           scratch of an unfinished stage is not what was written there
     └── ConvergenceError           exit status 3: results kept, tolerance not met
 
 A message says what was given, what the limit is and what to do about it. Programming mistakes of
@@ -100,6 +101,10 @@ class MissingExtraError(InputError):
 
 class StoreError(EigenscapeError):
     """A run directory is damaged or was written by another version."""
+
+
+class ScratchError(StoreError):
+    """What an unfinished stage finds in its scratch is not what was written there: it begins anew."""
 
 
 class ConvergenceError(EigenscapeError):

@@ -9,7 +9,7 @@ import dask
 import pytest
 
 from eigenscape.cluster import load_cluster
-from eigenscape.clusters import jobqueue
+from eigenscape.clusters import jobqueue, reports
 from eigenscape.clusters.arguments import lifetime, process_memory, process_threads
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.options import QUEUES
@@ -190,6 +190,9 @@ def test_lifetime__ends_before_the_job_and_is_spread(seconds):
     assert life >= 0.6 * seconds
 
 
+SGE_HEAD = f"job-ID  prior  name  user  state  submit/start at  queue  slots\n{'-' * 60}\n"
+
+
 @pytest.mark.parametrize(
     ("kind", "answer", "state"),
     [
@@ -213,7 +216,38 @@ def test_lifetime__ends_before_the_job_and_is_spread(seconds):
         ("lsf", (0, "PEND\n", ""), "waiting"),
         ("lsf", (0, "EXIT\n", ""), "gone"),
         ("lsf", (255, "", "Job <7> is not found"), "gone"),
-        ("sge", (1, "", "Following jobs do not exist: \n7"), "gone"),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}      7 0.5 es  me  r    1/1/26 10:00:00 all.q@n  1\n", ""),
+            "running",
+        ),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}      7 0.5 es  me  qw   1/1/26 10:00:00          1\n", ""),
+            "waiting",
+        ),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}      7 0.5 es  me  hRwq 1/1/26 10:00:00          1\n", ""),
+            "waiting",
+        ),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}      7 0.5 es  me  S    1/1/26 10:00:00 all.q@n  1\n", ""),
+            "waiting",
+        ),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}      7 0.5 es  me  Eqw  1/1/26 10:00:00          1\n", ""),
+            "failed",
+        ),
+        (
+            "sge",
+            (0, f"{SGE_HEAD}     77 0.5 es  me  r    1/1/26 10:00:00 all.q@n  1\n", ""),
+            "gone",
+        ),
+        ("sge", (0, "", ""), "gone"),
+        ("sge", (1, "", "error: commlib error: got select error (Connection refused)"), "unknown"),
         ("oar", (0, "7: Running\n", ""), "running"),
         ("oar", (0, "7: Terminated\n", ""), "gone"),
         ("htcondor", (0, "2\n", ""), "running"),
@@ -221,16 +255,51 @@ def test_lifetime__ends_before_the_job_and_is_spread(seconds):
     ],
 )
 def test_job_state__what_the_answers_of_the_queues_mean(kind, answer, state, monkeypatch, tmp_path):
-    # Commands of the queue's names that answer as the queues do.
-    status, out, err = answer
-    command = jobqueue._QUERIES[kind][0]
+    answering(tmp_path, monkeypatch, jobqueue._QUERIES[kind][0], *answer)
+    assert jobqueue.job_state(kind, "7") == state
+
+
+def answering(tmp_path, monkeypatch, command, status, out, err=""):
+    """Put a command of a queue's name in the way that answers as the queue does."""
     (tmp_path / "out").write_text(out, encoding="utf-8")
     (tmp_path / "err").write_text(err, encoding="utf-8")
     script = tmp_path / command
     script.write_text(f"#!/bin/sh\ncat {tmp_path}/out\ncat {tmp_path}/err >&2\nexit {status}\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert jobqueue.job_state(kind, "7") == state
+
+
+@pytest.mark.parametrize(
+    ("kind", "out", "reason"),
+    [
+        ("slurm", "PENDING: Resources\n", "PENDING: Resources"),
+        ("slurm", "", ""),
+        ("pbs", "Job Id: 7\n    job_state = Q\n    comment = Can Never Run: too many\n\tcpus\n"
+         "    etime = now\n", "Can Never Run: too many cpus"),
+        ("lsf", "The user has reached his/her job slot limit;\n",
+         "The user has reached his/her job slot limit;"),
+        ("sge", "job_number:    7\nerror reason          1:      can't open output file\n"
+         "scheduling info:            Job is in error state\n                            dropped\n",
+         "can't open output file"),
+        ("sge", 'job_number:    7\nscheduling info:            cannot run in PE "smp" because it only\n'
+         "                            offers 0 slots\n",
+         'cannot run in PE "smp" because it only offers 0 slots'),
+        ("sge", "job_number:    7\n", ""),
+        ("oar", "Job_Id: 7\n    state = Waiting\n    message = R=8,W=1:0:0,J=B\n", "R=8,W=1:0:0,J=B"),
+        ("htcondor", "Error from slot1: no such file\n", "Error from slot1: no such file"),
+        ("htcondor", "undefined\n", ""),
+    ],
+)  # fmt: skip
+def test_job_reason__in_the_words_of_the_queue(kind, out, reason, monkeypatch, tmp_path):
+    answering(tmp_path, monkeypatch, reports._REASONS[kind][0][0], 0, out)
+    assert reports.job_reason(kind, "7") == reason
+
+
+def test_job_script__bash_for_grid_engine_unless_another_shell_is_asked_for():
+    assert "#$ -S /bin/bash" in jobqueue.job_script(read("sge"), GIB).splitlines()
+    text = jobqueue.job_script(read("sge", directives=["-S /bin/zsh"]), GIB)
+    assert "#$ -S /bin/zsh" in text.splitlines()
+    assert "/bin/bash" not in "".join(line for line in text.splitlines() if "-S" in line)
 
 
 def test_job_state__no_queue_here(monkeypatch, tmp_path):

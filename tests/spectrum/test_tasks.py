@@ -36,15 +36,18 @@ def test_fits__counts_two_groups_in_their_type():
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_work__is_zero_and_given_back(problem, in_memory):
+def test_bench__gives_zeros_under_names_of_their_own(problem, in_memory):
     problem = replace(problem, in_memory=in_memory)
+    before = {path.name for path in problem.directory.iterdir()}
     for _ in range(2):
-        X = problem.work("work-x")
-        np.testing.assert_array_equal(X, np.zeros((300, WIDTH)))
-        X[:] = 1
-    assert (problem.directory / "work-x").exists() != in_memory
-    problem.drop("work-x", "work-y")
-    assert not (problem.directory / "work-x").exists()
+        with problem.bench() as zeros, problem.bench() as others:
+            X, Y = zeros(), others()
+            X[:] = 1
+            np.testing.assert_array_equal(Y, np.zeros((300, WIDTH)))
+            names = {path.name for path in problem.directory.iterdir()} - before
+            assert len(names) == (0 if in_memory else 2)
+            assert all(name.startswith("work-") for name in names)
+    assert {path.name for path in problem.directory.iterdir()} == before
 
 
 def test_coarsen__says_when_it_does_not_serve(problem, make_problem):

@@ -46,6 +46,9 @@ def job_arguments(options: ClusterOptions, memory_limit: int) -> dict[str, Any]:
         No interface is named, here or in the user's Dask configuration.
     """
     directives: Any = [*configured(options, "job-extra-directives", ()), *options.directives]
+    if options.kind == "sge" and not any(line.split()[:1] == ["-S"] for line in directives):
+        # Many of its queues start jobs with csh, whatever the first line of the script says.
+        directives = ["-S /bin/bash", *directives]
     arguments: dict[str, Any] = {
         "cores": job_cores(options),
         "processes": job_processes(options),

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import psutil
 
+from eigenscape.clusters.mounts import mount_of
 from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.sharing import probe_sharing
 from eigenscape.clusters.start import open_client, wait_of
 from eigenscape.clusters.task import describe_differences, describe_unseen
 from eigenscape.clusters.versions import differences, versions
@@ -41,6 +43,8 @@ class Findings:
         Seconds until the worker came, its time in the queue included.
     versions
         By package: here and there.
+    file_system
+        What the directory is on there, and how it is mounted.
     seen_there_s, seen_here_s
         Seconds until a file that was written here was seen by the worker, and the other way.
     threads, memory_limit, memory_total, memory_available
@@ -55,6 +59,7 @@ class Findings:
     host: str
     start_s: float
     versions: dict[str, tuple[str, str]]
+    file_system: str
     seen_there_s: float
     seen_here_s: float
     threads: int
@@ -91,7 +96,8 @@ def check_cluster(
     Raises
     ------
     ClusterError
-        No worker comes, it has other versions, or it does not see the directory.
+        No worker comes, it has other versions, it does not see the directory, or it reads there what
+        was before others wrote.
     """
     if options.kind == "threads":
         raise ClusterError("kind = 'threads' has no workers to check: it is this process.")
@@ -108,6 +114,7 @@ def check_cluster(
         if wrong := differences(versions(), there):
             raise ClusterError(describe_differences(host_of(address), wrong))
         seen_there, seen_here = _share(client, address, directory)
+        probe_sharing(client, directory, {address: f"the worker on {host_of(address)}"})
         machine = _ask(client, address, _describe)
         shared_write, shared_read = _ask(client, address, _time_files, str(directory))
         scratch_write, scratch_read = _ask(client, address, _time_files, None)
@@ -118,6 +125,7 @@ def check_cluster(
             versions={
                 package: (version, there[package]) for package, version in versions().items()
             },
+            file_system=_ask(client, address, _file_system, str(directory)),
             seen_there_s=seen_there,
             seen_here_s=seen_here,
             threads=int(worker["nthreads"]),
@@ -181,6 +189,10 @@ def _await_text(path: str, text: str) -> float | None:
 
 def _write_text(path: str, text: str) -> None:
     Path(path).write_text(text, encoding="ascii")
+
+
+def _file_system(directory: str) -> str:
+    return str(mount_of(directory))
 
 
 def _describe() -> dict[str, Any]:

@@ -21,14 +21,16 @@ _CLASSES = {
 _PLACEHOLDER = "tcp://SCHEDULER:PORT"
 _DRIVER_MEMORY = 2**31
 
-JobState = Literal["waiting", "running", "gone", "unknown"]
+JobState = Literal["waiting", "running", "failed", "gone", "unknown"]
+"""Of a job in its queue; one that has "failed" is still there, but will not run."""
 
 # How to ask for one job; what an answer means is in `_state_of`.
 _QUERIES = {
     "slurm": ["squeue", "--noheader", "--format=%T", "--jobs={}"],
     "pbs": ["qstat", "{}"],
     "lsf": ["bjobs", "-noheader", "-o", "stat", "{}"],
-    "sge": ["qstat", "-j", "{}"],
+    # The own jobs; -j, of one job, tells no state in Grid Engine 8.1.9.
+    "sge": ["qstat"],
     "oar": ["oarstat", "-s", "-j", "{}"],
     "htcondor": ["condor_q", "{}", "-autoformat", "JobStatus"],
 }
@@ -189,6 +191,8 @@ def job_state(kind: str, job_id: str) -> JobState:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
+    if kind == "sge":
+        return _row_state(job_id, answer.stdout) if answer.returncode == 0 else "unknown"
     return _state_of(kind, answer.returncode, answer.stdout, answer.stderr)
 
 
@@ -210,13 +214,24 @@ def _job(options: ClusterOptions, memory_limit: int, **changes: Any) -> Any:
     return make(_PLACEHOLDER, name="eigenscape-0", **job_arguments(options, memory_limit) | changes)
 
 
+def _row_state(job_id: str, table: str) -> JobState:
+    """Return the state of a job by Grid Engine's table: number, priority, name, user, letters."""
+    for words in map(str.split, table.splitlines()):
+        if words[:1] == [job_id] and len(words) > 4:
+            letters = words[4]
+            if "E" in letters:
+                return "failed"
+            return "running" if set("rt") & set(letters) else "waiting"
+    return "gone"
+
+
 def _state_of(kind: str, status: int, out: str, err: str) -> JobState:
-    if kind in ("pbs", "sge"):
-        # Their tables differ from site to site: a job that they know is there.
-        unknown = ("unknown job", "has finished", "do not exist", "does not exist")
+    if kind == "pbs":
+        # Its table differs from site to site: a job that it knows is there.
         if status != 0:
-            return "gone" if any(text in err.lower() for text in unknown) else "unknown"
-        return "running" if f" {'R' if kind == 'pbs' else 'r'} " in out else "waiting"
+            gone = any(text in err.lower() for text in ("unknown job", "has finished"))
+            return "gone" if gone else "unknown"
+        return "running" if " R " in out else "waiting"
     if status != 0:
         gone = any(text in err.lower() for text in ("invalid job id", "not found"))
         return "gone" if gone else "unknown"

@@ -21,7 +21,7 @@ _REASONS = {
         r"(?:error reason +\d+|scheduling info): +((?:.+)(?:\n {10,}.+)*)",
     ),
     "oar": (["oarstat", "-f", "-j", "{}"], r"message = (.+)"),
-    "htcondor": (["condor_q", "{}", "-autoformat", "HoldReason"], r"(?!undefined)(.+)"),
+    "htcondor": (["condor_q", "{}", "-autoformat", "HoldReason"], r"^(?!undefined)(.+)"),
 }
 
 
@@ -68,11 +68,12 @@ class QueueReports:
         self._kind, self._folder = kind, log_directory
 
     def ask(self, job: Any) -> Report:
-        """Return the state of a job, with the queue's reason if it waits."""
+        """Return the state of a job, with the queue's reason if it does not run."""
         if not job.job_id:
             return Report("unknown")
         state = job_state(self._kind, job.job_id)
-        return Report(state, job_reason(self._kind, job.job_id) if state == "waiting" else "")
+        asked = state in ("waiting", "failed")
+        return Report(state, job_reason(self._kind, job.job_id) if asked else "")
 
     def last_words(self, job: Any) -> str:
         """Return the last line of the job's log."""

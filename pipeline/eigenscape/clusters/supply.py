@@ -229,7 +229,11 @@ class Jobs:
                 self._silenced = now + ASK_S  # it would not answer for the others either
                 return
             away = None if watched.seen is None else now - watched.seen
-            if report.state == "gone" and away is None:
+            if report.state == "failed":
+                watched.lost = True
+                self._fail(f"{watched.job} cannot run: {report.reason.rstrip('.')}.", now)
+                self._hopeless = self._failures >= MOST_FAILURES
+            elif report.state == "gone" and away is None:
                 watched.lost = True
                 words = self._reports.last_words(watched.job)
                 words = f"The last line of its log: {words}." if words else "Its log is empty."

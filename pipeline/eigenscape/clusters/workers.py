@@ -13,6 +13,7 @@ from typing import Any
 
 from eigenscape.clusters.executors import Executor, OnDone, Task, Threads
 from eigenscape.clusters.fence import under_way
+from eigenscape.clusters.sharing import Shared
 from eigenscape.clusters.supply import Supply, Unmended
 from eigenscape.clusters.task import (
     Surroundings,
@@ -93,6 +94,7 @@ class Workers:
         self._client, self._wait, self._say = client, wait, say
         self._supply = supply or Unmended("Start some with `dask worker`.")
         self._surroundings = Surroundings(versions())
+        self._shared = Shared(client)
         self._began = time.time()
         self._watch = Watch(client, self._supply, say)
         try:
@@ -124,7 +126,7 @@ class Workers:
         Raises
         ------
         ClusterError
-            One does not.
+            One does not, or reads there what was before others wrote.
         """
         token = directory / f".shared.tmp-{secrets.token_hex(4)}"
         with explain_write_errors(directory):
@@ -137,6 +139,8 @@ class Workers:
             if answer is False:
                 raise ClusterError(describe_unseen(str(directory), host_of(address)))
         self._surroundings = Surroundings(versions(), str(directory))
+        self._shared.add(directory)
+        self._probe()
         # Of a driver that was killed while its scheduler went on.
         self._await_idle("tasks of an earlier run", directory=str(directory))
 
@@ -152,6 +156,7 @@ class Workers:
         """
         from distributed import as_completed
 
+        self._probe()
         surroundings = replace(self._surroundings, call=secrets.token_hex(8))
         task = partial(run_task, surroundings, function)
         # Tasks are idempotent, so a lost worker's tasks may run again.
@@ -184,6 +189,10 @@ class Workers:
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
+
+    def _probe(self) -> None:
+        """See that machines which came since the last step see what others write."""
+        self._shared.probe({address: host_of(address) for address in self.addresses})
 
     def _check(self, patience: "_Patience", left: int) -> None:
         """Give up when the scheduler is lost, or no worker comes."""

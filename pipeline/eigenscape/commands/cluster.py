@@ -77,6 +77,7 @@ def _print(findings: "Findings", directory: Path) -> None:
         f"{format_bytes(findings.memory_total)}, {format_bytes(findings.memory_available)} free",
         "shared directory": f"{directory}: seen there after {findings.seen_there_s:.2f} s, here after "
         f"{findings.seen_here_s:.2f} s",
+        "file system": findings.file_system,
         "MiB/s there": f"written {findings.shared_write:.0f}, read {findings.shared_read:.0f}",
         "MiB/s of scratch": f"written {findings.scratch_write:.0f}, read {findings.scratch_read:.0f}",
         "MiB/s of network": f"{findings.network:.0f}",

@@ -191,11 +191,13 @@ def _write_blocks(
     degrees = attach_memmap(degree, (lists.rows,), np.float64)
     if spatial and options.spatial:
         width = spatial_bandwidth(spatial, options.spatial)
-        # A task that is noted: those that follow add to the degrees.
         find = partial(spatial_factor, spatial, width, options.spatial.weight, degree)
         factor = context.map("factor", find, ["all"])[0]
-        join = partial(join_rows, spatial, width, factor, degree, ranges, context.workspace)
+        joined = lists.folder / "degree-joined"
+        create_memmap(joined, (lists.rows,), np.float64)
+        join = partial(join_rows, spatial, width, factor, joined, ranges, context.workspace)
         entries = context.map("join", join, ranges, label="edges in space")
+        degrees = attach_memmap(joined, (lists.rows,), np.float64)
     write_whole(context.workspace, "graph/degree", degrees, "row")
     return int(sum(entries))
 

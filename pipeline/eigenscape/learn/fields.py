@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, clear_scratch, create_memmap, save_array
 from eigenscape.learn import propagation
-from eigenscape.learn.bench import Bench, fits_in
+from eigenscape.learn.bench import bench, fits_in
+from eigenscape.learn.conjugate import Allocate
 from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.lowest import LowestPairs, lowest_pairs
@@ -68,6 +69,9 @@ class Fields:
         Relative residual to reach.
     residual
         The largest one that was left, once they are solved.
+    doubled
+        Groups that are solved in double; under names of their own, as others may have been in single
+        precision before.
     """
 
     options: LearnOptions
@@ -79,6 +83,7 @@ class Fields:
     in_memory: bool
     tolerance: float = TOLERANCE
     residual: float = 0.0
+    doubled: tuple[int, ...] = ()
 
     @property
     def bytes_per_sample(self) -> float:
@@ -106,19 +111,16 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
-        bench = Bench(self.folder, number, self.operator.dtype, self.in_memory)
-        try:
-            X, said = self._propagate(operator, self._labels(row, columns), bench, columns)
+        with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
+            X, said = self._propagate(operator, self._labels(row, columns), allocate, columns)
             found = np.full((len(row), len(columns)), np.nan, np.float32)
             inside = row >= 0
             found[inside] = X[row[inside], : len(columns)]
-            save_array(self.folder / f"labelled-{number}.npy", found)
-            save_array(self.folder / f"mass-{number}.npy", self._masses(X, row, columns))
+            save_array(self._file("labelled", number, ".npy"), found)
+            save_array(self._file("mass", number, ".npy"), self._masses(X, row, columns))
             if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
-        finally:
-            bench.clear()
         return said
 
     def _labels(self, row: NDArray[np.int64], columns: NDArray[np.int64]) -> Labels:
@@ -137,7 +139,7 @@ class Fields:
         self,
         operator: Operator,
         labels: Labels,
-        bench: Bench,
+        allocate: Allocate,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
         options = self.options
@@ -146,18 +148,18 @@ class Fields:
         if options.method == "poisson-mbo":
             sizes = _round_shares(self._wanted(columns), operator.rows)
             found = poisson_mbo(
-                operator, labels, sizes, bench, component=component, start=start,
+                operator, labels, sizes, allocate, component=component, start=start,
                 tolerance=self.tolerance,
             )  # fmt: skip
-            X = bench(operator.rows)
+            X = allocate(operator.rows)
             X[np.arange(operator.rows), found.classes] = 1
             return X, {"iterations": 0, "residual": found.residual}
         if options.method == "interpolated":
-            result = propagation.interpolate(operator, labels, bench, tolerance=self.tolerance)
+            result = propagation.interpolate(operator, labels, allocate, tolerance=self.tolerance)
         elif options.method == "tikhonov":
             power = None if options.kernel == "heat" else options.power
             result = propagation.regularize(
-                operator, labels, bench, gamma=options.gamma, power=power, time=options.time,
+                operator, labels, allocate, gamma=options.gamma, power=power, time=options.time,
                 tolerance=self.tolerance,
             )  # fmt: skip
         else:
@@ -166,7 +168,7 @@ class Fields:
                 shares = np.ones(WIDTH)
                 shares[: len(columns)] = self._wanted(columns)
             result = propagation.poisson(
-                operator, labels, bench, component=component, shares=shares, start=start,
+                operator, labels, allocate, component=component, shares=shares, start=start,
                 tolerance=self.tolerance,
             )  # fmt: skip
         return result.X, {
@@ -193,7 +195,7 @@ class Fields:
             return None
         masses = np.empty(self.labelled.count)
         for group, place, own in self._places(number):
-            masses[own] = np.load(self.folder / f"mass-{group}.npy")[place]
+            masses[own] = np.load(self._file("mass", group, ".npy"))[place]
         return np.asarray(np.maximum(masses, 0) / masses.sum())
 
     def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -209,7 +211,7 @@ class Fields:
         """See `eigenscape.learn.methods.Method`."""
         scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
         for group, place, own in self._places(number):
-            stored = np.load(self.folder / f"labelled-{group}.npy", mmap_mode="r")
+            stored = np.load(self._file("labelled", group, ".npy"), mmap_mode="r")
             scores[:, own] = stored[:, place]
         if not self._potentials:
             return scores
@@ -251,8 +253,12 @@ class Fields:
             if first <= column < first + self.labelled.count
         ]
 
+    def _file(self, part: str, group: int, ending: str = "") -> Path:
+        doubled = "-double" if group in self.doubled else ""
+        return self.folder / f"{part}-{group}{doubled}{ending}"
+
     def _field(self, number: int, mode: str = "r") -> NDArray[np.float32]:
-        path = self.folder / f"field-{number}"
+        path = self._file("field", number)
         shape = (self.operator.rows, len(self.groups[number]))
         if mode != "r":
             create_memmap(path, shape, np.float32)
@@ -270,6 +276,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     graph = context.run.record("graph")
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
+    clear_scratch(folder)
     operator = store_laplacian(context, folder, "unnormalized", "float32")
     save_array(folder / "row.npy", sample_rows(context))
     component = None
@@ -300,7 +307,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         )
         doubled = replace(
             fields, operator=operator, in_memory=fits_in(context, operator),
-            tolerance=_EXACT_TOLERANCE,
+            tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
@@ -310,4 +317,4 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
         f"relative residual {worst:.1e}"
     )
-    return replace(fields, residual=worst)
+    return replace(fields, residual=worst, doubled=(*exact, *again))

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from eigenscape.arrays import (
     attach_memmap,
+    clear_scratch,
     create_memmap,
     save_array,
     save_raw,
-    scratch_zeros,
+    scratch_arrays,
 )
 from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
@@ -77,9 +78,9 @@ class Smoothed:
         """Smooth the fits of a bundle; return the `confusions` of each."""
         fits, count = self.bundles[number], self.fitted.labelled.count
         groups = -(-len(fits) * count // WIDTH)
-        names = [self._folder / f"smoothing-{number}-{part}" for part in range(groups + 2)]
-        try:
-            arrays = [self._zeros(name) for name in names]
+        with scratch_arrays(None if self.in_memory else self._folder) as zeros:
+            shape = (self.laplacian.rows, WIDTH)
+            arrays = [zeros(shape, self.laplacian.dtype) for _ in range(groups + 2)]
             unknown = self._fill(fits, arrays[:groups])
             operator = self.laplacian.open()
             *fields, image, spare = arrays
@@ -91,13 +92,6 @@ class Smoothed:
                 self._keep(fit, place * count, fields, unknown[:, place])
                 for place, fit in enumerate(fits)
             ]
-        finally:
-            for name in names:
-                name.unlink(missing_ok=True)
-
-    def _zeros(self, path: Path) -> Array:
-        shape = (self.laplacian.rows, WIDTH)
-        return scratch_zeros(shape, self.laplacian.dtype, None if self.in_memory else path)
 
     def _fill(self, fits: list[int], fields: list[Array]) -> NDArray[np.bool_]:
         """Write P0 of some fits into groups of columns; return which samples have no scores."""
@@ -164,6 +158,7 @@ def prepare_smoothing(context: Context, fitted: Fitted) -> Smoothed:
     rank = np.arange(samples, dtype=np.int32 if samples < 2**31 else np.int64)
     save_array(context.workspace.folder("lists") / "rank.npy", rank)
     lists = spatial_lists(context, rank, _EDGES.neighbors, f"learn.smoothing = {weight:g}")
+    clear_scratch(fitted.folder)
     folder = context.workspace.folder("pixels")
     for name in ("diagonal", "null"):
         create_memmap(folder / name, (samples,), np.float32 if name == "diagonal" else np.float64)

@@ -130,7 +130,8 @@ class Ranked:
 class Lists:
     """Neighbour lists by rank, in two versions at a time: a step reads one and writes the next.
 
-    Whatever version a killed step was reading is untouched, so the step can be done again.
+    Whatever version a killed step was reading is untouched, so the step can be done again. A version's
+    files have names of their own: another machine may still know what was in older ones.
 
     Attributes
     ----------
@@ -148,8 +149,14 @@ class Lists:
     dtype: str
 
     def create(self, version: int) -> None:
-        """Reserve the files of a version, and delete those of two versions before."""
-        for name, kind in (("index", self.dtype), ("distance", "f4"), ("fresh", "?")):
+        """Reserve the files of a version, and delete those of two versions before.
+
+        Nothing is done for a version that is no more: an earlier attempt came further.
+        """
+        there = [int(path.name.rpartition("-")[2]) for path in self.folder.glob("fresh-*")]
+        if version < max(there, default=0):
+            return
+        for name, kind in (("fresh", "?"), ("index", self.dtype), ("distance", "f4")):
             self._file(name, version - 2).unlink(missing_ok=True)
             create_memmap(self._file(name, version), (self.rows, self.k), kind)
 
@@ -184,5 +191,4 @@ class Lists:
         return attach_memmap(self._file(name, version), (self.rows, self.k), kind, "c")
 
     def _file(self, name: str, version: int) -> Path:
-        # No name is used twice: a task that was given up must not find the files of a later version.
         return self.folder / f"{name}-{version}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.arrays import save_array
-from eigenscape.errors import StoreError
+from eigenscape.arrays import clear_scratch, save_array
+from eigenscape.errors import ScratchError
 from eigenscape.files import write_json
 from eigenscape.spectrum import algebra, columns, tasks
 from eigenscape.spectrum.coarse import coarse_component
@@ -26,6 +26,10 @@ DENSE_ROWS = 1200
 
 _COARSE_DEGREES = (12, 36)
 """Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
+
+_OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
+"""Files of one pass, whose number is in their names: another machine may still know those of the last
+pass, and a task that was given up may still write to them."""
 
 _LEAST_GAIN = 3.0
 """Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
@@ -66,17 +70,36 @@ class Level:
 
     def load(self) -> State | None:
         """Return the state to go on from, None if there is none yet."""
-        return State.read(self.file) if self.file.exists() else None
+        return self._refuse_damage(State.read(self.file)) if self.file.exists() else None
 
     def note(self, state: State, before: State | None = None) -> State:
-        """Make a state the one to go on from, and only then delete what it does not need."""
+        """Make a state the one to go on from, and only then delete what it does not need.
+
+        Raises
+        ------
+        ScratchError
+            Its values are no numbers, or all infinite.
+        """
+        self._refuse_damage(state)
         write_json(self.file, asdict(state))
         if before is not None:
             for path in {*before.files} - {*state.files}:
                 Path(path).unlink(missing_ok=True)
-        for name in ("filtered", "projected", "image", "rotation", "fresh", "overlap"):
+        for name in _OF_A_PASS:
             for file in self.problem.directory.glob(f"{name}-*"):
-                file.unlink()
+                if str(file) not in state.files:
+                    file.unlink(missing_ok=True)
+        clear_scratch(self.problem.directory)
+        return state
+
+    def _refuse_damage(self, state: State) -> State:
+        values = np.array(state.values)
+        if np.isnan(values).any() or not np.isfinite(values).any():
+            raise ScratchError(
+                f"{self.problem.directory}: the eigenvalues found there are no numbers, so its files are "
+                "not what was written to them: they were damaged, or one machine reads what was there "
+                "before another wrote (`eigenscape cluster check` tries that)."
+            )
         return state
 
     def begin(self, most: int, goal: int, *, whole: bool) -> State:
@@ -171,7 +194,8 @@ class Level:
             work = partial(tasks.solve_densely, problem, vectors)
             step = f"dense-{problem.level}"
             values = self.run(step, work, ["all"], label="coarsest level")[0]
-            return State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+            dense = State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+            return self._refuse_damage(dense)
         state = self.load() or self.begin(most, most, whole=False)
         for degree in _COARSE_DEGREES[state.passes :]:
             plan = columns.plan_short(
@@ -251,10 +275,7 @@ class Level:
         following = problem.named(f"pass-{number + 1}", active)
         rotated = problem.named(f"rotated-{number}", active) if balanced else following
         tile = columns.tile_rows(filtered.columns)
-        work = algebra.Rotate(
-            filtered, rotated, str(file),
-            rotation.rank, number, tile,
-        )  # fmt: skip
+        work = algebra.Rotate(filtered, rotated, str(file), rotation.rank, number, tile)
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
@@ -285,15 +306,15 @@ class Level:
 
         Raises
         ------
-        StoreError
+        ScratchError
             Neither was the reason, so the vectors on disk are not what was written there.
         """
         if balanced:
             return self.note(replace(state, balanced=False), state)
         if not state.overflowed:
             return self.note(replace(state, overflowed=True), state)
-        raise StoreError(
+        raise ScratchError(
             f"{self.problem.directory}: the vectors of the eigensolver are not finite, though its "
             "filter cannot overflow: files were damaged, or another machine reads them as they were "
-            "before. Delete this directory and give the same command again."
+            "before (`eigenscape cluster check` tries that)."
         )

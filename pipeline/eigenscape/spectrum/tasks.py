@@ -1,13 +1,16 @@
 """What the tasks of the iteration do: each opens what it needs by its path and leaves files."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, save_array, scratch_zeros
+from eigenscape.arrays import attach_memmap, save_array, scratch_arrays
 from eigenscape.spectrum import coarse, density, kernels, oracles
 from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
@@ -76,15 +79,11 @@ class Problem:
         shift = np.minimum(shift, 0.5 * operator.diagonal[rows[0]].min(initial=np.inf))
         return Balanced(operator, rows[0], shift.astype(operator.diagonal.dtype), int(sweeps[0]))
 
-    def work(self, name: str) -> Array:
-        """Return a group of zeros to work on, which `drop` gives back."""
-        path = None if self.in_memory else self.directory / name
-        return scratch_zeros((self.operator.rows, WIDTH), self.operator.dtype, path)
-
-    def drop(self, *names: str) -> None:
-        """Delete the scratch files of `work`."""
-        for name in names:
-            (self.directory / name).unlink(missing_ok=True)
+    @contextmanager
+    def bench(self) -> Iterator[Callable[[], Array]]:
+        """Yield what gives groups of zeros to work on, until the block ends."""
+        with scratch_arrays(None if self.in_memory else self.directory) as zeros:
+            yield partial(zeros, (self.operator.rows, WIDTH), self.operator.dtype)
 
 
 def fits(rows: int, dtype: str, budget: int) -> bool:
@@ -176,18 +175,18 @@ class Filter:
         """Filter one group."""
         problem = self.problem
         operator, null = problem.operator.open(), problem.null_space()
-        names = f"work-x-{group}", f"work-y-{group}"
-        X = problem.work(names[0])
-        X[:] = self.vectors.attach(group)
-        null.remove_from(X)
-        steps: Steps = operator
-        if self.balanced:
-            steps = problem.balanced(operator, self.values[group * WIDTH : (group + 1) * WIDTH])
-            steps.balance(X)
-        Y = chebyshev_filter(steps, X, problem.work(names[1]), self.plan)
-        null.remove_from(Y)
-        self.filtered.attach(group, "r+")[:] = Y
-        problem.drop(*names)
+        with problem.bench() as zeros:
+            X = zeros()
+            X[:] = self.vectors.attach(group)
+            null.remove_from(X)
+            steps: Steps = operator
+            if self.balanced:
+                values = self.values[group * WIDTH : (group + 1) * WIDTH]
+                steps = problem.balanced(operator, values)
+                steps.balance(X)
+            Y = chebyshev_filter(steps, X, zeros(), self.plan)
+            null.remove_from(Y)
+            self.filtered.attach(group, "r+")[:] = Y
 
 
 def _apply(operator: Operator, X: Array, image: Array) -> None:
@@ -238,10 +237,9 @@ class Residuals:
             # Exact for a Ritz vector, where the filtered columns were mixtures.
             self.problem.balanced(operator, values).balance(X)
         # Not where the filter left its image: a killed pass needs that once more.
-        name = f"work-r-{group}"
-        image = self.problem.work(name)
-        _apply(operator, X, image)
-        known = np.isfinite(values)
-        squares = kernels.residual_squares(X, image, np.where(known, values, 0))
-        self.problem.drop(name)
+        with self.problem.bench() as zeros:
+            image = zeros()
+            _apply(operator, X, image)
+            known = np.isfinite(values)
+            squares = kernels.residual_squares(X, image, np.where(known, values, 0))
         return [float(norm) for norm in np.where(known, np.sqrt(squares), np.inf)]

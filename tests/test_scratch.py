@@ -1,0 +1,103 @@
+"""Names of scratch files: none has two contents, for another machine may still know the first."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from eigenscape.cluster import Threads
+from eigenscape.errors import StoreError
+from eigenscape.job import load_job
+from eigenscape.workflow import run
+from harness import KilledError
+
+# What only the process that leads the run reads.
+OWN = {"journal.jsonl", "state.json", "COMMIT"}
+
+
+class Watching(Threads):
+    """Threads that look at all files of unfinished stages after each step."""
+
+    def __init__(self, path):
+        super().__init__(2)
+        self.path, self.known, self.steps = path / "work", {}, 0
+
+    def run(self, function, items, on_done):
+        self.look()
+        super().run(function, items, on_done)
+        self.look()
+
+    def look(self):
+        self.steps += 1
+        there = {}
+        for path in self.path.rglob("*"):
+            if path.is_file() and path.name not in OWN:
+                content = path.read_bytes()
+                # Reserved space is not a content yet.
+                zeros = not np.frombuffer(content, np.uint8).any()
+                there[str(path)] = None if zeros else hashlib.sha1(content).hexdigest()
+        for name, content in self.known.items():
+            if content == "deleted":
+                assert name not in there, f"{name} was deleted and made again"
+            elif content is not None and name in there:
+                assert there[name] == content, f"{name} was written again"
+        gone = dict.fromkeys(set(self.known) - set(there), "deleted")
+        self.known |= there | gone
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"neighbors": {"k": 6, "refine": 3}, "graph": {"spatial": {}}},
+        {"neighbors": {"recall": 1.0, "leaf_size": 64}, "learn": {"method": "poisson"}},
+        {"neighbors": {"method": "exact"}, "learn": {"smoothing": 1.0}},
+        {"spectrum": {"dimension": 20, "tolerance": 1e-9}, "limits": {"memory": "300MiB"}},
+    ],
+    ids=["spatial", "trees", "smoothing", "passes"],
+)
+def test_run__no_scratch_file_is_written_again_or_comes_back(
+    tables, write_tif, write_job, make_scene, tmp_path
+):
+    scene = make_scene(72, 64, 12)
+    write_tif("scene.tif", scene.cube, hole=scene.hole)
+    write_tif("labels.tif", scene.labels, nodata=0)
+    job = load_job(write_job(**{**tables, "scene": {"labels": "labels.tif"}}))
+    watching = Watching(tmp_path / "run")
+    run(job, run_dir=tmp_path / "run", executor=watching)
+    assert watching.steps > 20
+
+
+class Ending(Threads):
+    """Threads that end, as if killed, once the eigensolver has noted where it stands."""
+
+    def run(self, function, items, on_done):
+        super().run(function, items, on_done)
+        if list(self.path.rglob("operator/state.json")):
+            raise KilledError
+
+    def __init__(self, path):
+        super().__init__(2)
+        self.path = path / "work"
+
+
+def test_run__eigenvalues_that_are_no_numbers_are_refused_and_their_stage_begins_anew(
+    write_tif, write_job, make_scene, tmp_path
+):
+    scene = make_scene(72, 64, 12)
+    write_tif("scene.tif", scene.cube, hole=scene.hole)
+    job, path = load_job(write_job(spectrum={"dimension": 6})), tmp_path / "run"
+    with pytest.raises(KilledError):
+        run(job, run_dir=path, executor=Ending(path))
+    [noted] = path.rglob("operator/state.json")
+    state = json.loads(noted.read_text())
+    state["values"] = [float("nan")] * len(state["values"])
+    noted.write_text(json.dumps(state))
+    with pytest.raises(
+        StoreError, match=r"no numbers.*cluster check.*spectrum-\w+ is deleted: the"
+    ):
+        run(job, run_dir=path)
+    assert not list(path.rglob("spectrum-*"))
+    again = run(job, run_dir=path)
+    calm = run(job, run_dir=tmp_path / "calm" / "run")
+    assert again.spectrum["values"] == calm.spectrum["values"]
