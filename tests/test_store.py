@@ -9,7 +9,9 @@ import pytest
 from eigenscape import store
 from eigenscape.arrays import open_array
 from eigenscape.errors import OutputError, StoreError
-from eigenscape.store import Record, Run, lock_holder, read_manifest
+from eigenscape.lock import lock_holder
+from eigenscape.manifest import Record, read_manifest
+from eigenscape.store import Run
 
 N = 10
 

@@ -24,6 +24,7 @@ from eigenscape.commands.arguments import (
 )
 from eigenscape.commands.batch import batch_command
 from eigenscape.commands.schedule import prune_command, schedule_command
+from eigenscape.commands.verify import verify_command
 from eigenscape.printing import print_plan, print_result, print_status
 
 app = typer.Typer(
@@ -160,6 +161,7 @@ app.command("submit")(submit.submit_command)
 app.command("cancel")(submit.cancel_command)
 app.command("schedule")(schedule_command)
 app.command("prune")(prune_command)
+app.command("verify")(verify_command)
 
 
 @app.command("results")

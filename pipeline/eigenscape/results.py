@@ -7,8 +7,9 @@ import xarray
 
 from eigenscape.arrays import open_array
 from eigenscape.errors import InputError
+from eigenscape.manifest import read_manifest
 from eigenscape.rows import Rows
-from eigenscape.store import Run, read_manifest
+from eigenscape.store import Run
 
 _ARRAYS = {
     "values": "samples/values",

@@ -195,7 +195,7 @@ def _write_blocks(
         find = partial(spatial_factor, spatial, width, options.spatial.weight, degree)
         factor = context.map("factor", find, ["all"])[0]
         join = partial(join_rows, spatial, width, factor, degree, ranges, context.workspace)
-        entries = context.map("join", join, ranges, label="edges in space")
+        entries = context.map("join", join, ranges, label="edges in space", anew=[degree])
     write_whole(context.workspace, "graph/degree", degrees, "row")
     return int(sum(entries))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array, scratch_zeros
+from eigenscape.arrays import attach_memmap, create_memmap, note_rows, save_array, scratch_zeros
 from eigenscape.learn import propagation
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.lowest import LowestPairs
@@ -99,6 +99,7 @@ class Fields:
             if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
+                note_rows(field)
         finally:
             bench.clear()
         return said

@@ -128,16 +128,17 @@ def bisect_lists(
             tree, _ = grow_tree(context, source, leaves, layout.folder, layout.ranked.rows)
         lists.create(version)
         merge = partial(search.merge, tree, version)
-        context.map(f"merge-{turn}", merge, parts, label="merging lists")
+        anew = lists.files(version)
+        context.map(f"merge-{turn}", merge, parts, label="merging lists", anew=anew)
         recall = measure(f"tree {turn + 1}")
         for number in range(rounds):
             if recall >= wanted:
                 break
             version += 1
             lists.create(version)
-            label = f"refining, round {number + 1}"
-            ranges = rank_blocks(layout.ranked.rows)
-            context.map(f"refine-{version}", partial(search.refine, version), ranges, label=label)
+            label, anew = f"refining, round {number + 1}", lists.files(version)
+            ranges, work = rank_blocks(layout.ranked.rows), partial(search.refine, version)
+            context.map(f"refine-{version}", work, ranges, label=label, anew=anew)
             before, recall = recall, measure(label)
             if recall - before < rise:
                 break

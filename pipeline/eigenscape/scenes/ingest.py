@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array, save_array
+from eigenscape.arrays import save_array, write_rows
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job import Job
 from eigenscape.options import SceneOptions
@@ -68,8 +68,8 @@ def ingest_stage(context: Context) -> dict[str, Any]:
     write(context, scratch, strips, counts, bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
         if target is not None:
-            array = open_array(target)
-            array[...] = join(scratch, strips, name).astype(array.dtype)
+            kind = np.int64 if name == "pixel" else np.uint16
+            write_rows(target, 0, join(scratch, strips, name).astype(kind))
     legend = labels.legend if labels else None
     return {
         "samples": samples,
@@ -265,4 +265,4 @@ def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> N
     path = context.workspace.create_array(
         "samples/row_start", starts.shape, np.int64, dims=("row",)
     )
-    open_array(path)[...] = starts
+    write_rows(path, 0, starts)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.arrays import save_array
-from eigenscape.files import write_json
+from eigenscape.files import remove, write_json
 from eigenscape.spectrum import algebra, columns, tasks
 from eigenscape.spectrum.coarse import coarse_component
 from eigenscape.spectrum.filter import FilterPlan
@@ -70,12 +70,12 @@ class Level:
     def note(self, state: State, before: State | None = None) -> State:
         """Make a state the one to go on from, and only then delete what it does not need."""
         write_json(self.file, asdict(state))
+        spent: list[str | Path] = []
         if before is not None:
-            for path in {*before.files} - {*state.files}:
-                Path(path).unlink(missing_ok=True)
+            spent += {*before.files} - {*state.files}
         for name in ("filtered", "projected", "image", "fresh", "overlap"):
-            for file in self.problem.directory.glob(f"{name}-*"):
-                file.unlink()
+            spent += self.problem.directory.glob(f"{name}-*")
+        remove(*spent)
         return state
 
     def begin(self, most: int, goal: int, *, whole: bool) -> State:
