@@ -170,9 +170,12 @@ def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
 
 
 def save_raw(path: str | Path, array: NDArray[Any]) -> None:
-    """Write an array as raw bytes, for `read_raw`: whole if it is there."""
-    with written_whole(Path(path)) as temporary, temporary.open("wb") as stream:
-        stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    """Write an array as raw bytes, for `read_raw`."""
+    values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    ledger.removing([path])
+    with open(path, "wb") as stream:
+        stream.write(values.data)
+    ledger.wrote(path, 0, values)
 
 
 def read_raw(

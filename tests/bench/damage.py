@@ -6,8 +6,8 @@ A small scene is run once, in small blocks, and its run directory is copied at m
 blocks of every stage, in the midst of every commit, between the stages, and at the end. Each damage takes
 one of the copies and one of its files (flips a bit, sets a part to zeros, truncates, deletes, or puts the
 file of another run or another file in its place), gives the same command again in a process of its own,
-and compares everything with the run that nobody touched, bit for bit. It prints one JSON object; `failures` says how to
-repeat what was wrong, or ended with a traceback.
+and compares everything with the run that nobody touched, bit for bit. It prints one JSON object;
+`failures` tells what was wrong, or ended with a traceback.
 """
 
 import argparse
