@@ -43,6 +43,8 @@ tolerance = 1e-7
 method = "{method}"
 train = 0.3
 trials = 2
+[output]
+formats = ["geotiff"]
 [limits]
 threads = 1
 """
@@ -65,6 +67,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--method", default="poisson")
     parser.add_argument("--spatial", action="store_true", help="with edges between pixels")
+    parser.add_argument("--size", type=int, default=44, help="pixels along each side")
     parser.add_argument("--moments", type=int, default=60)
     arguments = parser.parse_args()
     make_small()
@@ -131,7 +134,8 @@ class Trial:
         from eigenscape.scenes.synthetic import synthesize
 
         path = self.directory / f"{name}.tif"
-        synthesize(path, height=48, width=40, bands=12, classes=5, seed=seed)
+        size = self.arguments.size
+        synthesize(path, height=size, width=size, bands=12, classes=5, seed=seed)
         text = JOB.format(scene=name, method=self.arguments.method, spatial=self.spatial)
         (self.directory / f"{name}.toml").write_text(text)
 
