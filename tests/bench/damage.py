@@ -115,6 +115,7 @@ class Trial:
         for number in range(self.arguments.damages):
             moment = chosen[number % len(chosen)]
             what, outcome, told = self._try(number, moment, whole)
+            print(number, outcome, *what.values(), file=sys.stderr, flush=True)
             counts[outcome] += 1
             areas[what["area"]][outcome] += 1
             if outcome not in ("same", "refused"):
