@@ -18,12 +18,13 @@ from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
 from eigenscape.learn.stage import learn_stage
+from eigenscape.manifest import Record
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.progress import Silent
 from eigenscape.rows import create_sparse
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
     "features": features_stage,
@@ -36,6 +37,13 @@ STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
 
 POOLS = ThreadpoolController()
 """The libraries that `eigenscape` has loaded: to look for them takes longer than a small task."""
+
+
+def name_of(function: Task) -> str:
+    """Return the name of a task: a function, a method, an object that is called, or a partial of one."""
+    while hasattr(function, "func"):
+        function = function.func
+    return getattr(function, "__name__", type(function).__name__)
 
 
 class KilledError(Exception):
@@ -61,9 +69,7 @@ class Frail:
         self.log: list[tuple[str, Any]] = []
 
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        # A function, a method, an object that is called, or a partial of either.
-        inner = getattr(function, "func", function)
-        name = getattr(inner, "__name__", type(inner).__name__)
+        name = name_of(function)
         for number, item in enumerate(items):
             if self.left == 0:
                 raise KilledError
@@ -111,7 +117,8 @@ class Harness:
         workspace = self.run_directory.workspace(stage, "key")
         executor = executor or Threads(threads)
         context = Context(self.job, self.run_directory, workspace, executor, reporter or Silent())
-        summary = STAGES[stage](context)
+        with workspace.recorded():
+            summary = STAGES[stage](context)
         self._commit(stage, workspace, summary)
         return summary
 

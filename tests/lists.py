@@ -18,7 +18,7 @@ from eigenscape.arrays import attach_whole
 from eigenscape.cluster import OnDone, Task, Threads
 from eigenscape.neighbors.duplicates import most_equal
 from eigenscape.rows import create_sparse, unit_vectors
-from harness import POOLS, Frail, Harness
+from harness import POOLS, Frail, Harness, name_of
 
 METHODS = ["lanczos-bisection", "exact", "pynndescent"]
 
@@ -61,7 +61,7 @@ class Fatal(Frail):
         self._step, self._calls = step, 0
 
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        if getattr(function, "func", function).__name__ != self._step:
+        if name_of(function) != self._step:
             super().run(function, items, on_done)
             return
         super().run(partial(self._count, function), items[:1], on_done)

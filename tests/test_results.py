@@ -6,11 +6,12 @@ import scipy.sparse as sp
 import eigenscape
 from eigenscape.cluster import Threads
 from eigenscape.errors import InputError
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.synthetic import synthesize
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 
 def test_open_run__gives_the_exported_map_lazily(tmp_path):

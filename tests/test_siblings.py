@@ -1,5 +1,6 @@
+from eigenscape.manifest import Record
 from eigenscape.siblings import Siblings, beside
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 
 def commit(path, key, stage="graph"):

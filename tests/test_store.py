@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eigenscape import store
+from eigenscape import manifest, store, zarrstore
 from eigenscape.arrays import open_array
 from eigenscape.errors import OutputError, StoreError
-from eigenscape.store import Record, Run, lock_holder, read_manifest
+from eigenscape.lock import lock_holder
+from eigenscape.manifest import Record, read_manifest
+from eigenscape.store import Run
 
 N = 10
 
@@ -30,7 +32,7 @@ def build(run, stage="learn", key="aa", *, value=1, arrays=("labels/class",), fi
 def commit(run, stage="learn", key="aa", **keys):
     workspace, record = build(run, stage, key, **keys)
     run.commit(stage, workspace, record)
-    return record
+    return run.record(stage)
 
 
 def files_of(run):
@@ -132,10 +134,12 @@ def die_at(monkeypatch, what, number, *, after):
 
         return dying
 
-    names = {"manifest": "manifest.json", "COMMIT": "COMMIT", "group": "zarr.json"}
+    names = {"manifest": (manifest, "manifest.json"), "COMMIT": (manifest, "COMMIT")}
+    names["group"] = (zarrstore, "zarr.json")
     if what in names:
-        wanted = lambda path, _: path.name == names[what]  # noqa: E731
-        monkeypatch.setattr(store, "write_json", wrap(store.write_json, wanted))
+        module, name = names[what]
+        wanted = lambda path, _: path.name == name  # noqa: E731
+        monkeypatch.setattr(module, "write_json", wrap(module.write_json, wanted))
     elif what in ("rmtree", "array"):
         parent = {"rmtree": "work", "array": "store.zarr"}[what]
         wanted = lambda path, **_: path.parent.name == parent  # noqa: E731
@@ -180,7 +184,7 @@ def test_recover__after_a_crash_at_any_step(tmp_path, what, number, after, repla
 def test_recover__half_of_a_workspace_is_never_taken_up_again(tmp_path):
     run = Run(tmp_path)
     old, _ = build(run, "learn", "old")
-    old.finish_block("x", 1)
+    old.journal.finish({"x": 1}, {})
     with pytest.MonkeyPatch.context() as patch:
         die_at(patch, "rmtree", 0, after=False)
         with pytest.raises(Killed):
@@ -263,7 +267,7 @@ def test_link_from__replacing_the_source_leaves_the_link(tmp_path):
         ("{", r"manifest\.json is damaged .* Delete the run directory"),
         ("", r"manifest\.json is damaged"),
         ("[]", "not written by this version"),
-        ('{"format": 99, "stages": {}}', r"not written by this version \(format 1\).*--run-dir"),
+        ('{"format": 99, "stages": {}}', r"not written by this version \(format 2\).*--run-dir"),
     ],
 )
 def test_run__manifest_that_cannot_be_used(tmp_path, text, words):
@@ -272,7 +276,7 @@ def test_run__manifest_that_cannot_be_used(tmp_path, text, words):
         Run(tmp_path)
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe{}", b'{"format": 1}', b'{"format": 1, "stages": 3}'])
+@pytest.mark.parametrize("text", [b"\xff\xfe{}", b'{"format": 2}', b'{"format": 2, "stages": 3}'])
 def test_run__manifest_that_is_no_manifest(tmp_path, text):
     (tmp_path / "manifest.json").write_bytes(text)
     with pytest.raises(StoreError, match=r"manifest\.json"):
@@ -280,7 +284,7 @@ def test_run__manifest_that_is_no_manifest(tmp_path, text):
 
 
 def test_read_manifest__none_yet(tmp_path):
-    assert read_manifest(tmp_path) == {"format": 1, "stages": {}}
+    assert read_manifest(tmp_path) == {"format": 2, "stages": {}}
 
 
 def test_run__where_a_file_is(tmp_path):

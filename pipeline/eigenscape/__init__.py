@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from eigenscape.spectrum.extension import extend
     from eigenscape.study.outcomes import StudyResult
     from eigenscape.study.run import run_study
+    from eigenscape.verification import verify
     from eigenscape.workflow import Result, plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
     "apply", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "run", "run_study",
+    "plan", "run", "run_study", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -52,6 +53,7 @@ _HOME = {
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",
+    "verify": "verification",
     "Result": "workflow",
     "plan": "workflow",
     "run": "workflow",

@@ -11,6 +11,7 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike, NDArray
 
+from eigenscape import ledger
 from eigenscape.files import written_whole
 from eigenscape.memory import ROW_TILE
 
@@ -34,6 +35,31 @@ def open_array(path: str | Path) -> Any:
     """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
     # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
     return zarr.open_array(str(path), mode="r+")
+
+
+def write_rows(path: str | Path, start: int, values: Any) -> None:
+    """Write rows of a zarr array: whole chunks of it, in one task.
+
+    Parameters
+    ----------
+    path
+        Of the array.
+    start
+        First row.
+    values : array-like, shape (rows, ...)
+        As many rows as make whole chunks, or all up to the last.
+    """
+    array = open_array(path)
+    stop = start + len(values)
+    array[start:stop] = values
+    if not ledger.heard():
+        return
+    rows = array.chunks[0]
+    for number in range(start // rows, -(-stop // rows)):
+        # Chunks along the first axis alone. One that holds nothing but zeros has no file.
+        chunk = Path(path, "c", str(number), *["0"] * (array.ndim - 1))
+        if chunk.exists():
+            ledger.complete(chunk)
 
 
 def open_memmap(path: str | Path) -> NDArray[Any]:
@@ -124,10 +150,22 @@ def clear_scratch(folder: Path) -> None:
 def attach_memmap(
     path: str | Path, shape: Sequence[int], dtype: DTypeLike, mode: str = "r"
 ) -> NDArray[Any]:
-    """Map a raw file made by `create_memmap`."""
+    """Map a raw file made by `create_memmap`.
+
+    What is written through a mapping is to be told by `note_rows`, where it is a range of rows; other
+    files are read once more when the step is done.
+    """
     if 0 in shape:
         return np.zeros(shape, dtype)
+    if mode == "r+":
+        ledger.opened(path)
     return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+
+
+def note_rows(mapped: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
+    """Tell that rows start ... stop-1 of what `attach_memmap` has mapped are written."""
+    if isinstance(mapped, np.memmap) and mapped.filename is not None:
+        ledger.wrote(str(mapped.filename), start * mapped.strides[0], mapped[start:stop])
 
 
 def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
@@ -147,20 +185,24 @@ def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
     """
     values = np.ascontiguousarray(values)
     place = start * values.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
-    left = values.reshape(-1).view(np.uint8).data
+    left, at = values.reshape(-1).view(np.uint8).data, place
     descriptor = os.open(path, os.O_WRONLY)
     try:
         while left:
-            written = os.pwrite(descriptor, left, place)
-            left, place = left[written:], place + written
+            written = os.pwrite(descriptor, left, at)
+            left, at = left[written:], at + written
     finally:
         os.close(descriptor)
+    ledger.wrote(path, place, values)
 
 
 def save_raw(path: str | Path, array: NDArray[Any]) -> None:
     """Write an array as raw bytes, for `read_raw`."""
+    values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    ledger.removing([path])
     with open(path, "wb") as stream:
-        stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        stream.write(values.data)
+    ledger.wrote(path, 0, values)
 
 
 def read_raw(

@@ -12,6 +12,7 @@ from rich.progress import Progress
 from eigenscape import __version__
 from eigenscape.commands import apply, cluster, data, submit
 from eigenscape.commands.arguments import (
+    CheckInput,
     DataDir,
     JobFile,
     Json,
@@ -21,9 +22,11 @@ from eigenscape.commands.arguments import (
     Set,
     Small,
     exit_status,
+    overrides,
 )
 from eigenscape.commands.batch import batch_command
 from eigenscape.commands.schedule import prune_command, schedule_command
+from eigenscape.commands.verify import verify_command
 from eigenscape.printing import print_plan, print_result, print_status
 
 app = typer.Typer(
@@ -66,6 +69,7 @@ def run_command(
     on: On = None,
     set_: Set = None,
     run_dir: RunDir = None,
+    check_input: CheckInput = None,
     small: Small = False,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +80,8 @@ def run_command(
         from eigenscape.progress import console_reporter
         from eigenscape.workflow import run
 
-        loaded, cluster = load_job(job, set_ or (), small=small), load_cluster(on)
+        given = overrides(set_, check_input)
+        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
         if loaded.study is not None:
             from eigenscape.study.console import run_and_print
 
@@ -102,6 +107,7 @@ def plan_command(
     on: On = None,
     set_: Set = None,
     run_dir: RunDir = None,
+    check_input: CheckInput = None,
     small: Small = False,
     as_json: Json = False,
 ) -> None:
@@ -111,7 +117,8 @@ def plan_command(
         from eigenscape.job import load_job
         from eigenscape.workflow import plan
 
-        loaded, cluster = load_job(job, set_ or (), small=small), load_cluster(on)
+        given = overrides(set_, check_input)
+        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
         if loaded.study is not None:
             from eigenscape.study.console import plan_and_print
 
@@ -160,6 +167,7 @@ app.command("submit")(submit.submit_command)
 app.command("cancel")(submit.cancel_command)
 app.command("schedule")(schedule_command)
 app.command("prune")(prune_command)
+app.command("verify")(verify_command)
 
 
 @app.command("results")

@@ -2,8 +2,8 @@
 
 import platform
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -13,14 +13,17 @@ from typing import Any
 from eigenscape import __version__, memory
 from eigenscape.cluster import ClusterOptions, Executor, Workers, connect
 from eigenscape.clusters.arguments import process_memory
-from eigenscape.errors import ScratchError, StoreError, TaskMemoryError
-from eigenscape.files import discard, explain_write_errors
+from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError
+from eigenscape.files import discard, explain_write_errors, written_whole
 from eigenscape.job import Job
+from eigenscape.manifest import Record
 from eigenscape.progress import Logged, Reporter
 from eigenscape.siblings import Siblings, beside
 from eigenscape.stage import Context
 from eigenscape.stages import Stage
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
+from eigenscape.sums import file_sum
+from eigenscape.verification import find_wrong
 
 _PACKAGES = (
     "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
@@ -81,6 +84,7 @@ def work_through(
     job, directory = course.job, Run(path)
     with memory.collected_quickly(), directory.lock(reporter.note):
         logged = Logged(reporter, path / "log.jsonl")
+        directory.mend(course.keys, logged.note)
         _describe_run(directory, course)
         siblings = siblings or beside(path)
         with ExitStack() as stack:
@@ -130,7 +134,7 @@ def _run_stage(
     reporter.stage(stage.name, "running")
     memory.release()
     start = time.perf_counter()
-    with memory.watch() as peak:
+    with memory.watch() as peak, _damage_explained(directory.path, stage.name):
         context, summary = _work(stage, key, job, directory, executor, reporter)
     record = Record(
         key=key,
@@ -147,6 +151,23 @@ def _run_stage(
     return _stage_json(stage.name, record, reused=False)
 
 
+@contextmanager
+def _damage_explained(path: Path, stage: str) -> Iterator[None]:
+    """Name a file that was damaged while a stage was at work, where the stage fails for that."""
+    try:
+        yield
+    except EigenscapeError:
+        raise
+    except Exception as error:
+        # All is read again only now that something is wrong.
+        if wrong := find_wrong(path):
+            raise StoreError(
+                f"{path / wrong[0]}, since {stage} began. Give the same command again: what is damaged "
+                "is computed again, and nothing else."
+            ) from error
+        raise
+
+
 def _work(
     stage: Stage, key: str, job: Job, directory: Run, executor: Executor, reporter: Reporter
 ) -> tuple[Context, dict[str, Any]]:
@@ -155,10 +176,10 @@ def _work(
     Results do not depend on the size of the tasks, and blocks that are finished stay so.
     """
     for halvings in range(_MOST_HALVINGS + 1):
-        workspace = directory.workspace(stage.name, key)
+        workspace = directory.workspace(stage.name, key, reporter.note)
         context = Context(job, directory, workspace, executor, reporter, halvings)
         try:
-            with explain_write_errors(directory.path):
+            with explain_write_errors(directory.path), workspace.recorded():
                 return context, stage.work(context)
         except TaskMemoryError as error:
             size = memory.format_bytes(context.task_bytes)
@@ -204,7 +225,9 @@ def _describe_run(directory: Run, course: Course) -> None:
     job = course.job
     absolute = job.model_copy(update={"scene": _absolute_scene(job)})
     with explain_write_errors(directory.path):
-        (directory.path / "job.toml").write_text(absolute.to_toml(), encoding="utf-8")
+        file = directory.path / "job.toml"
+        with written_whole(file) as temporary:
+            temporary.write_text(absolute.to_toml(), encoding="utf-8")
         directory.manifest |= {
             "eigenscape": __version__,
             "name": job.name,
@@ -212,6 +235,7 @@ def _describe_run(directory: Run, course: Course) -> None:
             "versions": {name: found for name in _PACKAGES if (found := _version(name))},
             "seeds": {"features": job.features.seed, "learn": job.learn.seed},
             "order": [stage.name for stage in course.stages],
+            "job": file_sum(file),
             **course.about,
         }
         directory.save_manifest()

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from eigenscape import ledger
 from eigenscape.errors import OutputError
 
 DISCARDED = ".discarded"
@@ -25,7 +26,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
     try:
         yield temporary
-        temporary.replace(path)
+        with ledger.replacing(path, temporary):
+            temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -59,6 +61,13 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def remove(*paths: str | Path) -> None:
+    """Delete files of a workspace that later steps make anew, or nobody reads any more."""
+    ledger.removing(paths)
+    for path in paths:
+        Path(path).unlink(missing_ok=True)
+
+
 def discard(workspace: Path) -> None:
     """Delete a workspace; one rename first, or a process killed midway would leave half of it."""
     discarded = workspace.with_name(workspace.name + DISCARDED)
@@ -76,7 +85,6 @@ def remove_if_empty(directory: Path) -> None:
 def move(source: Path, target: Path) -> None:
     """Rename a file or directory over another, unless a process that was killed has done it."""
     if not source.exists():
-        assert target.exists(), f"{target} was neither built nor committed"
         return
     if target.is_dir():
         shutil.rmtree(target)

@@ -7,8 +7,9 @@ import xarray
 
 from eigenscape.arrays import open_array
 from eigenscape.errors import InputError
+from eigenscape.manifest import read_manifest
 from eigenscape.rows import Rows
-from eigenscape.store import Run, read_manifest
+from eigenscape.store import Run
 
 _ARRAYS = {
     "values": "samples/values",
@@ -29,6 +30,8 @@ _ARRAYS = {
 
 def open_run(path: str | Path) -> xarray.Dataset:
     """Open what a run has finished so far; nothing is read until it is computed.
+
+    Nor checked: `eigenscape.verify` does that.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from eigenscape.arrays import attach_whole, open_array, open_memmap
+from eigenscape.arrays import attach_whole, open_array, open_memmap, write_rows
 from eigenscape.memory import ROW_TILE
 from eigenscape.workspace import Workspace
 
@@ -193,7 +193,7 @@ def create_sparse(
     indptr = make(
         f"{name}/indptr", starts.shape, np.int64, whole=True, dims=("row_start",), columns=columns
     )
-    open_array(indptr)[...] = starts
+    write_rows(indptr, 0, starts)
     for path in (data, indices):
         # Reserved here, once: tasks that did it side by side would empty each other's files.
         attach_whole(path)

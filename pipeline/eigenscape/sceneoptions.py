@@ -40,3 +40,6 @@ class SceneOptions(Options):
     """Take a random subset of this many rows of a table; of a data set that is made, make this many."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """Seed of that subset, or of the data set that is made; 0 by default."""
+    check_input: Literal["samples", "full"] = "samples"
+    """How input files are told from earlier versions of themselves: by size, time of change, both ends and
+    blocks between; or by all of their content, without the time."""

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from eigenscape.errors import StoreError
-from eigenscape.store import Run, read_manifest
+from eigenscape.manifest import read_manifest
+from eigenscape.store import Run
 
 
 class Siblings:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from eigenscape.arrays import open_memmap
 from eigenscape.cluster import Executor, on_one_machine
 from eigenscape.job import Job
+from eigenscape.ledger import Noted, Recorded, Sums
 from eigenscape.memory import anonymous_bytes, rows_within, trim
 from eigenscape.progress import Reporter
 from eigenscape.store import Run
@@ -115,25 +116,61 @@ class Context:
         todo = [index for index, name in enumerate(names) if name not in results]
         self.reporter.begin(label or step, len(items), len(items) - len(todo))
 
+        recording, finished = self.workspace.recording, _Finished(self.workspace)
+
         def done(position: int, result: Any, peak: int) -> None:
             name = names[todo[position]]
+            result, noted = result if recording else (result, None)
             results[name] = result
             self.worker_peak = max(self.worker_peak, peak)
             if keep:
                 self._finished[name] = result
-                self.workspace.finish_block(name, result)
+                finished.take(name, result, noted)
             self.reporter.advance()
 
+        if recording:
+            function = Recorded(function, str(self.workspace.path))
         before = anonymous_bytes()
         try:
             if todo:
                 executor = on_one_machine(self.executor) if together else self.executor
                 executor.run(function, [items[index] for index in todo], done)
+                finished.settle()
         finally:
             self.reporter.end()
             if anonymous_bytes() - before > _KEPT_BYTES:
                 trim()
         return [results[name] for name in names]
+
+
+class _Finished:
+    """Notes the finished blocks of a step.
+
+    Those that have written here and there in a file count once the step is done: only then is it known
+    what the file is to hold.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._journal = workspace.journal
+        self._blocks: dict[str, Any] = {}
+        self._open: set[str] = set()
+        self._sums: Sums = {}
+
+    def take(self, name: str, result: Any, noted: Noted | None) -> None:
+        """Note a block."""
+        if noted is None or not noted.open:
+            self._journal.finish({name: result}, noted.sums if noted else {})
+            return
+        self._blocks[name] = result
+        self._open |= {*noted.open}
+        for file, totals in noted.sums.items():
+            self._sums.setdefault(file, []).extend(totals)
+
+    def settle(self) -> None:
+        """Note what waited for the end of the step."""
+        if self._blocks:
+            whole = self._journal.sum_now(sorted(self._open))
+            self._journal.finish(self._blocks, self._sums | whole)
 
 
 def task_bytes(limit: int, tasks_per_process: int) -> int:

@@ -48,6 +48,12 @@ class Stage:
     follows: tuple[str, ...] = ()
 
 
+def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) -> Any:
+    """Return what tells an input file from other versions of it."""
+    full = job.scene.check_input == "full"
+    return file_identity(path, job.resolve, key, full=full, **made)
+
+
 def _scene(job: Job) -> dict[str, Any]:
     given = {
         "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
@@ -56,9 +62,9 @@ def _scene(job: Job) -> dict[str, Any]:
     options["labels"] = column_key(job.scene, job.resolve)
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
     samples, seed = job.scene.samples, job.scene.seed
-    files = [file_identity(path, job.resolve, samples=samples, seed=seed) for path in paths]
+    files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
     if job.scene.mask:
-        files.append(file_identity(job.scene.mask, job.resolve, "scene.mask"))
+        files.append(_identity(job, job.scene.mask, "scene.mask"))
     return {**options, "files": files}
 
 
@@ -68,14 +74,14 @@ def label_options(job: Job) -> dict[str, Any]:
     labels = job.scene.labels
     return {
         **options,
-        "file": file_identity(labels, job.resolve, "scene.labels") if labels else None,
+        "file": _identity(job, labels, "scene.labels") if labels else None,
     }
 
 
 def _learn(job: Job) -> dict[str, Any]:
     options = job.learn.model_dump(mode="json")
     if isinstance(job.learn.train, str) and job.learn.train != "all":
-        options["train"] = file_identity(job.learn.train, job.resolve, "learn.train")
+        options["train"] = _identity(job, job.learn.train, "learn.train")
     return options
 
 
@@ -94,12 +100,12 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
     if potential.labels in ("train", "all"):
         options["given"] = label_options(job)
     elif potential.labels:
-        options["labels"] = file_identity(potential.labels, job.resolve, "graph.potential.labels")
+        options["labels"] = _identity(job, potential.labels, "graph.potential.labels")
     if potential.labels == "train":
         learn = _learn(job)
         options["learn"] = [_code("learn"), *(learn[key] for key in ("train", "split", "seed"))]
     if potential.raster:
-        options["raster"] = file_identity(potential.raster, job.resolve, "graph.potential.raster")
+        options["raster"] = _identity(job, potential.raster, "graph.potential.raster")
     return options
 
 

@@ -17,23 +17,21 @@ manifest, itself replaced by one rename. A process killed before ``COMMIT`` leav
 the same stage with the same key takes up again; one killed after it is finished by the next.
 
 Committed arrays are never written again, so runs side by side share them by hard links.
+
+The record holds a checksum of every file, and a run begins with reading what it finds finished: a stage
+of which a file is damaged is computed again. What unfinished stages leave: `eigenscape.journal`.
 """
 
-import json
 import os
 import shutil
-import socket
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from eigenscape.arrays import open_array
-from eigenscape.errors import OutputError, StoreError
+from eigenscape.errors import OutputError
 from eigenscape.files import (
     DISCARDED,
     discard,
@@ -41,24 +39,12 @@ from eigenscape.files import (
     move,
     remove_if_empty,
     sync_tree,
-    write_json,
 )
+from eigenscape.integrity import find_damage
+from eigenscape.lock import hold
+from eigenscape.manifest import Record, read_commit, read_manifest, write_commit, write_manifest
 from eigenscape.workspace import Workspace
-
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Record:
-    """What the manifest says about one finished stage."""
-
-    key: str
-    seconds: float
-    peak_bytes: int
-    arrays: tuple[str, ...]
-    files: tuple[str, ...]
-    summary: dict[str, Any]
-    finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z"))
+from eigenscape.zarrstore import link_array, make_groups, remove_others
 
 
 class Run:
@@ -106,10 +92,13 @@ class Run:
         entry = self.manifest["stages"].get(stage)
         if entry is None:
             return None
-        return Record(**{**entry, "arrays": tuple(entry["arrays"]), "files": tuple(entry["files"])})
+        return Record.from_json(entry)
 
     def is_finished(self, stage: str, key: str) -> bool:
-        """Whether `stage` is finished with this `key` and all that it wrote is still there."""
+        """Whether `stage` is finished with this `key` and all that it wrote is still there.
+
+        What the files hold is not looked at: see `damage`.
+        """
         record = self.record(stage)
         return (
             record is not None
@@ -117,6 +106,38 @@ class Run:
             and all((self.array_path(name) / "zarr.json").exists() for name in record.arrays)
             and all((self.path / "outputs" / name).exists() for name in record.files)
         )
+
+    def damage(self, stage: str) -> list[str]:
+        """Read all that a finished stage has written; return what is wrong with it, file by file."""
+        record = self.record(stage)
+        return [] if record is None else find_damage(self.path, record)
+
+    def mend(self, keys: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        """Forget the finished stages that are damaged, so that they are computed again.
+
+        Parameters
+        ----------
+        keys
+            Keys of the stages that are to be used; records of others are not looked at.
+        tell
+            Hears what is damaged.
+        """
+        for stage, key in keys.items():
+            record = self.record(stage)
+            if record is None or record.key != key:
+                continue
+            if found := self.damage(stage):
+                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+                tell(f"{self.path / found[0]}{more}. The stage {stage} is computed again.")
+                self._forget(stage)
+        make_groups(self.path / "store.zarr", self._arrays())
+
+    def _forget(self, stage: str) -> None:
+        with explain_write_errors(self.path):
+            replaced = self.manifest["stages"].pop(stage, None)
+            if replaced is not None:
+                self.save_manifest()
+                self._remove(replaced, keep={"arrays": (), "files": ()})
 
     def array_path(self, name: str) -> Path:
         """Return the directory of a committed array."""
@@ -126,31 +147,72 @@ class Run:
         """Open a committed zarr array for reading."""
         return open_array(self.array_path(name))
 
-    def workspace(self, stage: str, key: str) -> Workspace:
-        """Return the workspace of a stage, with whatever an earlier attempt finished in it."""
+    def workspace(
+        self, stage: str, key: str, tell: Callable[[str], None] = lambda _: None
+    ) -> Workspace:
+        """Return the workspace of a stage, with whatever an earlier attempt finished in it.
+
+        It is read and checked first; `tell` hears of damage, for which all of it is thrown away.
+        """
+        path = self.path / "work" / f"{stage}-{key}"
         with explain_write_errors(self.path):
             for other in self._workspaces(stage):
-                if other.name != f"{stage}-{key}":
+                if other.name != path.name:
                     discard(other)
-            return Workspace(self.path / "work" / f"{stage}-{key}")
+            if not path.exists():
+                return Workspace(path)
+            workspace = Workspace(path)
+            if found := workspace.journal.damage():
+                tell(
+                    f"{path / found[0]} is damaged: what an earlier attempt at the stage {stage} has "
+                    "finished is computed again."
+                )
+                discard(path)
+                workspace = Workspace(path)
+            workspace.journal.tidy()
+            return workspace
 
-    def commit(self, stage: str, workspace: Workspace, record: Record) -> None:
-        """Put the arrays and files of a workspace into place and enter its record."""
+    def commit(
+        self, stage: str, workspace: Workspace, record: Record, *, sums: bool = True
+    ) -> None:
+        """Put the arrays and files of a workspace into place and enter its record.
+
+        Parameters
+        ----------
+        stage, workspace, record
+            What is finished.
+        sums
+            Whether to add checksums to the record: not for runs that nobody goes on with.
+        """
         with explain_write_errors(self.path):
             sync_tree(workspace.path / "store")
             sync_tree(workspace.path / "files")
             replaced = self.manifest["stages"].get(stage)
+            if sums:
+                record = replace(record, sums=workspace.sums())
             entry = {"stage": stage, "replaces": replaced, **asdict(record)}
-            write_json(workspace.path / "COMMIT", entry)
-            self._finish_commit(workspace.path)
+            write_commit(workspace.path / "COMMIT", entry)
+            self._finish_commit(workspace.path, entry)
 
-    def recover(self) -> None:
-        """Finish the commits that a killed process began; call it under the lock."""
+    def recover(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        """Finish the commits that a killed process began; call it under the lock.
+
+        Parameters
+        ----------
+        tell
+            Hears of a commit that is damaged, and so did not happen.
+        """
         with explain_write_errors(self.path):
             for discarded in (self.path / "work").glob(f"*{DISCARDED}"):
                 shutil.rmtree(discarded)
             for path in sorted((self.path / "work").glob("*/COMMIT")):
-                self._finish_commit(path.parent)
+                entry = read_commit(path)
+                if entry is None:
+                    tell(f"{path} is damaged: its stage is computed again.")
+                    discard(path.parent)
+                else:
+                    self._finish_commit(path.parent, entry)
+            remove_others(self.path / "store.zarr", self._arrays())
             remove_if_empty(self.path / "work")
             for depth in ("", "store.zarr/", "store.zarr/*/", "store.zarr/*/*/"):
                 for leftover in self.path.glob(f"{depth}.*.tmp-*"):
@@ -160,15 +222,14 @@ class Run:
         """Remove what is left of workspaces, once every stage is finished."""
         shutil.rmtree(self.path / "work", ignore_errors=True)
 
-    def _finish_commit(self, path: Path) -> None:
-        entry = json.loads((path / "COMMIT").read_text(encoding="utf-8"))
+    def _finish_commit(self, path: Path, entry: dict[str, Any]) -> None:
         stage, replaced = entry.pop("stage"), entry.pop("replaces")
         if replaced is not None:
             # From here on the old result is not whole any more, so it must not look finished.
             if self.manifest["stages"].pop(stage, None) is not None:
                 self.save_manifest()
             self._remove(replaced, keep=entry)
-        self._make_groups(entry["arrays"])
+        make_groups(self.path / "store.zarr", entry["arrays"])
         for name in entry["arrays"]:
             move(path / "store" / name, self.array_path(name))
         for name in entry["files"]:
@@ -183,17 +244,6 @@ class Run:
         for name in set(previous["files"]) - set(keep["files"]):
             (self.path / "outputs" / name).unlink(missing_ok=True)
 
-    def _make_groups(self, arrays: Sequence[str]) -> None:
-        root = self.path / "store.zarr"
-        groups = {"", *(str(parent) for name in arrays for parent in Path(name).parents)} - {"."}
-        for name in sorted(groups):
-            path = root / name
-            if not (path / "zarr.json").exists():
-                path.mkdir(parents=True, exist_ok=True)
-                write_json(
-                    path / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}}
-                )
-
     def link_from(self, other: "Run", stage: str, key: str) -> bool:
         """Take a finished stage over from a run beside this one; return whether that worked.
 
@@ -203,28 +253,30 @@ class Run:
         record = other.record(stage)
         if record is None or record.files or not other.is_finished(stage, key):
             return False
-        with explain_write_errors(self.path):
-            replaced = self.manifest["stages"].pop(stage, None)
-            if replaced is not None:
-                self.save_manifest()
-                self._remove(replaced, keep={"arrays": (), "files": ()})
+        if other.damage(stage):
+            return False  # the links would share it
+        self._forget(stage)
         try:
             for name in record.arrays:
-                _link_array(other.array_path(name), self.array_path(name))
+                link_array(other.array_path(name), self.array_path(name))
         except OSError:
             return False  # no hard links here, or the other run was being replaced
         other.reload()
         if not other.is_finished(stage, key):
             return False
         with explain_write_errors(self.path):
-            self._make_groups(record.arrays)
+            make_groups(self.path / "store.zarr", record.arrays)
             self.manifest["stages"][stage] = asdict(record)
             self.save_manifest()
         return True
 
     def save_manifest(self) -> None:
         """Replace the manifest by one rename."""
-        write_json(self.path / "manifest.json", self.manifest)
+        write_manifest(self.path, self.manifest)
+
+    def _arrays(self) -> set[str]:
+        """Return the names of all committed arrays."""
+        return {name for entry in self.manifest["stages"].values() for name in entry["arrays"]}
 
     def _workspaces(self, stage: str) -> list[Path]:
         work = self.path / "work"
@@ -237,76 +289,10 @@ class Run:
         Parameters
         ----------
         on_wait
-            Called once with a sentence that says who holds the run, before waiting for it.
+            Called with a sentence that says who holds the run, before waiting for it; and with one for
+            each commit that turns out to be damaged.
         """
         with hold(self.path, on_wait):
             self.reload()
-            self.recover()
+            self.recover(on_wait)
             yield
-
-
-@contextmanager
-def hold(directory: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a directory; see `Run.lock`."""
-    path = directory / "lock"
-    with explain_write_errors(directory):
-        lock = filelock.FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            on_wait(
-                f"{directory.name} is being worked on by {lock_holder(directory)}; waiting for "
-                "it to end"
-            )
-            lock.acquire()
-    try:
-        now = time.strftime("%Y-%m-%d %H:%M:%S")
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {now}\n")
-        yield
-    finally:
-        lock.release()
-
-
-def _link_array(source: Path, target: Path) -> None:
-    """Share an array by hard links; its metadata last, for with them it looks whole."""
-    shutil.rmtree(target, ignore_errors=True)
-    metadata = shutil.ignore_patterns("zarr.json")
-    shutil.copytree(source, target, copy_function=os.link, ignore=metadata)
-    os.link(source / "zarr.json", target / "zarr.json")
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the manifest of a run directory, an empty one where there is none.
-
-    Raises
-    ------
-    StoreError
-        The directory has a manifest that is damaged or of another format.
-    """
-    file = path / "manifest.json"
-    try:
-        manifest: Any = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {"format": FORMAT, "stages": {}}
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StoreError(
-            f"{file} is damaged ({error}). Delete the run directory {path} and run the job again."
-        ) from None
-    known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
-    if not known or not isinstance(manifest.get("stages"), dict):
-        raise StoreError(
-            f"{file} was not written by this version (format {FORMAT}). Give another --run-dir."
-        )
-    return dict(manifest)
-
-
-def lock_holder(path: Path) -> str | None:
-    """Return who holds a run directory now, in words, or None."""
-    file = path / "lock"
-    if not file.exists():
-        return None
-    try:
-        with filelock.FileLock(file, timeout=0):
-            return None
-    except filelock.Timeout:
-        return file.read_text(encoding="utf-8").strip() or "another process"

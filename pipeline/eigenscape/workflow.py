@@ -14,12 +14,14 @@ from eigenscape.course import Course, fit_limits, work_through
 from eigenscape.driver.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job import Job
+from eigenscape.lock import lock_holder
+from eigenscape.manifest import read_manifest
 from eigenscape.progress import Reporter, Silent
 from eigenscape.projection import Plan, project_plan
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.siblings import Siblings, beside
 from eigenscape.stages import STAGES, stage_keys
-from eigenscape.store import Run, lock_holder, read_manifest
+from eigenscape.store import Run
 
 
 @dataclass(frozen=True)

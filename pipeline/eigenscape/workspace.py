@@ -1,8 +1,7 @@
-"""Where one stage works until it commits: its arrays, files, scratch and journal of blocks."""
+"""Where one stage works until it commits: its arrays, files, scratch and journal."""
 
-import json
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import zarr
 from numpy.typing import DTypeLike
 
 from eigenscape.arrays import chunk_rows
+from eigenscape.journal import Journal
+from eigenscape.ledger import complete, heard_by
 
 
 class Workspace:
@@ -20,13 +21,18 @@ class Workspace:
     ----------
     path
         Its directory; everything else in it is scratch that vanishes at the commit.
+    journal
+        Which blocks are finished, and what they have written.
+    recording
+        Whether it says what they have written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         for part in ("store", "files", "scratch"):
             (path / part).mkdir(parents=True, exist_ok=True)
-        self._journal = path / "journal.jsonl"
+        self.journal = Journal(path)
+        self.recording = False
 
     def create_array(
         self,
@@ -67,6 +73,7 @@ class Workspace:
                 fill_value=0,
                 overwrite=True,
             )
+            complete(path / "zarr.json")
         return str(path)
 
     def folder(self, name: str) -> Path:
@@ -81,28 +88,27 @@ class Workspace:
 
     def finished_blocks(self) -> dict[str, Any]:
         """Return the results of the blocks that earlier attempts finished, by block name."""
-        if not self._journal.exists():
-            return {}
-        blocks = {}
-        for line in self._journal.read_text(encoding="utf-8").splitlines():
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the last line of a killed process
-            blocks[entry["block"]] = entry["result"]
-        return blocks
+        return dict(self.journal.blocks)
 
-    def finish_block(self, block: str, result: Any) -> None:
-        """Note that a block is finished, so that no later attempt computes it again."""
-        with self._journal.open("a", encoding="utf-8") as stream:
-            # A line begun by a killed process is ended first, or this entry would be lost with it.
-            stream.write("\n" if stream.tell() and not self._ends_line() else "")
-            stream.write(json.dumps({"block": block, "result": result}) + "\n")
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Note checksums of what is written here in the block, by this thread and by tasks.
 
-    def _ends_line(self) -> bool:
-        with self._journal.open("rb") as stream:
-            stream.seek(-1, os.SEEK_END)
-            return stream.read(1) == b"\n"
+        A stage that is never resumed needs none.
+        """
+        self.recording = True
+        with heard_by(self.journal):
+            yield
+
+    def sums(self) -> dict[str, str]:
+        """Return the checksums of all arrays and files, by their path in the run directory."""
+        found = {}
+        for part, place in (("store", "store.zarr"), ("files", "outputs")):
+            for path in sorted((self.path / part).rglob("*")):
+                if path.is_file() and not path.name.startswith("."):
+                    name = path.relative_to(self.path).as_posix()
+                    found[place + name.removeprefix(part)] = self.journal.sum_of(name)
+        return found
 
     def arrays(self) -> tuple[str, ...]:
         """Return the names of the arrays made so far."""

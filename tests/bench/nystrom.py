@@ -30,12 +30,13 @@ from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
 from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.synthetic import synthesize
 from eigenscape.stage import Context
 from eigenscape.stages import STAGES
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 MIDDLE = ("features", "neighbors", "graph", "spectrum")
 

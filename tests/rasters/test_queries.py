@@ -7,11 +7,12 @@ import rasterio
 from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.rasters.queries import write_queries
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 ROTATED = (10.0, 2.0, 364095.0, 2.0, -10.0, 5809965.0)
 

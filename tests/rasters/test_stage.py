@@ -7,12 +7,13 @@ import rasterio
 from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.rasters import canvas, stage
 from eigenscape.rasters.stage import describe_scores, export_stage
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 HEIGHT, WIDTH, MODES, NULL = 50, 30, 5, 2
 WKT = rasterio.crs.CRS.from_epsg(32633).to_wkt()

@@ -7,12 +7,13 @@ import pytest
 from eigenscape.arrays import open_array
 from eigenscape.cluster import Threads
 from eigenscape.job import Job
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.rasters import scatter, tables
 from eigenscape.rasters.stage import export_stage
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 SAMPLES = 500
 

@@ -111,3 +111,42 @@ def test_file_identity__absent_file(identify):
         identify("absent.tif")
     with pytest.raises(SceneError, match=r"indian-pines"):
         identify("indian-pins")
+
+
+def test_file_identity__sees_a_stretch_in_the_midst_of_a_large_file(tmp_path, identify):
+    path, size = tmp_path / "a.dat", 5_000_000
+    path.write_bytes(bytes(size))
+    first, stretch = identify("a.dat"), size // 64
+    for start in (70_000, 1_234_567, size - 66_000 - stretch):
+        rewrite(path, bytes(start) + b"x" * stretch + bytes(size - start - stretch))
+        assert identify("a.dat") != first
+
+
+def test_file_identity__full_sees_every_byte_and_no_time(tmp_path):
+    path = tmp_path / "a.dat"
+
+    def identify():
+        return file_identity("a.dat", lambda name: str(tmp_path / name), full=True)
+
+    path.write_bytes(bytes(5_000_000))
+    first = identify()
+    os.utime(path, (1, 1))
+    assert identify() == first
+    rewrite(path, bytes(1_000_000) + b"x" + bytes(3_999_999))
+    assert identify() != first
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_file_identity__of_a_directory(tmp_path, full):
+    (tmp_path / "a.zarr" / "c").mkdir(parents=True)
+    for number in range(100):
+        (tmp_path / "a.zarr" / "c" / str(number)).write_bytes(bytes(200_000))
+
+    def identify():
+        return file_identity("a.zarr", lambda name: str(tmp_path / name), full=full)
+
+    first = identify()
+    assert identify() == first
+    # One block of each file at least: the one in its midst.
+    rewrite(tmp_path / "a.zarr" / "c" / "7", bytes(99_000) + b"x" * 2000 + bytes(99_000))
+    assert identify() != first

@@ -4,12 +4,13 @@ import pytest
 from eigenscape.cluster import Threads
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job import load_job, parse_job
+from eigenscape.manifest import Record
 from eigenscape.progress import Silent
 from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import check_sizes, ingest_stage, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 
 @pytest.fixture

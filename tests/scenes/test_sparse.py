@@ -13,6 +13,7 @@ from eigenscape.arrays import open_memmap
 from eigenscape.cluster import Threads
 from eigenscape.errors import SceneError
 from eigenscape.job import load_job
+from eigenscape.manifest import Record
 from eigenscape.options import SceneOptions
 from eigenscape.progress import Silent
 from eigenscape.rows import Rows
@@ -21,7 +22,7 @@ from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.sparse import SparseScene
 from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 ROWS, COLUMNS = 90, 17
 

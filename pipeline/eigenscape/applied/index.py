@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.files import written_whole
 from eigenscape.neighbors.bisection import list_length
 from eigenscape.neighbors.distances import squared
@@ -101,6 +101,8 @@ class Index:
             found, _, offsets = route(block[own], start + own, tree)
             rows.append(start + own[found])
             parts.append(np.repeat(np.arange(tree.parts, dtype=np.int32), np.diff(offsets)))
+        note_rows(features)
+        note_rows(stored)
         part = np.concatenate(parts)
         # Stable, so that the members of a leaf are in ascending order.
         save_array(

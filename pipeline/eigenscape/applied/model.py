@@ -11,13 +11,15 @@ import numpy as np
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job import Job, override, parse_job
 from eigenscape.learn.decisions import Calibration
+from eigenscape.manifest import read_manifest
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
-from eigenscape.store import Run, read_manifest
+from eigenscape.store import Run
+from eigenscape.verification import require_whole
 
 How = Literal["eigenvectors", "neighbors"]
 
@@ -86,6 +88,8 @@ def open_model(path: str | Path) -> Model:
     ------
     InputError
         There is none, or it has no class map.
+    StoreError
+        One of its files is damaged.
     """
     path = Path(path).resolve()
     manifest = read_manifest(path) if path.is_dir() else {"stages": {}}
@@ -100,6 +104,7 @@ def open_model(path: str | Path) -> Model:
             f"{path}: no run directory, or a run without a class map. Give a directory in which "
             "`eigenscape run` has finished the stage learn on a scene with labels (or a clustering)."
         )
+    require_whole(path, but="export")
     table = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
     job = parse_job(table, name=manifest.get("name", path.name), base=path, source=str(path))
     ingest, learn = stages["ingest"]["summary"], stages["learn"]["summary"]

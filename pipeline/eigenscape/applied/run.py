@@ -68,6 +68,8 @@ def apply(
     ------
     InputError
         The run has no class map, or the scene has other bands.
+    StoreError
+        A file of the run is damaged.
 
     Notes
     -----

@@ -27,8 +27,10 @@ from eigenscape.arrays import (
     attach_memmap,
     chunk_rows,
     create_memmap,
+    note_rows,
     open_array,
     save_array,
+    write_rows,
 )
 from eigenscape.centring import centre
 from eigenscape.errors import StoreError
@@ -175,7 +177,9 @@ class Extension:
         numbers = np.array([*self.model.numbers, 0])
         values = (numbers[found.classes], found.confidence, found.entropy)
         for name, part in zip(TARGETS, values, strict=True):
-            self.found(name, "r+")[slice(*block)] = part
+            target = self.found(name, "r+")
+            target[slice(*block)] = part
+            note_rows(target, *block)
 
     def found(self, name: str, mode: str = "r") -> NDArray[Any]:
         """Map what was found of all samples."""
@@ -184,7 +188,7 @@ class Extension:
     def write(self, targets: dict[str, str], block: Block) -> None:
         """Copy a block of what was found into the arrays."""
         for name, target in targets.items():
-            open_array(target)[slice(*block)] = self.found(name)[slice(*block)]
+            write_rows(target, block[0], self.found(name)[slice(*block)])
 
     def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
         """Compare the classes with labels."""

@@ -28,9 +28,9 @@ from eigenscape.cluster import ClusterOptions
 from eigenscape.course import fit_limits
 from eigenscape.errors import BusyError, InputError
 from eigenscape.files import explain_write_errors
+from eigenscape.lock import hold
 from eigenscape.progress import Reporter, Silent
 from eigenscape.projection import project_plan
-from eigenscape.store import hold
 from eigenscape.workflow import parent_directory
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from eigenscape.batch.outcomes import TABLE, Outcome, count_states
 from eigenscape.errors import StoreError
 from eigenscape.files import explain_write_errors
+from eigenscape.lock import lock_holder
 from eigenscape.stages import STAGES
-from eigenscape.store import Run, lock_holder
+from eigenscape.store import Run
 from eigenscape.study.table import read_table, write_csv
 
 COLUMNS = ("scene", "state", "reason", "run", "seconds", "overall_accuracy", "class_map")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,6 +20,12 @@ On = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in neighbors.k=8."),
+]
+CheckInput = Annotated[
+    Literal["samples", "full"] | None,
+    typer.Option(
+        "--check-input", help="Tell input files from earlier ones by samples, or by all content."
+    ),
 ]
 RunDir = Annotated[
     Path | None,
@@ -44,6 +50,11 @@ DataDir = Annotated[
         callback=_set_data_dir,
     ),
 ]  # fmt: skip
+
+
+def overrides(set_: list[str] | None, check_input: str | None) -> tuple[str, ...]:
+    """Return the overrides that a command was given; ``--check-input`` is one of them."""
+    return (*(set_ or ()), *([f"scene.check_input={check_input}"] if check_input else ()))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from eigenscape.commands.arguments import Json, On, RunDir, Set, exit_status
+from eigenscape.commands.arguments import CheckInput, Json, On, RunDir, Set, exit_status, overrides
 
 Scenes = Annotated[
     str | None,
@@ -43,6 +43,7 @@ def batch_command(
     on: On = None,
     set_: Set = None,
     run_dir: RunDir = None,
+    check_input: CheckInput = None,
     at_once: AtOnce = None,
     watch: Annotated[
         float | None,
@@ -64,7 +65,8 @@ def batch_command(
         from eigenscape.batch.sources import Source
         from eigenscape.cluster import load_cluster
 
-        source = Source(tuple(jobs or ()), template, scenes, table, tuple(set_ or ()))
+        given = overrides(set_, check_input)
+        source = Source(tuple(jobs or ()), template, scenes, table, given)
         status = run_and_print(
             source, load_cluster(on), run_dir, at_once=at_once, watch=watch, as_json=as_json
         )

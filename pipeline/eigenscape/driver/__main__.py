@@ -25,9 +25,9 @@ from eigenscape.driver.submission import (
 )
 from eigenscape.errors import EigenscapeError
 from eigenscape.job import parse_job
+from eigenscape.manifest import read_manifest
 from eigenscape.printing import print_result
 from eigenscape.progress import console_reporter
-from eigenscape.store import read_manifest
 from eigenscape.workflow import run
 
 EXPECTED_S = 60.0

@@ -21,6 +21,7 @@ from eigenscape.features.stage import feature_count, features_stage
 from eigenscape.files import explain_write_errors
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
+from eigenscape.manifest import Record
 from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.progress import Silent
@@ -28,7 +29,7 @@ from eigenscape.projection import Plan
 from eigenscape.sizes import Sizes
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context, task_bytes
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 
 KEYS = {
     "n_components": "spectrum.dimension",
@@ -156,7 +157,9 @@ class Fitting:
         seconds = round(time.perf_counter() - start, 3)
         files = (workspace.arrays(), workspace.files())
         record = Record("fit", seconds, context.worker_peak, *files, summary)
-        self.run.commit(name, workspace, record)
+        # Hundreds of small files that are read by this process: their checksums would take a tenth of
+        # the time.
+        self.run.commit(name, workspace, record, sums=False)
         return summary
 
     def _ingest(self, context: Context) -> dict[str, Any]:

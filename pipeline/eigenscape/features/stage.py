@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import attach_whole, chunk_rows, open_array, open_memmap
+from eigenscape.arrays import (
+    chunk_rows,
+    open_array,
+    open_memmap,
+    whole_file,
+    write_range,
+    write_rows,
+)
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
     add_products,
@@ -94,7 +101,7 @@ def features_stage(context: Context) -> dict[str, Any]:
             "features/basis", (bands, dimension), np.float32, dims=("band", "feature")
         )
         whole = np.ones(bands, np.float32) if basis is None else basis
-        open_array(stored)[...] = np.diag(whole) if whole.ndim == 1 else whole
+        write_rows(stored, 0, np.diag(whole) if whole.ndim == 1 else whole)
     elif basis is not None:
         _write_bands(context, "features/scale", basis)
     if shift is not None:
@@ -120,7 +127,7 @@ def _origin(context: Context, basis: NDArray[np.float32] | None) -> dict[str, An
 def _write_bands(context: Context, name: str, values: NDArray[np.float32]) -> None:
     """Write one number for each band."""
     path = context.workspace.create_array(name, values.shape, np.float32, dims=("band",))
-    open_array(path)[...] = values
+    write_rows(path, 0, values)
 
 
 def _fit(
@@ -278,7 +285,7 @@ def _project_block(
         else:
             assert basis is not None, "a sparse table without a basis is copied"
             pieces.append(project_sparse(samples, shift, basis))
-    open_array(target)[start:stop] = join(pieces)
+    write_rows(target, start, join(pieces))
 
 
 def _copy_table(context: Context, source: Rows) -> None:
@@ -292,4 +299,4 @@ def _copy_table(context: Context, source: Rows) -> None:
 
 def _copy_entries(pairs: list[tuple[str, str]], block: Block) -> None:
     for source, target in pairs:
-        attach_whole(target)[slice(*block)] = open_memmap(source)[slice(*block)]
+        write_range(whole_file(target), block[0], open_memmap(source)[slice(*block)])

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_whole
+from eigenscape.arrays import attach_whole, note_rows
 from eigenscape.workspace import Workspace
 
 
@@ -25,4 +25,6 @@ def write_whole(workspace: Workspace, name: str, values: NDArray[Any], *dims: st
     path = workspace.create_array(
         name, values.shape, values.dtype, whole=True, **({"dims": dims} if dims else {})
     )
-    attach_whole(path)[...] = values
+    mapped = attach_whole(path)
+    mapped[...] = values
+    note_rows(mapped)

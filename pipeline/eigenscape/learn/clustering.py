@@ -27,9 +27,11 @@ from eigenscape.arrays import (
     attach_memmap,
     chunk_rows,
     create_memmap,
+    note_rows,
     open_array,
     open_memmap,
     save_array,
+    write_rows,
 )
 from eigenscape.learn.agreement import contingency
 from eigenscape.learn.clustercuts import ClusterCuts, block_cuts
@@ -153,6 +155,7 @@ def _scatter(coordinates: Coordinates, vectors: str, degree: str, form: str, _: 
         elif form == "per degree":
             found = found / np.sqrt(open_memmap(degree)[row])[:, None]
         target[row] = found
+    note_rows(target)
 
 
 def _fit(context: Context, coordinates: Coordinates, count: int) -> None:
@@ -246,8 +249,8 @@ def _write_block(
     cluster[inside] = np.load(folder / "ranked.npy", mmap_mode="r")[row[inside]]
     lead = np.zeros(len(row), np.float32)
     lead[inside] = np.load(folder / "leads.npy", mmap_mode="r")[row[inside]]
-    open_array(target)[slice(*block)] = (cluster + 1).astype(np.uint16)
-    open_array(confidence)[slice(*block)] = lead
+    write_rows(target, block[0], (cluster + 1).astype(np.uint16))
+    write_rows(confidence, block[0], lead)
     if given is None:
         return np.zeros((0, count), int).tolist()
     label = open_array(given)[slice(*block)]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, clear_scratch, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, clear_scratch, create_memmap, note_rows, save_array
 from eigenscape.learn import propagation
 from eigenscape.learn.bench import bench, fits_in
 from eigenscape.learn.conjugate import Allocate
@@ -121,6 +121,7 @@ class Fields:
             if columns[0] < self.kept:
                 field = self._field(number, "r+")
                 field[:] = X[:, : len(columns)]
+                note_rows(field)
         return said
 
     def _labels(self, row: NDArray[np.int64], columns: NDArray[np.int64]) -> Labels:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array
+from eigenscape.arrays import open_array, write_rows
 from eigenscape.learn.decisions import Calibration, decide, lowered
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.sources import Source
@@ -54,7 +54,7 @@ def propose(context: Context, source: Source, labelled: Labelled, calibration: C
     for name, kind in (("query", np.int64), ("query_runner_up", np.uint16)):
         values = np.array(found[name], kind)
         path = context.workspace.create_array(f"labels/{name}", values.shape, kind, dims=("query",))
-        open_array(path)[...] = values
+        write_rows(path, 0, values)
     return len(found["query"])
 
 

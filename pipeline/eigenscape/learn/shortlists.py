@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap
+from eigenscape.arrays import attach_memmap, create_memmap, note_rows
 from eigenscape.learn.nearest import nearest_rows, vote
 from eigenscape.rows import Vectors
 from eigenscape.stage import Block
@@ -59,6 +59,7 @@ class Shortlists:
         )  # fmt: skip
         lists = attach_memmap(self.path, (self.rows, self.width), np.int32, "r+")
         lists[slice(*block)] = np.where(index >= 0, self.candidates[index], -1)
+        note_rows(lists, *block)
 
     def vote(
         self, block: Block, train: NDArray[np.bool_], classes: NDArray[np.signedinteger], count: int

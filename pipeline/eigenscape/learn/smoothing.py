@@ -22,6 +22,7 @@ from eigenscape.arrays import (
     attach_memmap,
     clear_scratch,
     create_memmap,
+    note_rows,
     save_array,
     save_raw,
     scratch_arrays,
@@ -128,6 +129,7 @@ class Smoothed:
             whole = self._whole("r+")
             for block in blocks(len(unknown), _BLOCK_ROWS):
                 whole[slice(*block)] = take(slice(*block))
+            note_rows(whole)
         return confusions(labelled, fit, scores)
 
     def _whole(self, mode: str = "r") -> NDArray[np.float32]:
@@ -203,5 +205,7 @@ def _weigh(lists: FlatLists, bandwidth: float, folder: Path, block: Block) -> tu
     save_raw(folder / f"data-{block[0]}", weights.data)
     for name, values in (("diagonal", degree), ("null", np.ones(len(degree)))):
         kind = np.float32 if name == "diagonal" else np.float64
-        attach_memmap(folder / name, (lists.rows,), kind, "r+")[slice(*block)] = values
+        mapped = attach_memmap(folder / name, (lists.rows,), kind, "r+")
+        mapped[slice(*block)] = values
+        note_rows(mapped, *block)
     return int(weights.nnz), float(degree.max(initial=0))

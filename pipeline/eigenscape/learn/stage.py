@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, open_array
+from eigenscape.arrays import chunk_rows, write_rows
 from eigenscape.learn.calibration import calibrate_fits
 from eigenscape.learn.clustering import cluster_stage
 from eigenscape.learn.decisions import Calibration, decide
@@ -106,7 +106,7 @@ def _store_model(context: Context, folder: Path) -> None:
         if (folder / file).exists():
             values = np.load(folder / file)
             path = context.workspace.create_array(name, values.shape, values.dtype)
-            open_array(path)[...] = values
+            write_rows(path, 0, values)
 
 
 def _calibrate(
@@ -132,7 +132,7 @@ def _classify(
     found = decide(source.scores(block), calibration, zones.of(block))
     classes = np.where(found.classes < 0, 0, labelled.numbers[found.classes])
     for target, values in zip(targets, (classes, found.confidence, found.entropy), strict=True):
-        open_array(target)[slice(*block)] = values
+        write_rows(target, block[0], values)
 
 
 def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:

@@ -136,8 +136,8 @@ def bisect_lists(
             version += 1
             lists.create(version)
             label = f"refining, round {number + 1}"
-            ranges = rank_blocks(layout.ranked.rows)
-            context.map(f"refine-{version}", partial(search.refine, version), ranges, label=label)
+            ranges, work = rank_blocks(layout.ranked.rows), partial(search.refine, version)
+            context.map(f"refine-{version}", work, ranges, label=label)
             before, recall = recall, measure(label)
             if recall - before < rise:
                 break

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array
+from eigenscape.arrays import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.neighbors.tiles import check_range
 from eigenscape.rows import Rows, Vectors, as_parts
 from eigenscape.stage import Block, Context, sample_blocks
@@ -110,6 +110,7 @@ def _hash_block(source: Rows, folder: Path, block: Block) -> None:
     vectors = source.read(start, stop)
     check_range(vectors)
     target[start:stop] = hash_rows(vectors)
+    note_rows(target, start, stop)
 
 
 def hash_rows(vectors: Vectors) -> NDArray[np.uint64]:

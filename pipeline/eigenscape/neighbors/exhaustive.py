@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_whole, open_array, save_array
+from eigenscape.arrays import attach_whole, save_array, write_rows
 from eigenscape.errors import InputError
 from eigenscape.neighbors.layout import Layout
 from eigenscape.neighbors.metrics import Metric, chord_of, lengths
@@ -178,7 +178,7 @@ def radius_lists(context: Context, layout: Layout, radius: float, metric: Metric
     indptr = context.workspace.create_array(
         "neighbors/indptr", starts.shape, np.int64, whole=True, dims=("row_start",)
     )
-    open_array(indptr)[...] = starts
+    write_rows(indptr, 0, starts)
     for path in (index, distance):
         attach_whole(path)
     save_array(tiles.folder / "starts.npy", starts)

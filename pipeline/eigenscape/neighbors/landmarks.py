@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import open_array, save_array
+from eigenscape.arrays import save_array, write_rows
 from eigenscape.errors import JobError
 from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors.exhaustive import TASK_RANKS
@@ -171,5 +171,5 @@ def write_landmarks(
     path = workspace.create_array(
         "neighbors/landmark", landmark.shape, np.int64, whole=True, dims=("landmark",)
     )
-    open_array(path)[...] = landmark
+    write_rows(path, 0, landmark)
     return landmark

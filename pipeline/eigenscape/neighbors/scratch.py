@@ -20,6 +20,7 @@ from eigenscape.arrays import (
     save_raw,
     write_range,
 )
+from eigenscape.files import remove, written_whole
 from eigenscape.rows import Dense, Parts, Vectors
 
 _WRITE_ROWS = 2**14
@@ -33,7 +34,7 @@ def index_type(rows: int) -> type[np.signedinteger]:
 def save_vectors(path: Path, vectors: Vectors, rows: NDArray[np.int32]) -> None:
     """Write some rows of a block, in the order in which they are given."""
     if isinstance(vectors, np.ndarray):
-        with open(path, "wb") as stream:
+        with written_whole(path) as temporary, temporary.open("wb") as stream:
             for start in range(0, len(rows), _WRITE_ROWS):
                 stream.write(vectors[rows[start : start + _WRITE_ROWS]].data)
         return
@@ -157,7 +158,7 @@ class Lists:
         if version < max(there, default=0):
             return
         for name, kind in (("fresh", "?"), ("index", self.dtype), ("distance", "f4")):
-            self._file(name, version - 2).unlink(missing_ok=True)
+            remove(self._file(name, version - 2))
             create_memmap(self._file(name, version), (self.rows, self.k), kind)
 
     def write(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, open_array
+from eigenscape.arrays import chunk_rows, open_array, write_rows
 from eigenscape.errors import InputError
 from eigenscape.neighbors.bisection import bisect_lists, list_length
 from eigenscape.neighbors.descent import descend
@@ -59,7 +59,7 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
     order = context.workspace.create_array(
         "neighbors/order", (layout.samples,), np.int64, whole=True, dims=("rank",)
     )
-    open_array(order)[...] = layout.locality_order()
+    write_rows(order, 0, layout.locality_order())
     summary = {
         "method": options.method,
         "metric": options.metric,
@@ -198,5 +198,5 @@ def _write_block(
     if len(rows):
         samples[rows] = np.column_stack([front, samples[rows, :-1]])
         values[rows] = np.column_stack([np.zeros(len(rows), np.float32), values[rows, :-1]])
-    open_array(index)[start:stop] = samples
-    open_array(distance)[start:stop] = values
+    write_rows(index, start, samples)
+    write_rows(distance, start, values)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array, save_array
+from eigenscape.arrays import save_array, write_rows
 from eigenscape.centring import find_origin
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job import Job
@@ -92,7 +92,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         )
     make = context.workspace.create_array
     if origin is not None:
-        open_array(make("samples/origin", origin.shape, np.float64, dims=("band",)))[...] = origin
+        write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
     pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
     _write_row_starts(context, scratch, strips)
@@ -100,8 +100,8 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     write(context, scratch, strips, counts, bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
         if target is not None:
-            array = open_array(target)
-            array[...] = join(scratch, strips, name).astype(array.dtype)
+            kind = np.int64 if name == "pixel" else np.uint16
+            write_rows(target, 0, join(scratch, strips, name).astype(kind))
     legend = labels.legend if labels else None
     return {
         "samples": samples,
@@ -272,4 +272,4 @@ def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> N
     path = context.workspace.create_array(
         "samples/row_start", starts.shape, np.int64, dims=("row",)
     )
-    open_array(path)[...] = starts
+    write_rows(path, 0, starts)

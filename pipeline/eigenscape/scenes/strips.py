@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from eigenscape.arrays import (
     attach_memmap,
     chunk_rows,
-    open_array,
     save_array,
+    save_raw,
     whole_file,
     write_range,
+    write_rows,
 )
 from eigenscape.rows import Vectors, create_sparse
 from eigenscape.stage import Block, Context, sample_blocks
@@ -26,8 +27,7 @@ from eigenscape.stage import Block, Context, sample_blocks
 def save_values(scratch: Path, row: int, values: Vectors) -> None:
     """Save the samples of the strip that begins at `row`, shape (samples, bands)."""
     if isinstance(values, np.ndarray):
-        with open(scratch / f"{row}-values", "wb") as stream:
-            stream.write(np.ascontiguousarray(values, np.float32).data)
+        save_raw(scratch / f"{row}-values", np.asarray(values, np.float32))
         return
     save_array(scratch / f"{row}-data.npy", values.data)
     save_array(scratch / f"{row}-indices.npy", values.indices.astype(np.int32, copy=False))
@@ -77,7 +77,7 @@ def _assemble(
             stored = attach_memmap(scratch / f"{row}-values", (count, width), np.float32)
             values[begin - start : end - start] = stored[begin - first : end - first]
         first += count
-    open_array(target)[start:stop] = values
+    write_rows(target, start, values)
 
 
 def _copy_strip(

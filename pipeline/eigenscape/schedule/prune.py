@@ -12,7 +12,8 @@ import filelock
 from eigenscape.batch.outcomes import TABLE
 from eigenscape.errors import InputError, StoreError
 from eigenscape.files import DISCARDED, explain_write_errors
-from eigenscape.store import lock_holder, read_manifest
+from eigenscape.lock import lock_holder
+from eigenscape.manifest import read_manifest
 from eigenscape.study.table import read_table
 from eigenscape.workflow import status
 

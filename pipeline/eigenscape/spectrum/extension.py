@@ -32,6 +32,7 @@ from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
 from eigenscape.rows import Vectors
 from eigenscape.spectrum.trained import Found, Trained
 from eigenscape.stage import blocks
+from eigenscape.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
@@ -74,6 +75,8 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
         for the unnormalised one).
     MemoryLimitError
         `memory` is too small for the run.
+    StoreError
+        A file of the run is damaged.
 
     Notes
     -----
@@ -90,6 +93,7 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     time is proportional to the product of both numbers.
     """
     trained = Trained.open(Path(run))
+    require_whole(Path(run), but="export")
     if issparse(samples):
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):

@@ -27,9 +27,9 @@ from eigenscape.arrays import (
     attach_memmap,
     chunk_rows,
     create_memmap,
-    open_array,
     save_array,
     write_range,
+    write_rows,
 )
 from eigenscape.errors import InputError
 from eigenscape.memory import ROW_TILE
@@ -141,7 +141,7 @@ class Extension:
         if random_walk:
             known /= np.sqrt(self.own()[rows[inside]])[:, None]
         vectors[inside] = known
-        open_array(target)[slice(*block)] = vectors
+        write_rows(target, block[0], vectors)
 
     def landmark_weights(self, number: int) -> None:
         """Write the rows and columns of a block that are landmarks."""
@@ -229,7 +229,7 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
         path = context.workspace.create_array(
             f"spectrum/{name}", array.shape, array.dtype, whole=dim == "landmark", dims=(dim,)
         )
-        open_array(path)[...] = array
+        write_rows(path, 0, array)
     return {
         "solver": solver,
         "reason": f"{len(landmark)} landmarks, extended by the Nystrom formula; {reason}",

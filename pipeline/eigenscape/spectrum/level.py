@@ -9,7 +9,7 @@ import numpy as np
 
 from eigenscape.arrays import clear_scratch, save_array
 from eigenscape.errors import ScratchError
-from eigenscape.files import write_json
+from eigenscape.files import remove, write_json
 from eigenscape.spectrum import algebra, columns, tasks
 from eigenscape.spectrum.coarse import coarse_component
 from eigenscape.spectrum.filter import FilterPlan
@@ -82,13 +82,13 @@ class Level:
         """
         self._refuse_damage(state)
         write_json(self.file, asdict(state))
+        spent: list[str | Path] = []
         if before is not None:
-            for path in {*before.files} - {*state.files}:
-                Path(path).unlink(missing_ok=True)
+            spent += {*before.files} - {*state.files}
         for name in _OF_A_PASS:
-            for file in self.problem.directory.glob(f"{name}-*"):
-                if str(file) not in state.files:
-                    file.unlink(missing_ok=True)
+            found = self.problem.directory.glob(f"{name}-*")
+            spent += [file for file in found if str(file) not in state.files]
+        remove(*spent)
         clear_scratch(self.problem.directory)
         return state
 

@@ -18,12 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import (
-    chunk_rows,
-    open_array,
-    open_memmap,
-    save_array,
-)
+from eigenscape.arrays import chunk_rows, open_memmap, save_array, write_rows
 from eigenscape.errors import InputError
 from eigenscape.options import SpectrumOptions
 from eigenscape.spectrum.filter import NullSpace
@@ -148,7 +143,7 @@ def _set_up(
         component = context.workspace.create_array(
             "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
         )
-        open_array(component)[...] = labels
+        write_rows(component, 0, labels)
     in_memory = fits(rows, dtype, context.task_bytes)
     return Problem(stored, component, directory, in_memory=in_memory)
 
@@ -166,7 +161,7 @@ def _write(
     residuals = np.concatenate([nulls, solution.residuals[:dimension]])
     for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
         path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
-        open_array(path)[...] = array
+        write_rows(path, 0, array)
     target = context.workspace.create_array(
         "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
     )
@@ -228,4 +223,4 @@ def _write_block(
         # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
         known /= np.sqrt(open_memmap(degree)[rows])[:, None]
     vectors[inside] = known
-    open_array(target)[slice(*block)] = vectors
+    write_rows(target, block[0], vectors)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, save_array, scratch_arrays
+from eigenscape.arrays import attach_memmap, note_rows, save_array, scratch_arrays
 from eigenscape.spectrum import coarse, density, kernels, oracles
 from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
@@ -111,6 +111,7 @@ def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int)
     rng = np.random.default_rng([5, problem.level, group])
     if coarser is None:
         _randomize(target, rng)
+        note_rows(target)
         return
     for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
         target[rows] = coarse.prolong(coarser, problem.directory / "coarse", rows)
@@ -118,6 +119,7 @@ def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int)
             # About as long as the others: a coarse vector has length 1.
             probes = rng.standard_normal((len(target[rows]), PROBES))
             target[rows, -PROBES:] = probes / np.sqrt(len(target))
+    note_rows(target)
 
 
 def _randomize(target: Array, rng: np.random.Generator) -> None:
@@ -127,7 +129,9 @@ def _randomize(target: Array, rng: np.random.Generator) -> None:
 
 def grow(vectors: Vectors, first: int, group: int) -> None:
     """Write one group of random columns: number `first` + `group` of all."""
-    _randomize(vectors.attach(group, "r+"), np.random.default_rng([7, first + group]))
+    target = vectors.attach(group, "r+")
+    _randomize(target, np.random.default_rng([7, first + group]))
+    note_rows(target)
 
 
 def measure(problem: Problem, _: str) -> tuple[float, float | None]:
@@ -186,7 +190,9 @@ class Filter:
                 steps.balance(X)
             Y = chebyshev_filter(steps, X, zeros(), self.plan)
             null.remove_from(Y)
-            self.filtered.attach(group, "r+")[:] = Y
+            filtered = self.filtered.attach(group, "r+")
+            filtered[:] = Y
+            note_rows(filtered)
 
 
 def _apply(operator: Operator, X: Array, image: Array) -> None:
@@ -207,6 +213,7 @@ class Image:
         """Multiply one group."""
         X, image = self.vectors.attach(group), self.image.attach(group, "r+")
         _apply(self.problem.operator.open(), X, image)
+        note_rows(image)
 
 
 @dataclass(frozen=True)
@@ -236,6 +243,7 @@ class Residuals:
             X[:] = source
             # Exact for a Ritz vector, where the filtered columns were mixtures.
             self.problem.balanced(operator, values).balance(X)
+            note_rows(X)
         # Not where the filter left its image: a killed pass needs that once more.
         with self.problem.bench() as zeros:
             image = zeros()

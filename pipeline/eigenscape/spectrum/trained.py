@@ -16,6 +16,7 @@ from eigenscape.errors import InputError
 from eigenscape.features.kernels import project, project_sparse
 from eigenscape.graph import kernels
 from eigenscape.graph.lists import least_scale
+from eigenscape.manifest import read_manifest
 from eigenscape.neighbors.duplicates import choose_copies, hash_rows, most_equal
 from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
 from eigenscape.neighbors.metrics import chord_of, lengths
@@ -30,7 +31,7 @@ from eigenscape.neighbors.tiles import (
 from eigenscape.options import FeatureOptions, GraphOptions, NeighborOptions
 from eigenscape.rows import Rows, Vectors, unit_vectors
 from eigenscape.stage import blocks
-from eigenscape.store import Run, read_manifest
+from eigenscape.store import Run
 
 Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Where the list of each new sample begins; numbers of the neighbours, nearest first; distances."""

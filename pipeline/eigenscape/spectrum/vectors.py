@@ -1,13 +1,13 @@
 """Columns on disk: one raw file for each group of them, so that a task holds one group or one tile."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap
+from eigenscape.arrays import attach_memmap, create_memmap, note_rows
+from eigenscape.files import remove
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array
 
@@ -65,9 +65,10 @@ class Vectors:
     def write(self, rows: slice, values: NDArray[Any]) -> None:
         """Write some rows of all columns."""
         for group in range(self.groups):
-            self.attach(group, "r+")[rows] = values[:, group * WIDTH : (group + 1) * WIDTH]
+            mapped = self.attach(group, "r+")
+            mapped[rows] = values[:, group * WIDTH : (group + 1) * WIDTH]
+            note_rows(mapped, *rows.indices(self.rows)[:2])
 
     def remove(self) -> None:
         """Delete the files."""
-        for file in self.files:
-            Path(file).unlink(missing_ok=True)
+        remove(*self.files)

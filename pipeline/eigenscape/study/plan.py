@@ -9,10 +9,11 @@ from typing import Any
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import MemoryLimitError, StoreError
 from eigenscape.job import Job
+from eigenscape.lock import lock_holder
 from eigenscape.projection import project_plan
 from eigenscape.sizes import StagePlan
 from eigenscape.stages import STAGES
-from eigenscape.store import Run, lock_holder
+from eigenscape.store import Run
 from eigenscape.study.outcomes import plan_outcomes, siblings_of, study_directory
 from eigenscape.study.run import FORMAT
 

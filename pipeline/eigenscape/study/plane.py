@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from eigenscape.errors import JobError
 from eigenscape.job import Job
 from eigenscape.learn.labelled import Draws
+from eigenscape.manifest import Record
 from eigenscape.rows import Rows
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.stage import Block, blocks
-from eigenscape.store import Record, Run
+from eigenscape.store import Run
 from eigenscape.study.options import Coordinates
 
 

@@ -22,10 +22,11 @@ from eigenscape import __version__
 from eigenscape.cluster import ClusterOptions, connect
 from eigenscape.files import explain_write_errors, write_json
 from eigenscape.job import Job
+from eigenscape.lock import hold
 from eigenscape.memory import collected_quickly
 from eigenscape.progress import Reporter, Silent
 from eigenscape.stages import STAGES
-from eigenscape.store import Run, hold
+from eigenscape.store import Run
 from eigenscape.study.machine import describe_machine
 from eigenscape.study.measuring import measure, missing, read_measured
 from eigenscape.study.options import StudyOptions
