@@ -79,8 +79,9 @@ class Fields:
         count, fits = self.labelled.count, len(self.labelled.train)
         columns = np.arange(fits * count)
         if self.options.method == "poisson-mbo":
-            # Thresholds compare the classes of one fit.
-            return list(columns.reshape(fits, count))
+            # Thresholds compare the classes of one fit: as many fits as have room, all whole.
+            step = max(1, WIDTH // count) * count
+            return [columns[first : first + step] for first in range(0, len(columns), step)]
         return [columns[first : first + WIDTH] for first in range(0, len(columns), WIDTH)]
 
     def solve(self, number: int) -> dict[str, Any]:
@@ -126,12 +127,12 @@ class Fields:
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
         if options.method == "poisson-mbo":
-            sizes = _round_shares(self._wanted(columns), operator.rows)
-            found = poisson_mbo(
-                operator, labels, sizes, bench, component=component, start=start
-            ).classes
+            shares = self._wanted(columns).reshape(-1, self.labelled.count)
+            sizes = np.array([_round_shares(own, operator.rows) for own in shares])
+            found = poisson_mbo(operator, labels, sizes, bench, component=component, start=start)
             X = bench(operator.rows)
-            X[np.arange(operator.rows), found] = 1
+            for fit, part in enumerate(found):
+                X[np.arange(operator.rows), fit * self.labelled.count + part.classes] = 1
             return X, {"iterations": 0, "residual": 0.0}
         if options.method == "interpolated":
             result = propagation.interpolate(operator, labels, bench)
