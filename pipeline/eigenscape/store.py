@@ -43,6 +43,7 @@ from eigenscape.files import (
     sync_tree,
     write_json,
 )
+from eigenscape.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
 from eigenscape.workspace import Workspace
 
 FORMAT = 1
@@ -128,11 +129,13 @@ class Run:
 
     def workspace(self, stage: str, key: str) -> Workspace:
         """Return the workspace of a stage, with whatever an earlier attempt finished in it."""
+        # Blocks that were begun with other chunks would end within one.
+        name = f"{stage}-{key}" + ("" if CHUNK_ROWS == MOST_CHUNK_ROWS else f".{CHUNK_ROWS}")
         with explain_write_errors(self.path):
             for other in self._workspaces(stage):
-                if other.name != f"{stage}-{key}":
+                if other.name != name:
                     discard(other)
-            return Workspace(self.path / "work" / f"{stage}-{key}")
+            return Workspace(self.path / "work" / name)
 
     def commit(self, stage: str, workspace: Workspace, record: Record) -> None:
         """Put the arrays and files of a workspace into place and enter its record."""

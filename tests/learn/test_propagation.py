@@ -352,9 +352,9 @@ def stepwise_mbo(L, rows, classes, sizes, rounds, steps):
     source = np.zeros((n, count))
     source[rows] = np.eye(count)[classes] - np.eye(count)[classes].mean(axis=0)
     u = np.stack([dense_poisson(L, rows, y) for y in np.eye(count)[classes].T], axis=1)
-    step = 1 / np.diag(L).max()
-    for number in range(rounds):
-        if number:
+    step, found = 1 / np.diag(L).max(), None
+    for _ in range(rounds):
+        if found is not None:
             u = np.eye(count)[found]
         for _ in range(steps):
             u = u - step * (L @ u - source)

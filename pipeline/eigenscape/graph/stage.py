@@ -35,7 +35,7 @@ from eigenscape.graph.spatial import (
     spectral_file,
 )
 from eigenscape.job import Job
-from eigenscape.memory import ROW_TILE
+from eigenscape.memory import CHUNK_ROWS, ROW_TILE
 from eigenscape.options import GraphOptions
 from eigenscape.stage import Block, Context
 from eigenscape.workspace import Workspace
@@ -43,7 +43,7 @@ from eigenscape.workspace import Workspace
 MOST_COMPONENTS = 1000
 """Components that "each" can solve on: every one adds a null vector that is stored."""
 
-_BLOCK_ENTRIES = 2**21
+_BLOCK_ENTRIES = 16 * CHUNK_ROWS
 
 
 def block_rows(k: int) -> int:

@@ -127,8 +127,8 @@ class Fields:
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
         if options.method == "poisson-mbo":
-            shares = self._wanted(columns).reshape(-1, self.labelled.count)
-            sizes = np.array([_round_shares(own, operator.rows) for own in shares])
+            wanted = self._wanted(columns).reshape(-1, self.labelled.count)
+            sizes = np.array([_round_shares(own, operator.rows) for own in wanted])
             found = poisson_mbo(operator, labels, sizes, bench, component=component, start=start)
             X = bench(operator.rows)
             for fit, part in enumerate(found):

@@ -179,8 +179,8 @@ class Steps:
         """Those of the expansion, without a tail that changes nothing by more than a ten-thousandth."""
         reach = self.bounded.bound / float(self.operator.diagonal.max())
 
-        def steps(y: F8) -> F8:
-            return np.asarray((1 - reach * (y + 1) / 2) ** self.count)
+        def steps(y: Any) -> Any:
+            return (1 - reach * (y + 1) / 2) ** self.count
 
         series: F8 = chebinterpolate(steps, self.count)
         tails = np.cumsum(np.abs(series[::-1]))[::-1]

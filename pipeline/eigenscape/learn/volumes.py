@@ -94,17 +94,17 @@ def poisson_mbo(
         arrays.append(allocate(rows))
         return arrays[-1]
 
-    P = poisson(operator, labels, kept, component=component, start=start, tolerance=tolerance).X
+    U = poisson(operator, labels, kept, component=component, start=start, tolerance=tolerance).X
     # What conjugate gradients needed is free again.
-    X, Y, spare = (array for array in arrays if array is not P)
+    X, Y, spare = (array for array in arrays if array is not U)
     firsts = range(0, sizes.size, sizes.shape[1])
-    found = [threshold(P, own, first=first) for first, own in zip(firsts, sizes, strict=True)]
+    found = [threshold(U, own, first=first) for first, own in zip(firsts, sizes, strict=True)]
     heat = Steps(operator, steps, spare)
     for _ in range(1, rounds):
         for first, part in zip(firsts, found, strict=True):
-            _depart(part.classes, P, first, len(part.sizes), X)
+            _depart(part.classes, U, first, len(part.sizes), X)
         heat.apply(X, Y)
-        Y += P
+        Y += U
         before, found = found, [
             threshold(Y, own, first=first, offsets=part.offsets)
             for first, own, part in zip(firsts, sizes, found, strict=True)
@@ -204,9 +204,9 @@ def _assign(X, first, offsets, classes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _depart(classes, P, first, count, X):  # type: ignore[no-untyped-def]
-    """Set the columns of a fit to the indicators of its classes less those of P."""
+def _depart(classes, U, first, count, X):  # type: ignore[no-untyped-def]
+    """Set the columns of a fit to the indicators of its classes less those of U."""
     for row in range(len(X)):
         for column in range(first, first + count):
-            X[row, column] = -P[row, column]
+            X[row, column] = -U[row, column]
         X[row, first + classes[row]] += 1

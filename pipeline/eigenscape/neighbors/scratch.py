@@ -20,9 +20,10 @@ from eigenscape.arrays import (
     save_raw,
     write_range,
 )
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.rows import Dense, Parts, Vectors
 
-_WRITE_ROWS = 2**14
+_WRITE_ROWS = CHUNK_ROWS // 8
 
 
 def index_type(rows: int) -> type[np.signedinteger]:
