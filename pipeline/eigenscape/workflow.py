@@ -14,6 +14,7 @@ from eigenscape.course import Course, fit_limits, work_through
 from eigenscape.driver.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job import Job
+from eigenscape.learn.methods import check_classes
 from eigenscape.progress import Reporter, Silent
 from eigenscape.projection import Plan, project_plan
 from eigenscape.scenes.ingest import check_sizes
@@ -203,3 +204,4 @@ def _check_ingest(job: Job, directory: Run) -> None:
     check_sizes(
         job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
     )
+    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))
