@@ -58,12 +58,28 @@ class Stored:
         return sp.csr_array(sp.vstack(blocks, format="csr")).astype(np.float64)
 
 
-def check_run(path: Path, job: Job, scene: scenery.Scene) -> list[str]:
-    """Return what is wrong with a finished run."""
+def check_run(path: Path, job: Job, scene: scenery.Scene, checked: set[str]) -> list[str]:
+    """Return what is wrong with a finished run.
+
+    Parameters
+    ----------
+    path, job, scene
+        Of the run.
+    checked
+        Keys of stages that were right before, which are not looked at again; those of this run that
+        are right join them.
+    """
     stored = Stored(path)
     problems: list[str] = []
-    for check in (_check_features, _check_neighbors, _check_graph, _check_spectrum, _check_learn):
-        problems += [f"{check.__name__[7:]}: {text}" for text in check(stored, job, scene)]
+    for stage, check in _CHECKS.items():
+        record = stored.run.record(stage)
+        assert record is not None
+        if record.key in checked:
+            continue
+        found = check(stored, job, scene)
+        problems += [f"{stage}: {text}" for text in found]
+        if not found:
+            checked.add(record.key)
     problems += [
         f"output: {name} is missing"
         for name in stored.summary("export")["outputs"].values()
@@ -377,12 +393,12 @@ def _expected_classes(stored: Stored, job: Job, scene: scenery.Scene) -> NDArray
         f = np.linalg.pinv(L, hermitian=True) @ source
         f -= np.diag(L) @ f / np.trace(L)
     elif options.method == "tikhonov" and options.kernel == "power":
-        P = np.zeros((n, n))
-        P[rows, rows] = 1
+        known_rows = np.zeros((n, n))
+        known_rows[rows, rows] = 1
         S = np.linalg.matrix_power(L, options.power)
         right = np.zeros((n, len(numbers)))
         right[rows] = onehot - onehot.mean(axis=0)
-        f = np.linalg.solve(P + len(rows) * options.gamma * S, right)
+        f = np.linalg.solve(known_rows + len(rows) * options.gamma * S, right)
     elif options.method == "centroid-angle":
         nulls = stored.summary("spectrum")["null_vectors"]
         vectors = stored["spectrum/vector"][:, nulls:].astype(float)
@@ -395,3 +411,12 @@ def _expected_classes(stored: Stored, job: Job, scene: scenery.Scene) -> NDArray
         return None
     scores[sample] = f
     return np.asarray(numbers[scores.argmax(axis=1)])
+
+
+_CHECKS = {
+    "features": _check_features,
+    "neighbors": _check_neighbors,
+    "graph": _check_graph,
+    "spectrum": _check_spectrum,
+    "learn": _check_learn,
+}

@@ -18,6 +18,7 @@ line: cell, size, where, verdict, problems, seconds, peak and projected peak of 
 
 import argparse
 import contextlib
+import gc
 import json
 import re
 import sys
@@ -329,9 +330,10 @@ def make_job(cell: Cell, scene: scenery.Scene, directory: Path) -> Job:
 
 
 def try_cell(
-    cell: Cell, scene: scenery.Scene, directory: Path, on: ClusterOptions, executor: Any
-) -> dict[str, Any]:
-    """Plan and run one cell; return what came of it."""
+    cell: Cell, scene: scenery.Scene, directory: Path, on: ClusterOptions, executor: Any,
+    checked: set[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Plan and run one cell; return what came of it. For `checked` see `references.check_run`."""
     said: dict[str, Any] = {"cell": cell.name, "size": scene.name, "where": on.kind}
     start, why = time.perf_counter(), cell.refused.get(scene.kind)
     planned = False
@@ -343,7 +345,7 @@ def try_cell(
             return {**said, "verdict": "wrong", "problems": [f"not refused: {why}"]}
         result = run(job, on=on, executor=executor)
         said |= _memory(job, prepared, result)
-        problems = references.check_run(result.path, job, scene)
+        problems = references.check_run(result.path, job, scene, checked)
         if cell.applied:
             problems += _apply(result.path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
@@ -383,6 +385,34 @@ def _apply(
     return references.check_applied(path, Path(applied.path))
 
 
+def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: bool) -> list[Cell]:
+    """Return the cells to try on a scene.
+
+    Parameters
+    ----------
+    scene, directory
+        What their jobs are about.
+    only
+        Words of which their names hold one; none for all.
+    quick
+        Leave out those that are the same job as an earlier one, and on tables those of keys that
+        know no difference between pixels and samples.
+    """
+    found: dict[str, Cell] = {}
+    for cell in cells():
+        if scene.kind not in cell.kinds or (only and not any(text in cell.name for text in only)):
+            continue
+        if not quick:
+            found[cell.name] = cell
+        elif scene.kind == "pixels" or cell.name.startswith(SHARED):
+            try:
+                content = make_job(cell, scene, directory).model_dump_json()
+            except EigenscapeError:
+                content = cell.name
+            found.setdefault(content, cell)
+    return list(found.values())
+
+
 def parse_arguments() -> argparse.Namespace:
     """Return what to try."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -390,7 +420,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], help="cells whose names hold this")
     parser.add_argument("--workers", action="store_true", help="two worker processes, not threads")
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
-    parser.add_argument("--quick", action="store_true", help="tables: only what differs there")
+    parser.add_argument("--quick", action="store_true", help="no job twice; fewer of tables")
     return parser.parse_args()
 
 
@@ -399,18 +429,19 @@ def main() -> None:
     given = parse_arguments()
     on = ClusterOptions(kind="local", workers=2) if given.workers else ClusterOptions()
     wrong = 0
+    # What is loaded by now stays: every stage looks through what may be freed.
+    gc.collect()
+    gc.freeze()
     with contextlib.ExitStack() as stack:
         folder = given.directory or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         executor = stack.enter_context(connect(on, 2, 2**30))
         for size in given.size or scenery.SIZES:
             scene = scenery.make(size, folder / size)
-            for cell in cells():
-                named = not given.only or any(text in cell.name for text in given.only)
-                shared = cell.name.startswith(SHARED) or scene.kind == "pixels" or given.only
-                if scene.kind in cell.kinds and named and (shared or not given.quick):
-                    said = try_cell(cell, scene, folder / size, on, executor)
-                    wrong += said["verdict"] not in ("equal", "refused")
-                    print(json.dumps(said), flush=True)
+            checked: set[str] = set()
+            for cell in chosen(scene, folder / size, given.only, quick=given.quick):
+                said = try_cell(cell, scene, folder / size, on, executor, checked)
+                wrong += said["verdict"] not in ("equal", "refused")
+                print(json.dumps(said), flush=True)
     raise SystemExit(wrong > 0)
 
 
