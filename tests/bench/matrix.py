@@ -164,6 +164,10 @@ SHARED = ("features.", "neighbors.method", "neighbors.metric", "graph.", "learn.
 """Keys that a quick matrix tries on tables too; the others it tries on pixels alone."""
 
 
+SLOW = "pynndescent"
+"""What a quick matrix leaves out: its compiled code is not kept, and takes half a minute to make."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """A job: what it sets, and what is expected of it.
@@ -395,8 +399,8 @@ def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: boo
     only
         Words of which their names hold one; none for all.
     quick
-        Leave out those that are the same job as an earlier one, and on tables those of keys that
-        know no difference between pixels and samples.
+        Leave out those that are the same job as an earlier one, those that are slow to compile, and
+        on tables those of keys that know no difference between pixels and samples.
     """
     found: dict[str, Cell] = {}
     for cell in cells():
@@ -404,7 +408,7 @@ def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: boo
             continue
         if not quick:
             found[cell.name] = cell
-        elif scene.kind == "pixels" or cell.name.startswith(SHARED):
+        elif SLOW not in cell.name and (scene.kind == "pixels" or cell.name.startswith(SHARED)):
             try:
                 content = make_job(cell, scene, directory).model_dump_json()
             except EigenscapeError:
