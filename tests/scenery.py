@@ -42,7 +42,7 @@ class Scene:
     keys
         Keys of a job that this scene needs.
     radii
-        A radius with a few neighbours, and one with many.
+        A radius with a few neighbours, and one with many: of the samples themselves.
     """
 
     name: str
@@ -84,7 +84,7 @@ def make(name: str, folder: Path) -> Scene:
     words = sp.csr_array(np.where(values > 1.45, values, 0).repeat(3, axis=1).astype(np.float32))
     sp.save_npz(folder / "words.npz", sp.csr_matrix(words))
     keys["scene.path"] = "words.npz"
-    near = _spacing(rng, words.toarray() if height < 10_000 else words[:10_000].toarray())
+    near = _spacing(rng, words.toarray())
     radii = {"$few": float(near[0]), "$many": float(near[1])}
     return Scene(name, kind, folder, words, given, (height, 1), keys, radii)
 
@@ -95,13 +95,11 @@ def _places(rng: np.random.Generator, rows: int) -> tuple[NDArray[Any], NDArray[
 
 
 def _spacing(rng: np.random.Generator, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return radii within which a sample has some 5 and 40 others, by the usual distances of few."""
-    chosen = values[rng.choice(len(values), min(len(values), 200), replace=False)]
-    ranks = [min(4, len(values) - 2), min(40, len(values) - 2)]
-    squares = ((chosen[:, None].astype(np.float64) - values[None, : 2**13]) ** 2).sum(axis=2)
-    share = min(1.0, 2**13 / len(values))
-    near = np.sort(squares, axis=1)[:, [max(1, round(rank * share)) for rank in ranks]]
-    return np.sqrt(np.median(near, axis=0))
+    """Return radii within which half of the samples have 4 and 40 others, by some of them."""
+    chosen = rng.choice(len(values), min(len(values), 100), replace=False)
+    squares = [((values - values[row]) ** 2).sum(axis=1) for row in chosen]
+    ranks = [min(4, len(values) - 1), min(40, len(values) - 1)]
+    return np.sqrt(np.median(np.sort(squares, axis=1)[:, ranks], axis=0))
 
 
 def _write_pixels(folder: Path, cube: NDArray[np.float32], labels: NDArray[np.uint8]) -> None:

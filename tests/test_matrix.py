@@ -24,7 +24,7 @@ PARTS = {
     "pairs": ["--size", "24x24", "--only", " x "],
     "solver": ["--size", "40x40", "--only", "spectrum."],
     "tables": ["--size", "small-table", "--size", "small-sparse"],
-    "100 pixels": ["--size", "100", "--only", "base", "--only", "graph.", "--only", "learn.method"],
+    "100 pixels": ["--size", "100", "--only", "graph.components", "--only", "learn.method"],
     "workers": [
         "--size", "24x24", "--workers", "--only", "base", "--only", "neighbors.method=radius",
         "--only", "spatial x smoothing", "--only", "learn.method=poisson-mbo",

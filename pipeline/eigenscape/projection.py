@@ -202,8 +202,8 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
         notes.append(f"neighbour search within parts: {searcher} ({reason})")
     if job.neighbors.method == "radius":
         notes.append(
-            "how many neighbours lie within neighbors.radius only the search tells: the sizes are "
-            f"those of {job.neighbors.k} per sample (neighbors.k)"
+            "how many neighbours lie within neighbors.radius a thousand samples tell before the search: "
+            f"the sizes here are those of {job.neighbors.k} per sample (neighbors.k)"
         )
     solved = samples
     if job.neighbors.method == "landmarks":

@@ -7,7 +7,8 @@ on one scene. The keys come from the option models: a key or a value without a c
 Each cell is planned first. A job that `plan` refuses is "refused"; one that it lets through runs, and
 what it stored is compared with the slow and obvious where there is such a thing. One JSON object per
 line: cell, size, where, verdict, problems, seconds, peak and projected peak of the stages that ran
-(those that an earlier cell left behind are reused), and the limit.
+(those that an earlier cell left behind are reused), and the limit. Each job is a command of its own,
+so that its memory is its own; with --quick all run in this process.
 
     equal     ran, and what it stored is that of the references
     refused   by `plan`, for the reason that was expected
@@ -21,10 +22,11 @@ import contextlib
 import gc
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
@@ -32,11 +34,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import tomlkit
+
 import references
 import scenery
 from eigenscape import apply, plan, run
 from eigenscape.cluster import ClusterOptions, connect
-from eigenscape.errors import EigenscapeError
+from eigenscape.errors import EigenscapeError, InputError
 from eigenscape.job import Job, parse_job
 from eigenscape.options import Options
 
@@ -115,9 +119,9 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.labels_variable": {"scene.path": "cube.npz", "scene.variable": "cube"},
     "scene.labels_field": {"scene.labels": "fields.geojson"},
     "scene.seed": {"scene.samples": 300},
-    "neighbors.method=radius": {"neighbors.radius": "$few"},
+    "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
-    "neighbors.radius": {"neighbors.method": "radius"},
+    "neighbors.radius": {"neighbors.method": "radius", "features.method": "none"},
     "neighbors.landmarks": {"neighbors.method": "landmarks"},
     "neighbors.seed": {"neighbors.method": "landmarks", "neighbors.landmarks": 60},
     "graph.potential.kind": {"graph.potential.pixels": [3, 5]},
@@ -210,6 +214,9 @@ def cells() -> list[Cell]:
 def combinations() -> list[Cell]:
     """Return the pairs that have met in the code: edges in space, smoothing, and `apply`."""
     landmarks = {"neighbors.method": "landmarks", "neighbors.landmarks": 60}
+    by_radius = {
+        "neighbors.method": "radius", "neighbors.radius": "$many", "features.method": "none",
+    }  # fmt: skip
     spatial: dict[str, tuple[dict[str, Any], str]] = {
         "each": ({"graph.components": "each"}, ""),
         "largest": ({"graph.components": "largest"}, ""),
@@ -218,7 +225,7 @@ def combinations() -> list[Cell]:
         "identification": (
             {"graph.potential.labels": "all", "graph.potential.kind": "identification"}, "",
         ),
-        "radius": ({"neighbors.method": "radius", "neighbors.radius": "$many"}, ""),
+        "radius": (by_radius, ""),
         "angle": ({"neighbors.metric": "angle"}, ""),
         "angle-radius": (
             {"neighbors.metric": "angle", "neighbors.method": "radius", "neighbors.radius": 0.1}, "",
@@ -242,11 +249,10 @@ def combinations() -> list[Cell]:
                 {"learn.smoothing": 2.0, "learn.method": method},
                 {"pixels": "smoothing"} if clustering else {},
                 ("pixels",),
-                applied=not clustering,
             )
         )
     for method, need in (
-        ("exact", {}), ("pynndescent", {}), ("radius", {"neighbors.radius": "$many"}),
+        ("exact", {}), ("pynndescent", {}), ("radius", by_radius),
         ("landmarks", {"neighbors.landmarks": 60}),
     ):  # fmt: skip
         keys = {"neighbors.method": method, **need}
@@ -347,11 +353,15 @@ def try_cell(
         planned = True
         if why:
             return {**said, "verdict": "wrong", "problems": [f"not refused: {why}"]}
-        result = run(job, on=on, executor=executor)
-        said |= _memory(job, prepared, result)
-        problems = references.check_run(result.path, job, scene, checked)
+        if executor is None:
+            path, stages = _run_apart(job, on, directory)
+        else:
+            result = run(job, on=on, executor=executor)
+            path, stages = result.path, result.stages
+        said |= _memory(job, prepared, stages)
+        problems = references.check_run(path, job, scene, checked)
         if cell.applied:
-            problems += _apply(result.path, job, scene, on, executor)
+            problems += _apply(path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
     except EigenscapeError as error:
         text = str(error)
@@ -363,19 +373,41 @@ def try_cell(
     return {**said, "seconds": round(time.perf_counter() - start, 2)}
 
 
-def _memory(job: Job, prepared: Any, result: Any) -> dict[str, Any]:
-    """Return peak and projected peak, in MiB, of the stage that took most of those that ran."""
-    planned = {stage.name: stage.peak_bytes for stage in prepared.stages}
-    ran = [stage for stage in result.stages if not stage["reused"]]
+def _run_apart(
+    job: Job, on: ClusterOptions, directory: Path
+) -> tuple[Path, tuple[dict[str, Any], ...]]:
+    """Run a job by the command, in a process of its own; return its directory and its stages."""
+    file, cluster = directory / "job.toml", directory / "cluster.toml"
+    file.write_text(job.to_toml())
+    cluster.write_text(tomlkit.dumps(on.model_dump(exclude_unset=True)))
+    where = ["--on", str(cluster)] if on.model_fields_set else []
+    command = [sys.executable, "-m", "eigenscape", "run", str(file), *where, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 3):
+        last = done.stderr.strip().splitlines()[-1:] or ["no word"]
+        kind = InputError if done.returncode == 2 else RuntimeError
+        raise kind(f"status {done.returncode}: {last[0]}")
+    said = json.loads(done.stdout.splitlines()[-1])
+    return Path(said["run"]), tuple(said["stages"])
+
+
+def _memory(job: Job, prepared: Any, stages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return peaks and projected peaks, in MiB, of the stages that ran, the worst first of all.
+
+    In the process of the matrix itself, a peak has what the references left behind in it.
+    """
+    planned = {stage.name: stage.peak_bytes >> 20 for stage in prepared.stages}
+    ran = {stage["name"]: stage["peak_bytes"] >> 20 for stage in stages if not stage["reused"]}
     if not ran:
         return {}
-    most = max(ran, key=lambda stage: stage["peak_bytes"])
     return {
-        "peak_stage": most["name"],
-        "peak": most["peak_bytes"] >> 20,
-        "planned": max(planned[stage["name"]] for stage in ran) >> 20,
+        "peak": max(ran.values()),
+        "planned": max(planned.values()),
         "limit": job.limits.memory_bytes >> 20,
-        "stages": {stage["name"]: stage["seconds"] for stage in ran},
+        "above_plan": {
+            name: [peak, planned[name]] for name, peak in ran.items() if peak > planned[name]
+        },
+        "stages": {stage["name"]: stage["seconds"] for stage in stages if not stage["reused"]},
     }
 
 
@@ -424,7 +456,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], help="cells whose names hold this")
     parser.add_argument("--workers", action="store_true", help="two worker processes, not threads")
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
-    parser.add_argument("--quick", action="store_true", help="no job twice; fewer of tables")
+    parser.add_argument("--quick", action="store_true", help="all in this process, no job twice")
     return parser.parse_args()
 
 
@@ -437,8 +469,9 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     with contextlib.ExitStack() as stack:
-        folder = given.directory or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        executor = stack.enter_context(connect(on, 2, 2**30))
+        temporary = stack.enter_context(tempfile.TemporaryDirectory())
+        folder = (given.directory or Path(temporary)).resolve()
+        executor = stack.enter_context(connect(on, 2, 2**30)) if given.quick else None
         for size in given.size or scenery.SIZES:
             scene = scenery.make(size, folder / size)
             checked: set[str] = set()
