@@ -17,19 +17,30 @@ from eigenscape.errors import InputError
 from eigenscape.memory import CHUNK_VARIABLE, check_chunk_rows
 
 SCRIPT = Path(__file__).parent / "bench" / "matrix.py"
+
+
+def only(*names: str) -> list[str]:
+    """Return the arguments that choose cells by what their names hold."""
+    return [part for name in names for part in ("--only", name)]
+
+
 PARTS = {
-    "scene": ["--size", "24x24", "--only", "scene.", "--only", "features.", "--only", "neighbors."],
-    "graph": ["--size", "24x24", "--only", "base", "--only", "graph.", "--only", "limits."],
-    "learn": ["--size", "24x24", "--only", "learn.", "--only", "output."],
-    "pairs": ["--size", "24x24", "--only", " x "],
-    "solver": ["--size", "40x40", "--only", "spectrum."],
-    "tables": ["--size", "small-table", "--size", "small-sparse"],
-    "100 pixels": ["--size", "100", "--only", "graph.components", "--only", "learn.method"],
+    "samples to graph": [
+        "--size", "24x24", *only("base", "scene.", "features.", "neighbors.", "graph.", "limits."),
+    ],
+    "solver": ["--size", "40x40", *only("spectrum.")],
+    "learn and pairs": ["--size", "24x24", *only("learn.", "output.", " x ")],
+    "tables and few pixels": [
+        "--size", "small-table", "--size", "small-sparse", "--size", "100",
+        *only("features.method", "neighbors.m", "graph.components", "graph.w", "learn.method", "apply"),
+        *only("graph.potential.kind", "graph.spatial=", "spatial x sparse"),
+    ],
     "workers": [
-        "--size", "24x24", "--workers", "--only", "base", "--only", "neighbors.method=radius",
-        "--only", "spatial x smoothing", "--only", "learn.method=poisson-mbo",
+        "--size", "24x24", "--workers",
+        *only("base", "neighbors.method=radius", "spatial x smoothing", "learn.method=poisson-mbo"),
     ],
 }  # fmt: skip
+"""A process for each: what it tries, and where."""
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import gc
 import json
+import os
 import re
 import subprocess
 import sys
@@ -377,7 +378,7 @@ def _run_apart(
     job: Job, on: ClusterOptions, directory: Path
 ) -> tuple[Path, tuple[dict[str, Any], ...]]:
     """Run a job by the command, in a process of its own; return its directory and its stages."""
-    file, cluster = directory / "job.toml", directory / "cluster.toml"
+    file, cluster = directory / f"job-{os.getpid()}.toml", directory / "cluster.toml"
     file.write_text(job.to_toml())
     cluster.write_text(tomlkit.dumps(on.model_dump(exclude_unset=True)))
     where = ["--on", str(cluster)] if on.model_fields_set else []
