@@ -95,10 +95,10 @@ def _places(rng: np.random.Generator, rows: int) -> tuple[NDArray[Any], NDArray[
 
 
 def _spacing(rng: np.random.Generator, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return radii within which half of the samples have 4 and 40 others, by some of them."""
+    """Return radii within which half of the samples have 12 and 60 others, by some of them."""
     chosen = rng.choice(len(values), min(len(values), 100), replace=False)
     squares = [((values - values[row]) ** 2).sum(axis=1) for row in chosen]
-    ranks = [min(4, len(values) - 1), min(40, len(values) - 1)]
+    ranks = [min(12, len(values) - 1), min(60, len(values) - 1)]
     return np.sqrt(np.median(np.sort(squares, axis=1)[:, ranks], axis=0))
 
 
