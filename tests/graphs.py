@@ -161,9 +161,7 @@ def build_graph(
     if harness.run_directory.record("features") is None:
         _put_features(harness, features)
         if grid is not None and pixels is not None:
-            harness.put(
-                "ingest", {"samples/pixel": pixels}, whole=["samples/pixel"], grid=grid.to_json()
-            )
+            harness.put("ingest", {"samples/pixel": pixels}, grid=grid.to_json())
         if order is None:
             order = np.random.default_rng(8).permutation(features.shape[0])
         arrays = {"neighbors/index": lists.index, "neighbors/distance": lists.distance}

@@ -13,10 +13,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from eigenscape import ledger
 from eigenscape.files import written_whole
-from eigenscape.memory import ROW_TILE
+from eigenscape.memory import CHUNK_ROWS, ROW_TILE
 
-_CHUNK_BYTES = 8 * 2**20
-_CHUNK_ROWS = 2**17
+_CHUNK_BYTES = 64 * CHUNK_ROWS
+_CHUNK_ROWS = CHUNK_ROWS
 _MOST_CHUNKS = 512
 _WORK = "work"
 

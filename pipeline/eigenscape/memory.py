@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import os
 import re
 import threading
 import time
@@ -9,11 +10,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from eigenscape.errors import InputError
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _PAGE = 4096
 
-ROW_TILE = 4096
+CHUNK_VARIABLE = "EIGENSCAPE_CHUNK_ROWS"
+"""Environment variable with the most rows of a chunk, for tests: with few of them a small scene has
+as many chunks, blocks and tiles as a large one. Results are the same up to rounding, and up to what
+an approximate neighbour search misses. Read once, when the package is loaded."""
+
+MOST_CHUNK_ROWS, _LEAST_CHUNK_ROWS = 2**17, 2**8
+
+
+def check_chunk_rows() -> int:
+    """Return the most rows of a chunk that the environment asks for.
+
+    Raises
+    ------
+    InputError
+        It is no power of two, too small or too large.
+    """
+    text = os.environ.get(CHUNK_VARIABLE, str(MOST_CHUNK_ROWS))
+    rows = int(text) if text.isdecimal() else 0
+    if not _LEAST_CHUNK_ROWS <= rows <= MOST_CHUNK_ROWS or rows & (rows - 1):
+        raise InputError(
+            f"{CHUNK_VARIABLE} = {text!r}: give a power of two from {_LEAST_CHUNK_ROWS} to "
+            f"{MOST_CHUNK_ROWS}, or leave the variable out."
+        )
+    return rows
+
+
+try:
+    CHUNK_ROWS = check_chunk_rows()
+except InputError:
+    # Raised where keys are made: an import that fails has no place to say why.
+    CHUNK_ROWS = MOST_CHUNK_ROWS
+"""Most rows of a chunk of an array. What is worked on in larger or smaller pieces than a chunk is
+measured in it, so that one variable moves all of them."""
+
+ROW_TILE = min(4096, CHUNK_ROWS)
 """Samples that every dense kernel takes at a time.
 
 Blocks are multiples of it, so that a sample meets the same BLAS call with the same shape whatever

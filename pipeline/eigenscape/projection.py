@@ -7,13 +7,14 @@ from typing import Any
 
 from eigenscape.cluster import ClusterOptions
 from eigenscape.clusters.arguments import process_threads
-from eigenscape.errors import MemoryLimitError
+from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
+from eigenscape.options import LearnOptions
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.ingest import strip_rows
 from eigenscape.scenes.open import open_scene
@@ -93,6 +94,8 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     scene = open_scene(job.scene, job.resolve)
     check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
+    check_pixels(job, scene)
+    check_methods(job.learn)
     sizes = sizes_of(job, scene, on)
     n, bands, d = sizes.n, sizes.bands, sizes.d
     sparse = sizes.entries is not None and stays_sparse(job.features, bands)
@@ -107,6 +110,59 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     )
     notes = [*describe_scene(scene), *_notes(job, n, bands, sparse=sparse)]
     return Plan(n, bands, d, stages, tuple(notes))
+
+
+def check_pixels(job: Job, scene: Scene) -> None:
+    """Refuse what only pixels can have for a table of samples.
+
+    Raises
+    ------
+    InputError
+        With the key that asks for pixels, and the fix.
+    """
+    if not scene.grid.is_table:
+        return
+    reasons = {
+        "[graph.spatial]": job.graph.spatial is not None
+        and "joins neighbouring pixels. Leave it out, or give a raster",
+        f"learn.smoothing = {job.learn.smoothing:g}": job.learn.smoothing > 0
+        and "smooths between neighbouring pixels. Leave it out, or give a raster",
+        'learn.split = "blocked"': job.learn.split == "blocked"
+        and 'draws squares of pixels. Set learn.split to "random", "uniform" or "balanced"',
+        'features.method = "mnf"': is_projected(job.features, scene.bands.count)
+        and job.features.method == "mnf"
+        and 'measures noise by what neighbouring pixels differ by. Set features.method to "pca" or '
+        '"none"',
+    }
+    for key, reason in reasons.items():
+        if reason:
+            raise InputError(
+                f"{key}: {scene.files[0]} is a table of {scene.grid.height} samples, and the key "
+                f"{reason}."
+            )
+
+
+def check_methods(learn: LearnOptions) -> None:
+    """Refuse what the method of ``[learn]`` cannot do.
+
+    Raises
+    ------
+    InputError
+        With the key, and the fix.
+    """
+    if not learn.unsupervised:
+        return
+    ignored = {"smoothing": learn.smoothing, "queries": learn.queries}
+    for name, value in ignored.items():
+        if value:
+            raise InputError(
+                f'learn.{name} = {value:g}: learn.method = "{learn.method}" finds clusters, and has '
+                f"no probabilities of classes that {_WORKS_ON[name]}. Leave learn.{name} out, or use "
+                "a method that learns from labels."
+            )
+
+
+_WORKS_ON = {"smoothing": "smoothing could work on", "queries": "queries could be chosen by"}
 
 
 def sizes_of(job: Job, scene: Scene, on: ClusterOptions) -> Sizes:
@@ -148,8 +204,8 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
         notes.append(f"neighbour search within parts: {searcher} ({reason})")
     if job.neighbors.method == "radius":
         notes.append(
-            "how many neighbours lie within neighbors.radius only the search tells: the sizes are "
-            f"those of {job.neighbors.k} per sample (neighbors.k)"
+            "how many neighbours lie within neighbors.radius a thousand samples tell before the search: "
+            f"the sizes here are those of {job.neighbors.k} per sample (neighbors.k)"
         )
     solved = samples
     if job.neighbors.method == "landmarks":

@@ -13,6 +13,7 @@ from eigenscape.fingerprint import code_fingerprint
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job import Job
 from eigenscape.learn.stage import learn_stage
+from eigenscape.memory import check_chunk_rows
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.options import PotentialOptions
 from eigenscape.rasters.stage import export_stage
@@ -132,6 +133,7 @@ STAGES = (
 
 def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
+    check_chunk_rows()
     keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]

@@ -43,6 +43,7 @@ from eigenscape.files import (
 from eigenscape.integrity import find_damage
 from eigenscape.lock import hold
 from eigenscape.manifest import Record, read_commit, read_manifest, write_commit, write_manifest
+from eigenscape.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
 from eigenscape.workspace import Workspace
 from eigenscape.zarrstore import link_array, make_groups, remove_others
 
@@ -154,10 +155,12 @@ class Run:
 
         It is read and checked first; `tell` hears of damage, for which all of it is thrown away.
         """
-        path = self.path / "work" / f"{stage}-{key}"
+        # Blocks that were begun with other chunks would end within one.
+        name = f"{stage}-{key}" + ("" if CHUNK_ROWS == MOST_CHUNK_ROWS else f".{CHUNK_ROWS}")
+        path = self.path / "work" / name
         with explain_write_errors(self.path):
             for other in self._workspaces(stage):
-                if other.name != path.name:
+                if other.name != name:
                     discard(other)
             if not path.exists():
                 return Workspace(path)

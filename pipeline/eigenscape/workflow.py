@@ -14,6 +14,7 @@ from eigenscape.course import Course, fit_limits, work_through
 from eigenscape.driver.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job import Job
+from eigenscape.learn.methods import check_classes
 from eigenscape.lock import lock_holder
 from eigenscape.manifest import read_manifest
 from eigenscape.progress import Reporter, Silent
@@ -217,3 +218,4 @@ def _check_ingest(job: Job, directory: Run) -> None:
     check_sizes(
         job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
     )
+    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))

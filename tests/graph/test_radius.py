@@ -136,3 +136,11 @@ def test_graph_stage__cuts_blocks_where_lists_are_long(build, monkeypatch):
     # Own and arriving entries: two for each that is left.
     assert max(len(block.data) for block in more.blocks) <= 3 * 4096 * mean / 2
     assert len(more.blocks[0].indptr) - 1 < close < 4096 == len(more.blocks[-2].indptr) - 1
+
+
+def test_connect__refuses_more_components_than_it_bridges(build, lonely, monkeypatch):
+    monkeypatch.setattr("eigenscape.graph.stage.MOST_BRIDGED", 4)
+    features, lists, _ = lonely
+    with pytest.raises(InputError, match="5 connected components, 3 of them single samples"):
+        build(features, lists=lists)
+    assert build(features, lists=lists, components="largest").summary["components"] == 5

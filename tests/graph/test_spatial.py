@@ -8,6 +8,7 @@ from eigenscape.errors import InputError
 from eigenscape.graph.kernels import WEIGHT_FLOOR
 from eigenscape.graph.spatial import adjacent
 from eigenscape.scenes.types import Grid
+from eigenscape.store import Run
 from graphs import brute_lists, build_graph, clumps, expected_weights
 from harness import Frail, KilledError
 
@@ -73,6 +74,19 @@ def test_graph_stage__adds_edges_between_neighbouring_pixels(
     spectral = expected_weights(lists, lambda d, s, t: np.exp(-d * d / (s * t)))
     expected = spectral + 3.0 * spectral.sum() / spatial.sum() * spatial
     np.testing.assert_allclose(graph.by_sample(len(pixels)).toarray(), expected, rtol=2e-5)
+
+
+def test_graph_stage__finds_pixels_beside_those_of_other_chunks(tmp_path, rng, monkeypatch):
+    # Scenes of more than 131,072 pixels have several chunks of pixel numbers.
+    pixels, features = scene(rng)
+    lists = brute_lists(features, 5)
+    one = build_graph(tmp_path / "one", features, lists, pixels=pixels, grid=GRID, spatial={})
+    for name in ("arrays.ROW_TILE", "arrays._CHUNK_ROWS", "memory.ROW_TILE"):
+        monkeypatch.setattr(f"eigenscape.{name}", 16)
+    many = build_graph(tmp_path / "many", features, lists, pixels=pixels, grid=GRID, spatial={})
+    stored = Run(tmp_path / "many", create=False).open("samples/pixel")
+    assert stored.chunks[0] == 16 < len(pixels)
+    np.testing.assert_array_equal(many.W.toarray(), one.W.toarray())
 
 
 def test_graph_stage__counts_components_with_the_edges_in_space(tmp_path, rng):

@@ -339,11 +339,58 @@ def test_poisson_mbo__keeps_the_sizes_and_beats_poisson(rng, dtype):
     operator = operator_of(laplacian_of(graph), dtype)
     rows = np.array([0, 5, 80, 90, 200, 210])
     labels = one_hot(rows, truth[rows], 3)
-    found = poisson_mbo(operator, labels, np.array(sizes), zeros(dtype))
+    (found,) = poisson_mbo(operator, labels, np.array([sizes]), zeros(dtype))
     assert np.abs(found.sizes - sizes).max() <= 1
     plain = poisson(operator, labels, zeros(dtype)).X[:, :3].argmax(axis=1)
     assert (found.classes == truth).mean() >= (plain == truth).mean()
     assert (found.classes == truth).mean() > 0.9
+
+
+def stepwise_mbo(L, rows, classes, sizes, rounds, steps):
+    """The algorithm as it is printed: explicit steps with sources, thresholds, indicators."""
+    n, count = len(L), len(sizes)
+    source = np.zeros((n, count))
+    source[rows] = np.eye(count)[classes] - np.eye(count)[classes].mean(axis=0)
+    u = np.stack([dense_poisson(L, rows, y) for y in np.eye(count)[classes].T], axis=1)
+    step, found = 1 / np.diag(L).max(), None
+    for _ in range(rounds):
+        if found is not None:
+            u = np.eye(count)[found]
+        for _ in range(steps):
+            u = u - step * (L @ u - source)
+        padded = np.zeros((n, WIDTH))
+        padded[:, :count] = u
+        found = threshold(padded, sizes).classes
+    return found
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 20])
+def test_poisson_mbo__equals_the_explicit_steps(rng, rounds):
+    sizes = np.array([80, 120, 200])
+    graph, truth = blocks_graph(rng, sizes)
+    L = laplacian_of(graph)
+    rows = np.array([0, 5, 80, 90, 200, 210])
+    expected = stepwise_mbo(L.toarray(), rows, truth[rows], sizes, rounds, 40)
+    (found,) = poisson_mbo(
+        operator_of(L), one_hot(rows, truth[rows], 3), sizes[None], zeros(),
+        rounds=rounds, tolerance=1e-10,
+    )  # fmt: skip
+    # Sizes are met to one row, so thresholds are not unique.
+    assert (found.classes != expected).sum() <= 4
+
+
+def test_poisson_mbo__fits_in_a_group_are_as_each_alone(rng):
+    sizes = np.array([80, 120, 200])
+    graph, truth = blocks_graph(rng, sizes)
+    operator = operator_of(laplacian_of(graph))
+    rows = np.array([0, 5, 80, 90, 200, 210])
+    few = [one_hot(rows[part], truth[rows[part]], 3) for part in ([0, 2, 4], [1, 3, 5])]
+    both = np.full((6, WIDTH), np.nan)
+    both[::2, :3], both[1::2, 3:6] = few[0].values[:, :3], few[1].values[:, :3]
+    found = poisson_mbo(operator, Labels(rows, both), np.array([sizes, sizes]), zeros())
+    for labels, part in zip(few, found, strict=True):
+        (alone,) = poisson_mbo(operator, labels, sizes[None], zeros())
+        assert (part.classes != alone.classes).sum() <= 4
 
 
 @pytest.mark.parametrize(
@@ -359,7 +406,7 @@ def test_poisson_mbo__raises_on_sizes_that_do_not_fit(rng, sizes, problem):
     operator = operator_of(laplacian_of(weighted_graph(rng, 40)))
     labels = one_hot(np.array([1, 7]), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match=problem):
-        poisson_mbo(operator, labels, sizes, zeros())
+        poisson_mbo(operator, labels, sizes[None], zeros())
 
 
 @pytest.mark.parametrize("method", METHODS)

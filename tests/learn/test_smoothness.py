@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from eigenscape.learn.smoothness import Heat, Inverse
+from eigenscape.learn.smoothness import Heat, Inverse, Steps
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import as_operator
 
@@ -39,3 +39,15 @@ def test_heat__equals_the_matrix_exponential(rng, time):
     X, Z = rng.random((90, WIDTH)), np.zeros((90, WIDTH))
     Heat(operator, time, np.zeros_like(Z)).apply(X, Z)
     np.testing.assert_allclose(Z, scipy.linalg.expm(-time * L.toarray()) @ X, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_steps__equal_the_power_of_one_step(rng, count):
+    L = laplacian()
+    operator = as_operator(L, np.ones(90), np.float64)
+    X, Z = rng.random((90, WIDTH)), np.zeros((90, WIDTH))
+    steps = Steps(operator, count, np.zeros_like(Z))
+    steps.apply(X, Z)
+    one = np.eye(90) - L.toarray() / L.diagonal().max()
+    np.testing.assert_allclose(Z, np.linalg.matrix_power(one, count) @ X, atol=5e-4)
+    assert len(steps.coefficients) <= max(2, 0.6 * count)

@@ -39,13 +39,13 @@ from eigenscape.features.kernels import (
     sparse_scatter,
     sparse_sums,
 )
-from eigenscape.memory import ROW_TILE
+from eigenscape.memory import CHUNK_ROWS, ROW_TILE
 from eigenscape.options import FeatureOptions
 from eigenscape.rows import Rows, Vectors, create_sparse, join
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
-COPY_ENTRIES = 2**22
+COPY_ENTRIES = 32 * CHUNK_ROWS
 """Entries of a sparse table that a task copies."""
 
 _MOMENT_ROWS = 16 * ROW_TILE

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.graph.components import flatten, join_pairs, nearest_outside
-from eigenscape.memory import rows_within
+from eigenscape.memory import CHUNK_ROWS, rows_within
 from eigenscape.neighbors.tiles import compare
 from eigenscape.rows import Rows, Vectors, as_parts
 from eigenscape.stage import Block, Context, blocks
@@ -23,7 +23,7 @@ than its share is searched whole; of a larger one its share of samples stands fo
 there are more components than this, one sample stands for each, and so many are sought at a time."""
 
 _TILE = 2048
-_RANGE = 2**14
+_RANGE = CHUNK_ROWS // 8
 
 Way = tuple[NDArray[np.float32], NDArray[np.int64]]
 """Squared distance and number of the nearest outsider of each query."""

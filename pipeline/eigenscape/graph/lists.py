@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap, save_array
 from eigenscape.graph import kernels
 from eigenscape.graph.components import flatten, unite
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 _SCALE_FLOOR = 0.1
-_TILE_ROWS = 2**16
-_TILE_ENTRIES = 2**20
+_TILE_ROWS = CHUNK_ROWS // 2
+_TILE_ENTRIES = 8 * CHUNK_ROWS
 
 
 @dataclass(frozen=True)

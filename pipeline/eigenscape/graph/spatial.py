@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, open_memmap, write_range
+from eigenscape.arrays import attach_memmap, open_array, write_range
 from eigenscape.errors import InputError
 from eigenscape.graph import kernels
 from eigenscape.graph.blocks import write_whole
@@ -79,10 +79,12 @@ def _measure(
 ) -> None:  # fmt: skip
     """Write the lists of a block of samples."""
     assert lists.k is not None
-    pixels = open_memmap(pixel_path)
     rank = np.load(folder / "rank.npy", mmap_mode="r")
-    near, found = adjacent(pixels, grid, block, lists.k)
-    # Samples are in the order of their pixels, so all of them lie in one range.
+    # Samples are in the order of their pixels: what touches them lies at most a row before or after.
+    before = max(0, block[0] - grid.width - 1)
+    pixels = open_array(pixel_path)[before : block[1] + grid.width + 1]
+    near, found = adjacent(pixels, grid, (block[0] - before, block[1] - before), lists.k)
+    near += before
     first = int(min(near[found].min(initial=block[0]), block[0]))
     last = int(max(near[found].max(initial=block[1] - 1) + 1, block[1]))
     vectors = values.read(first, last)
@@ -109,7 +111,8 @@ def adjacent(
     Parameters
     ----------
     pixels : array, shape (samples,)
-        Flat pixel of each sample, ascending.
+        Flat pixel of each sample, ascending; of a range of samples that holds all that may be next
+        to those of the block.
     grid
         Of the scene.
     block

@@ -35,7 +35,8 @@ from eigenscape.graph.spatial import (
     spectral_file,
 )
 from eigenscape.job import Job
-from eigenscape.memory import ROW_TILE
+from eigenscape.memory import CHUNK_ROWS, ROW_TILE
+from eigenscape.neighbors.reach import MOST_COMPONENTS as MOST_BRIDGED
 from eigenscape.options import GraphOptions
 from eigenscape.stage import Block, Context
 from eigenscape.workspace import Workspace
@@ -43,7 +44,7 @@ from eigenscape.workspace import Workspace
 MOST_COMPONENTS = 1000
 """Components that "each" can solve on: every one adds a null vector that is stored."""
 
-_BLOCK_ENTRIES = 2**21
+_BLOCK_ENTRIES = 16 * CHUNK_ROWS
 
 
 def block_rows(k: int) -> int:
@@ -128,6 +129,12 @@ def _check_components(job: Job, sizes: NDArray[np.int64], reach: Literal["k", "r
         raise InputError(
             f"neighbors.{reach} = {given}: the graph has no edge, for none of {count} samples has a "
             f"neighbour. Raise neighbors.{reach}."
+        )
+    if job.graph.components == "connect" and count > MOST_BRIDGED:
+        raise InputError(
+            f'graph.components = "connect": the graph has {count:,} connected components, {alone:,} of '
+            f"them single samples, and the limit is {MOST_BRIDGED:,}. Raise neighbors.{reach}, which "
+            f'is {given}, or set graph.components to "largest".'
         )
     if job.graph.components != "each":
         return

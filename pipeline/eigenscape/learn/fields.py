@@ -25,7 +25,7 @@ from eigenscape.learn.conjugate import Allocate
 from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.lowest import LowestPairs, lowest_pairs
-from eigenscape.learn.priors import wanted_shares
+from eigenscape.learn.priors import round_shares, wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
 from eigenscape.options import LearnOptions
@@ -102,8 +102,9 @@ class Fields:
         count, fits = self.labelled.count, len(self.labelled.train)
         columns = np.arange(fits * count)
         if self.options.method == "poisson-mbo":
-            # Thresholds compare the classes of one fit.
-            return list(columns.reshape(fits, count))
+            # Thresholds compare the classes of one fit: as many fits as have room, all whole.
+            step = max(1, WIDTH // count) * count
+            return [columns[first : first + step] for first in range(0, len(columns), step)]
         return [columns[first : first + WIDTH] for first in range(0, len(columns), WIDTH)]
 
     def solve(self, number: int) -> dict[str, Any]:
@@ -147,14 +148,16 @@ class Fields:
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
         if options.method == "poisson-mbo":
-            sizes = _round_shares(self._wanted(columns), operator.rows)
+            wanted = self._wanted(columns).reshape(-1, self.labelled.count)
+            sizes = np.array([round_shares(own, operator.rows) for own in wanted])
             found = poisson_mbo(
                 operator, labels, sizes, allocate, component=component, start=start,
                 tolerance=self.tolerance,
             )  # fmt: skip
             X = allocate(operator.rows)
-            X[np.arange(operator.rows), found.classes] = 1
-            return X, {"iterations": 0, "residual": found.residual}
+            for fit, part in enumerate(found):
+                X[np.arange(operator.rows), fit * self.labelled.count + part.classes] = 1
+            return X, {"iterations": 0, "residual": max(part.residual for part in found)}
         if options.method == "interpolated":
             result = propagation.interpolate(operator, labels, allocate, tolerance=self.tolerance)
         elif options.method == "tikhonov":
@@ -264,12 +267,6 @@ class Fields:
         if mode != "r":
             create_memmap(path, shape, np.float32)
         return attach_memmap(path, shape, np.float32, mode)
-
-
-def _round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """Return whole numbers in given shares of a total, to which they sum."""
-    ends = np.round(np.cumsum(shares) * total).astype(np.int64)
-    return np.diff(ends, prepend=0)
 
 
 def prepare_fields(context: Context, labelled: Labelled) -> Fields:

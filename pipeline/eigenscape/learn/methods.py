@@ -5,11 +5,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import InputError
 from eigenscape.learn.coordinates import CentroidAngle, Eigenfunctions, gather
 from eigenscape.learn.fields import METHODS as FIELDS
 from eigenscape.learn.fields import prepare_fields
 from eigenscape.learn.labelled import Labelled
 from eigenscape.learn.nearby import prepare_geodesic, prepare_nearest
+from eigenscape.learn.priors import check_prior
+from eigenscape.options import LearnOptions
+from eigenscape.spectrum.gather import WIDTH
 from eigenscape.stage import Block, Context
 
 
@@ -48,6 +52,31 @@ class Method(Protocol):
         Where the job does not smooth, of the first fit alone.
         """
         ...
+
+
+def check_classes(options: LearnOptions, numbers: list[int]) -> None:
+    """Refuse a method, or a prior, that does not go with the classes of the labels.
+
+    Parameters
+    ----------
+    options
+        ``[learn]`` of the job.
+    numbers
+        Class numbers, ascending; none without labels.
+
+    Raises
+    ------
+    InputError
+        With the numbers, and the fix.
+    """
+    if not numbers:
+        return
+    check_prior(options.prior, numbers)
+    if options.method == "poisson-mbo" and len(numbers) > WIDTH:
+        raise InputError(
+            f'learn.method = "poisson-mbo": the labels have {len(numbers)} classes, the limit is '
+            f'{WIDTH}. Set learn.method to "poisson".'
+        )
 
 
 def prepare(context: Context, labelled: Labelled) -> Method:

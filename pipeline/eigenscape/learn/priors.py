@@ -23,6 +23,21 @@ _LEAST = 1e-6
 """Shares at or below 0 count as this much: a factor would turn their order."""
 
 
+def check_prior(prior: Wanted, numbers: list[int]) -> None:
+    """Refuse shares of more or fewer classes than there are.
+
+    Raises
+    ------
+    InputError
+        With the classes.
+    """
+    if not isinstance(prior, str) and len(prior) != len(numbers):
+        raise InputError(
+            f"learn.prior has {len(prior)} shares, and the labels {len(numbers)} classes: "
+            f"{', '.join(map(str, numbers))}. Give one share for each, in this order."
+        )
+
+
 def wanted_shares(prior: Wanted, labelled: Labelled, number: int) -> NDArray[np.float64]:
     """Return the shares of the classes that a job asks for, of a fit where training pixels say so.
 
@@ -35,11 +50,7 @@ def wanted_shares(prior: Wanted, labelled: Labelled, number: int) -> NDArray[np.
         if prior == "uniform":
             return np.full(labelled.count, 1 / labelled.count)
         return training_shares(labelled, number)
-    if len(prior) != labelled.count:
-        raise InputError(
-            f"learn.prior has {len(prior)} shares, and the labels {labelled.count} classes: "
-            f"{', '.join(map(str, labelled.numbers.tolist()))}. Give one share for each, in this order."
-        )
+    check_prior(prior, labelled.numbers.tolist())
     return np.array(prior)
 
 
@@ -90,3 +101,9 @@ def weigh_scores(scores: NDArray[np.float32], factors: NDArray[np.float64]) -> N
     """Return scores, shape (m, classes), times a factor for every class, as shares of their sum."""
     weighed = np.maximum(scores, np.float32(_LEAST)) * factors.astype(np.float32)
     return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+
+
+def round_shares(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Return whole numbers in given shares of a total, to which they sum."""
+    ends = np.round(np.cumsum(shares) * total).astype(np.int64)
+    return np.diff(ends, prepend=0)

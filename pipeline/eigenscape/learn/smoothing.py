@@ -32,13 +32,14 @@ from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_r
 from eigenscape.learn.decisions import Calibration, probabilities
 from eigenscape.learn.smoothness import Inverse
 from eigenscape.learn.sources import Fitted, confusions
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.options import SpatialOptions
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, StoredOperator
 from eigenscape.stage import Block, Context, blocks
 
 _EDGES = SpatialOptions()
-_BLOCK_ROWS = 2**16
+_BLOCK_ROWS = CHUNK_ROWS // 2
 ARRAYS = 3
 """Arrays of (samples, WIDTH) that a task holds, if the classes fit into one group."""
 

@@ -1,16 +1,21 @@
 """Smoothness matrices of a graph as products with groups of columns, changed on a few rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.polynomial.chebyshev import chebinterpolate
 from numpy.typing import NDArray
 from scipy.special import ive
 
 from eigenscape.learn.conjugate import F8, Product
 from eigenscape.spectrum.gather import WIDTH
-from eigenscape.spectrum.operator import Array, Operator
+from eigenscape.spectrum.operator import Array, Operator, upper_bound
+
+_TAIL = 1e-4
+"""Sum of the coefficients that `Steps` leaves out."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,49 @@ class Inverse:
     def apply(self, X: Array, Z: Array) -> None:
         """Z <- (1 + w L)^-1 X."""
         apply_series(self.operator, self.coefficients(X.dtype), X, Z, self.spare)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Explicit steps of the heat equation, (1 - L / d)^count with d the largest entry of the diagonal.
+
+    Written as Chebyshev polynomials on [0, upper bound of the spectrum] most of the terms are
+    next to 0: 40 steps take about 20 products.
+
+    Attributes
+    ----------
+    operator
+        L.
+    count
+        Number of steps.
+    spare : array, shape (n, WIDTH)
+        Finite.
+    """
+
+    operator: Operator
+    count: int
+    spare: Array
+
+    @cached_property
+    def bounded(self) -> Operator:
+        """The operator with a bound that is close to its largest eigenvalue."""
+        return replace(self.operator, bound=upper_bound(self.operator))
+
+    @cached_property
+    def coefficients(self) -> F8:
+        """Those of the expansion, without a tail that changes nothing by more than a ten-thousandth."""
+        reach = self.bounded.bound / float(self.operator.diagonal.max())
+
+        def steps(y: Any) -> Any:
+            return (1 - reach * (y + 1) / 2) ** self.count
+
+        series: F8 = chebinterpolate(steps, self.count)
+        tails = np.cumsum(np.abs(series[::-1]))[::-1]
+        return series[: max(1, int((tails > _TAIL).sum()))]
+
+    def apply(self, X: Array, Z: Array) -> None:
+        """Z <- (1 - L / d)^count X."""
+        apply_series(self.bounded, self.coefficients, X, Z, self.spare)
 
 
 def apply_series(operator: Operator, coefficients: F8, X: Array, Z: Array, spare: Array) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from eigenscape.memory import CHUNK_ROWS, ROW_TILE
 from eigenscape.neighbors import kernels
 from eigenscape.neighbors.forest import Tree
 from eigenscape.neighbors.layout import Layout, grow_tree
@@ -22,7 +23,7 @@ from eigenscape.neighbors.recall import Truth
 from eigenscape.neighbors.scratch import Lists
 from eigenscape.stage import Block, Context, blocks
 
-MOST_RANKS = 2**16
+MOST_RANKS = CHUNK_ROWS // 2
 """Ranks per task of a refinement."""
 
 MOST_TREES = 8
@@ -46,7 +47,7 @@ def list_length(k: int) -> int:
 
 def rank_blocks(rows: int) -> list[Block]:
     """Cut the ranks into blocks: enough of them for several threads, at most `MOST_RANKS` each."""
-    return blocks(rows, min(MOST_RANKS, max(2**12, -(-rows // 16))))
+    return blocks(rows, min(MOST_RANKS, max(ROW_TILE, -(-rows // 16))))
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,6 @@ def footprint(
         scratch += 18 * n * k
     else:
         # As many neighbours as there may be; what there are only the search tells.
-        each = max(each, 50 * min(n, TASK_RANKS) * min(n, MOST_NEIGHBORS))
+        each = max(each, 100 * min(n, TASK_RANKS) * min(n, MOST_NEIGHBORS))
         tasks += 2 * -(-n // TASK_RANKS)
     return Footprint(tasks, each, shared, n * (8 * k + 8), scratch)

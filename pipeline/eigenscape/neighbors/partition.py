@@ -19,16 +19,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors import kernels, routing
 from eigenscape.neighbors.descent import descend
 from eigenscape.neighbors.directions import principal_direction
 from eigenscape.neighbors.tiles import centred, products
 from eigenscape.rows import Vectors, as_parts
 
-MOST_PART = 2**16
+MOST_PART = 16 * ROW_TILE
 """Samples in a part, at most, as planned: a task's worth of work in about 50 MB."""
 
-LEAST_PART = 2**13
+LEAST_PART = 2 * ROW_TILE
 """Samples in a part of a small set, so that several threads have something to do."""
 
 TREE_SAMPLE = 2**18

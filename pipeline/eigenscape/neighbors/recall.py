@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import save_array
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.neighbors.kernels import squared_pairs
 from eigenscape.neighbors.scratch import Ranked, index_type
 from eigenscape.neighbors.tiles import push_tiles
@@ -17,7 +18,7 @@ from eigenscape.stage import Block, Context, blocks
 QUERIES = 1000
 """Samples whose lists are checked."""
 
-_ROWS = 2**16
+_ROWS = CHUNK_ROWS // 2
 _NEAR = 1e-5
 
 

@@ -21,9 +21,10 @@ from eigenscape.arrays import (
     write_range,
 )
 from eigenscape.files import remove, written_whole
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.rows import Dense, Parts, Vectors
 
-_WRITE_ROWS = 2**14
+_WRITE_ROWS = CHUNK_ROWS // 8
 
 
 def index_type(rows: int) -> type[np.signedinteger]:

@@ -31,6 +31,7 @@ from eigenscape.neighbors.landmarks import landmark_lists, write_landmarks
 from eigenscape.neighbors.layout import Layout, lay_out
 from eigenscape.neighbors.metrics import Metric, lengths
 from eigenscape.neighbors.partition import Leaves
+from eigenscape.neighbors.reach import check_reach, sample_reach
 from eigenscape.neighbors.recall import Truth
 from eigenscape.neighbors.scratch import Lists
 from eigenscape.neighbors.searchers import choose_searcher
@@ -68,6 +69,14 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
         "copies": layout.samples - layout.ranked.rows,
     }
     if options.radius is not None:
+        reach = sample_reach(context, layout.ranked)
+        graph = context.job.graph
+        bridged = graph.components == "connect" and graph.spatial is None
+        check_reach(options, reach, layout.ranked.rows, bridged=bridged)
+        context.reporter.note(
+            f"neighbors.radius = {options.radius}: about {reach.mean:.3g} neighbours each, and none for "
+            f"{100 * reach.alone:.2g} % of the samples"
+        )
         found = radius_lists(context, layout, options.radius, options.metric)
         if not found["entries"]:
             raise _nothing_within(context, layout, options)

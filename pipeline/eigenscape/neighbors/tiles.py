@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import InputError
+from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors import kernels
 from eigenscape.neighbors.directions import DIRECTION_ROWS
 from eigenscape.rows import Vectors, as_parts
 
-QUERY_ROWS = 512
-TILE_ROWS = 2048
+QUERY_ROWS = min(512, ROW_TILE)
+TILE_ROWS = min(2048, ROW_TILE)
 """Queries and candidates of one product: 4 MB, which stay in the cache until they are looked at."""
 
 SLACK = 1e-4

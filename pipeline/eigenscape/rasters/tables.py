@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.files import written_whole
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.rasters.scatter import MOST_POINTS, write_scatter
 from eigenscape.scenes.types import Legend
 from eigenscape.stage import Context, blocks
 
-_CSV_ROWS = 2**16
+_CSV_ROWS = CHUNK_ROWS // 2
 
 
 def write_classes(context: Context, legend: Legend, name: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.memory import ROW_TILE
 from eigenscape.spectrum.columns import BLOCK
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.vectors import Vectors
@@ -13,7 +14,7 @@ from eigenscape.stage import Block, blocks
 GramItem = tuple[int, int, int, int]
 """First and last row, column block of X and of Y."""
 
-_SUM_ROWS = 4096
+_SUM_ROWS = ROW_TILE
 
 
 @dataclass(frozen=True)

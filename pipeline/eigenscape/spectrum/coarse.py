@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.arrays import save_array
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.spectrum import kernels
 from eigenscape.spectrum.operator import (
     Array,
@@ -19,7 +20,7 @@ from eigenscape.spectrum.operator import (
 from eigenscape.stage import blocks
 
 _COMPONENT = "component.npy"
-_SLICE_ROWS = 2**15
+_SLICE_ROWS = CHUNK_ROWS // 4
 
 
 def aggregate_rows(operator: Operator) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.memory import ROW_TILE
 from eigenscape.spectrum.filter import FilterPlan, clean_degree, degree_for, safe_degree
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.stage import blocks
@@ -23,7 +24,7 @@ BLOCK = 256
 
 _LEAST_GUARDS = 8
 _TILE_BYTES = 2**23
-_TILE_ROWS = 2048
+_TILE_ROWS = min(2048, ROW_TILE)
 _LEAST_DEGREE = 8
 _MOST_DEGREE = 1000
 _START_DEGREE = 12

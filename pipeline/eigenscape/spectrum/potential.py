@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import InputError
 from eigenscape.learn.labelled import plan_fits
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.options import LearnOptions, PotentialOptions, SceneOptions
 from eigenscape.scenes.arrays import array_format
 from eigenscape.scenes.labels import open_labels
@@ -24,7 +25,7 @@ from eigenscape.spectrum.scaled import sample_rows
 from eigenscape.spectrum.ties import Ties
 from eigenscape.stage import Context, blocks
 
-_STRIP_PIXELS = 2**22
+_STRIP_PIXELS = 32 * CHUNK_ROWS
 _TABLE = "[graph.potential]"
 
 

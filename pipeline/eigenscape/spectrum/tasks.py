@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.arrays import attach_memmap, note_rows, save_array, scratch_arrays
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.spectrum import coarse, density, kernels, oracles
 from eigenscape.spectrum.columns import PROBES
 from eigenscape.spectrum.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
@@ -23,7 +24,7 @@ from eigenscape.stage import blocks
 _STIFF = "stiff.npy"
 _RESOLVED = 0.05
 _ROW_BYTES = 32
-_COPY_ROWS = 2**16
+_COPY_ROWS = CHUNK_ROWS // 2
 _LEAST_SHRINK = 0.9
 
 

@@ -17,6 +17,7 @@ from eigenscape.features.kernels import project, project_sparse
 from eigenscape.graph import kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.manifest import read_manifest
+from eigenscape.memory import CHUNK_ROWS
 from eigenscape.neighbors.duplicates import choose_copies, hash_rows, most_equal
 from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
 from eigenscape.neighbors.metrics import chord_of, lengths
@@ -40,7 +41,7 @@ TWIN = 1e-6
 """Share of its length by which a projected or scaled vector may differ from its twin's: products
 of blocks of other sizes round differently."""
 
-_RANGE_ROWS = 2**16
+_RANGE_ROWS = CHUNK_ROWS // 2
 
 
 @dataclass(frozen=True)
