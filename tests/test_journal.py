@@ -11,7 +11,7 @@ from eigenscape.arrays import (
     note_rows,
     save_array,
     save_raw,
-    scratch_zeros,
+    scratch_arrays,
     write_range,
     write_rows,
 )
@@ -76,9 +76,9 @@ def _here_and_there(folder, number):
 
 
 def _with_scratch(folder, number):
-    scratch_zeros((5, 5), "f4", folder / f"work-{number}")
-    (folder / f"work-{number}").unlink()
-    _range(folder, number)
+    with scratch_arrays(folder) as zeros:
+        zeros((5, 5), "f4")
+        _range(folder, number)
 
 
 class Counted:
