@@ -79,6 +79,11 @@ def make(name: str, folder: Path) -> Scene:
     keys: dict[str, Any] = {"scene.labels": "labels.npy"}
     if kind == "table":
         np.save(folder / "table.npy", values[:, None, :])
+        np.save(folder / "flat.npy", values)
+        names = ",".join(f"b{number}" for number in range(1, values.shape[1] + 1))
+        np.savetxt(
+            folder / "table.csv", values, delimiter=",", header=names, comments="", fmt="%.9g"
+        )
         keys["scene.path"] = "table.npy"
         return Scene(name, kind, folder, values, given, (height, 1), keys, radii)
     words = sp.csr_array(np.where(values > 1.45, values, 0).repeat(3, axis=1).astype(np.float32))

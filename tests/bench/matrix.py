@@ -68,6 +68,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.bad_bands": [[1, "3-4"]],
     "scene.scale": ["auto", 0.5],
     "scene.nodata": [-1.0],
+    "scene.columns": [["b1", "3-9"]],
     "scene.samples": [300],
     "scene.seed": [1],
     "features.dimension": [1, 6, 12],
@@ -119,6 +120,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.variable": {"scene.path": "cube.npz", "scene.labels_variable": "truth"},
     "scene.labels_variable": {"scene.path": "cube.npz", "scene.variable": "cube"},
     "scene.labels_field": {"scene.labels": "fields.geojson"},
+    "scene.columns": {"scene.path": "table.csv"},
+    "scene.layout": {"scene.path": "flat.npy"},
     "scene.seed": {"scene.samples": 300},
     "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
@@ -156,6 +159,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "features.method=mnf": {"table": "mnf", "sparse": "mnf"},
     "scene.samples": {"pixels": "table"},
     "scene.seed": {"pixels": "table"},
+    "scene.layout=image": {"table": "labels"},
 }
 """What `plan` refuses, and a word of its reason, for the kinds of scene where it does."""
 
@@ -165,6 +169,9 @@ PIXELS_ONLY = (
     "learn.train=labels.tif", "scene.labels",
 )  # fmt: skip
 """Keys about files of a raster."""
+
+TABLES_ONLY = ("scene.columns", "scene.layout")
+"""Keys about files of tables."""
 
 SHARED = ("features.", "neighbors.method", "neighbors.metric", "graph.", "learn.method")
 """Keys that a quick matrix tries on tables too; the others it tries on pixels alone."""
@@ -209,6 +216,7 @@ def cells() -> list[Cell]:
             refused = {**_expected(key), **_expected(name)}
             pixels_only = key in PIXELS_ONLY or name in PIXELS_ONLY
             kinds = ("pixels",) if pixels_only else ("pixels", "table", "sparse")
+            kinds = ("table",) if key in TABLES_ONLY else kinds
             found.append(Cell(name, keys, refused, kinds, applied=key == "learn.method"))
     return found + combinations()
 
