@@ -75,7 +75,9 @@ def read_commit(path: Path) -> dict[str, Any] | None:
     """Return what a commit says, None if it is damaged or of another stage."""
     try:
         entry, total = json.loads(path.read_text(encoding="utf-8"))
-        whole = total == json_sum(entry) and path.parent.name == f"{entry['stage']}-{entry['key']}"
+        # What follows a point is the size of its chunks.
+        workspace = path.parent.name.partition(".")[0]
+        whole = total == json_sum(entry) and workspace == f"{entry['stage']}-{entry['key']}"
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return dict(entry) if whole else None

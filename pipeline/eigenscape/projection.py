@@ -22,7 +22,7 @@ from eigenscape.scenes.sparse import SparseScene
 from eigenscape.scenes.types import Scene
 from eigenscape.sizes import Sizes, StagePlan, enough
 from eigenscape.spectrum.potential import check_potential
-from eigenscape.spectrum.solvers import choose_solver
+from eigenscape.spectrum.solvers import choose_solver, may_be_thin
 from eigenscape.stage import task_bytes
 
 
@@ -214,5 +214,7 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
             f"eigenvectors of {solved} landmarks, extended to all samples by the Nystrom formula"
         )
     solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, solved)
-    notes.append(f"eigensolver: {solver} ({reason})")
+    thin = may_be_thin(job.spectrum.solver, job.spectrum.dimension, solved, None)
+    later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""
+    notes.append(f"eigensolver: {solver} ({reason}){later}")
     return notes

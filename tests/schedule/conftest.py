@@ -1,11 +1,11 @@
 """Finished runs without their arrays: what a prune looks at."""
 
-import json
 import os
 
 import pytest
 import tomlkit
 
+from eigenscape.manifest import FORMAT, write_manifest
 from eigenscape.stages import STAGES
 
 
@@ -21,9 +21,8 @@ def make_run(tmp_path):
             "finished": "2026-11-22T03:00:00+0000",
         }  # fmt: skip
         stages = {stage.name: record for stage in STAGES[: None if finished else 3]}
-        file = path / "manifest.json"
-        file.write_text(json.dumps({"format": 1, "name": name, "stages": stages, **manifest}))
-        os.utime(file, (1.7e9 + 60 * minute,) * 2)
+        write_manifest(path, {"format": FORMAT, "name": name, "stages": stages, **manifest})
+        os.utime(path / "manifest.json", (1.7e9 + 60 * minute,) * 2)
         return path
 
     return make
