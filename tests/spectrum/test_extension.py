@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_moons, make_swiss_roll
 
 import eigenscape
-from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.errors import InputError, MemoryLimitError, StoreError
 from eigenscape.features.kernels import orthoprojector
 from eigenscape.spectrum.extension import LEAST_SHARE, nystrom
 from harness import solve
@@ -298,11 +298,11 @@ def test_extend__refuses_other_directories(tmp_path, points):
             eigenscape.extend(path, points)
 
 
-def test_extend__refuses_a_run_without_its_shift(solved, points):
+def test_extend__refuses_a_run_that_lacks_an_array(solved, points):
     harness = solved(points[:300], features={"method": "none", "standardize": True})
     path = harness.run_directory.array_path("features/shift")
     path.rename(path.with_name("lost"))
-    with pytest.raises(InputError, match="earlier version"):
+    with pytest.raises(StoreError, match=r"features/shift/c/0 is missing.*stage features again"):
         extend(harness, points[300:])
 
 

@@ -32,6 +32,7 @@ from eigenscape.arrays import (
     write_rows,
 )
 from eigenscape.errors import InputError
+from eigenscape.files import written_whole
 from eigenscape.memory import ROW_TILE
 from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
 from eigenscape.spectrum.laplacian import laplacian, usual_degree
@@ -151,9 +152,8 @@ class Extension:
             columns_of(weights, place, count)[np.flatnonzero(place[slice(*rows)] >= 0)]
             for rows, weights in self._tiles(number)
         ]
-        scipy.sparse.save_npz(
-            self.folder / f"weights-{number}.npz", scipy.sparse.vstack(found, format="csr")
-        )
+        with written_whole(self.folder / f"weights-{number}.npz") as temporary:
+            scipy.sparse.save_npz(temporary, scipy.sparse.vstack(found, format="csr"))
 
     def _tiles(self, number: int) -> Any:
         """Yield ranges of rows and their weights, a tile of a block after the other."""
