@@ -130,8 +130,9 @@ def test_run__not_converged_keeps_the_results(job, cli, monkeypatch):
 
     monkeypatch.setattr(chebyshev, "MOST_PASSES", 1)
     monkeypatch.setattr(solvers, "DENSE_ROWS", 10)
+    keys = ("spectrum.tolerance=1e-12", "spectrum.solver=chebyshev")
     for _ in range(2):
-        result = cli("run", job, "--set", "spectrum.tolerance=1e-12", "--json")
+        result = cli("run", job, *(part for key in keys for part in ("--set", key)), "--json")
         assert result.exit_code == 3
         found = json.loads(result.stdout.splitlines()[-1])
         assert found["spectrum"]["converged"] is False
