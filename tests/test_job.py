@@ -39,7 +39,7 @@ def test_load_job__fills_in_the_defaults_of_the_contract(tmp_path):
     )
     assert (job.graph.weights, job.graph.laplacian) == ("self-tuning", "normalized")
     assert job.graph.components == "connect"
-    assert (job.spectrum.dimension, job.spectrum.solver) == (55, "chebyshev")
+    assert (job.spectrum.dimension, job.spectrum.solver) == (55, "auto")
     assert job.spectrum.tolerance == 1e-5
     assert (job.learn.method, job.learn.train, job.learn.trials) == ("centroid-angle", "all", 10)
     assert job.limits.memory_bytes == 2 * 2**30
