@@ -223,6 +223,14 @@ def test_journal__ends_where_a_line_is_not_whole(tmp_path):
         assert len(Journal(workspace.path).blocks) == number - 1
 
 
+def test_journal__of_a_directory_that_was_moved_is_not_gone_on_with(tmp_path):
+    stage, _, key = begin(tmp_path / "one", _range).path.name.partition("-")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    again = Run(tmp_path / "moved").workspace(stage, key)
+    assert again.finished_blocks() == {}
+    assert not list((again.path / "scratch").rglob("*.npy"))
+
+
 def test_journal__of_another_stage_is_none_of_this(tmp_path):
     workspace = begin(tmp_path / "one", _range)
     other = Run(tmp_path / "two").workspace("graph", "bb")

@@ -119,8 +119,9 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> None:
         with self.file.open("ab") as stream:
             if not stream.tell():
-                # Another run's journal is none of this workspace.
-                stream.write(_line({"of": self.root.name}))
+                # Another run's journal is none of this workspace, and results of blocks name files by
+                # their whole paths: what was moved is not gone on with.
+                stream.write(_line({"of": str(self.root)}))
             stream.write(_line(entry))
         self._take(entry)
 
@@ -132,7 +133,7 @@ class Journal:
                 entry = _entry(line)
                 if entry is None or (number == 0) != ("of" in entry):
                     return
-                if number == 0 and entry["of"] != self.root.name:
+                if number == 0 and entry["of"] != str(self.root):
                     return
                 self._take(entry)
                 self._end += len(line)

@@ -105,7 +105,9 @@ class Trial:
         for number, scene in enumerate(("scene", "other")):
             self._write_scene(scene, number)
         moments = self.directory / "moments"
-        whole = self._keep_moments("scene", moments)
+        # Every trial is where the run was: what an unfinished stage has done does not move.
+        path = self._keep_moments("scene", moments)
+        whole = path.rename(self.directory / "whole")
         self._keep_moments("other", self.directory / "others")
         # The same number from every stage: most blocks belong to few of them.
         chosen = self._choose(sorted(moments.iterdir()))
@@ -206,8 +208,7 @@ class Trial:
         return chosen
 
     def _try(self, number: int, moment: Path, whole: Path) -> tuple[dict[str, str], str, str]:
-        place = self.directory / f"trial-{number}"
-        path = place / "run"
+        path = self.directory / "scene" / "run"
         shutil.copytree(moment / "run", path)
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         by_area: dict[str, list[Path]] = {}
@@ -243,8 +244,7 @@ class Trial:
             and in_child(lambda: command("verify", path), self.directory / "told")[0]
         ):
             outcome, told = "wrong", "eigenscape verify finds damage after the run"
-        if outcome in ("same", "refused"):
-            shutil.rmtree(place)
+        shutil.rmtree(path)
         return what, outcome, told
 
 
