@@ -157,7 +157,7 @@ def eigenpairs(
     with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
-            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree)), unit=unit,
+            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree, unit)), unit=unit,
             potential=None if V is None else V[order],
             edges=None if extra is None else scipy.sparse.csr_array(extra[order][:, order]),
         )  # fmt: skip

@@ -6,6 +6,7 @@ small: eigenvalues below the cut are amplified, the more the lower they are.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -169,10 +170,17 @@ class NullSpace:
         self.count = pieces if singular else 0
         self._squares = np.bincount(self.component, null * null, pieces)
 
-    @property
+    @cached_property
     def entries(self) -> NDArray[np.float64]:
         """The null vectors, of shape (n,): they do not overlap."""
         return self.null / np.sqrt(self._squares)[self.component]
+
+    def part_of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what one vector, shape (n,), has of the null vectors."""
+        if not self.count:
+            return np.zeros_like(x)
+        shares = np.bincount(self.component, self.entries * x, self.count)
+        return np.asarray(self.entries * shares[self.component])
 
     def remove_from(self, X: Array) -> None:
         """Make the columns of X orthogonal to every null vector, in place.

@@ -261,7 +261,7 @@ def _set_up(context: Context, extension: Extension) -> tuple[Problem, NDArray[np
     solver, _ = choose_solver(options.solver, options.dimension, W.shape[0])
     block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
     unit = usual_degree(extension.laplacian, degree)
-    dtype = precision(solver, options.tolerance, largest(extension.laplacian, degree))
+    dtype = precision(solver, options.tolerance, largest(extension.laplacian, degree, unit))
     operator = laplacian([block], degree, extension.laplacian, dtype, unit=unit)
     return Problem(store_operator(operator, folder), None, folder), degree
 

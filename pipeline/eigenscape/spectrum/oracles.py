@@ -73,14 +73,11 @@ def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: fl
     """
     product = _product(operator)
     bound = operator.bound
-    entries = null.entries
 
     def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         x = np.ravel(vector)
         image: NDArray[Any] = bound * x - product(x)
-        if null.count:
-            shares = np.bincount(null.component, entries * x, null.count)
-            image -= bound * entries * shares[null.component]
+        image -= bound * null.part_of(x)
         return image
 
     shape = (operator.rows, operator.rows)

@@ -13,7 +13,6 @@ from eigenscape.memory import format_bytes
 from eigenscape.spectrum import chebyshev, oracles, thin
 from eigenscape.spectrum.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.gather import WIDTH
-from eigenscape.spectrum.laplacian import usual_degree
 from eigenscape.spectrum.state import Map, Solution
 from eigenscape.spectrum.tasks import Problem
 from eigenscape.spectrum.vectors import Vectors
@@ -102,15 +101,15 @@ def choose_by_graph(
     )
 
 
-def largest(kind: str, degree: NDArray[np.float64]) -> float:
+def largest(kind: str, degree: NDArray[np.float64], unit: float) -> float:
     """Return what rounding is multiplied by in a product with the Laplacian of a graph: see `precision`.
 
     Parameters
     ----------
-    kind, degree
+    kind, degree, unit
         See `eigenscape.spectrum.laplacian.laplacian`.
     """
-    return 4 * float(degree.max()) / usual_degree(kind, degree) if kind == "unnormalized" else 0.0
+    return 4 * float(degree.max()) / unit if kind == "unnormalized" else 0.0
 
 
 def precision(solver: str, tolerance: float, most: float = 0.0) -> str:

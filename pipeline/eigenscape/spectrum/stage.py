@@ -63,7 +63,9 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     potential = make_potential(context, degree)
     solver, reason = _choose_solver(context, rows, tied=potential.ties is not None)
     unit = usual_degree(kind, degree)
-    dtype = precision(solver, options.tolerance, largest(kind, degree) + potential.pull / unit)
+    dtype = precision(
+        solver, options.tolerance, largest(kind, degree, unit) + potential.pull / unit
+    )
     problem = _set_up(context, rows, connected, dtype, potential, unit)
     null = problem.null_space()
     _check_dimension(options, rows, null.count)

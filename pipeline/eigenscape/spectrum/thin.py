@@ -127,13 +127,13 @@ def shifted_pairs(operator: Operator, null: NullSpace, count: int) -> tuple[F8, 
     A = scipy.sparse.csc_array(operator.matrix())
     shift = _SHIFT * operator.bound
     solve = _factorise(A, shift).solve
-    values, vectors = _invert(A, solve, shift, _without_null(null), count, None)
+    values, vectors = _invert(A, solve, shift, null, count, None)
     for _ in range(_MOST_DEFLATIONS):
         missed = _count_missed(A, null, values)
         if not missed:
             break
         more = min(missed, operator.rows - null.count - len(values))
-        further, beside = _invert(A, solve, shift, _without_null(null), more, vectors)
+        further, beside = _invert(A, solve, shift, null, more, vectors)
         values = np.concatenate([values, further])
         order = np.argsort(values)
         values, vectors = values[order], np.hstack([vectors, beside])[:, order]
@@ -148,29 +148,16 @@ def _factorise(A: scipy.sparse.csc_array, shift: float) -> Any:
     )
 
 
-def _without_null(null: NullSpace) -> Callable[[F8], F8]:
-    """Return what takes the null vectors out of a vector."""
-    entries = null.entries
-
-    def remove(x: F8) -> F8:
-        if not null.count:
-            return x
-        shares = np.bincount(null.component, entries * x, null.count)
-        return np.asarray(x - entries * shares[null.component])
-
-    return remove
-
-
 def _invert(
     A: scipy.sparse.csc_array,
     solve: Callable[[F8], F8],
     shift: float,
-    remove: Callable[[F8], F8],
+    null: NullSpace,
     count: int,
     found: F8 | None,
 ) -> tuple[F8, F8]:
     def clean(x: F8) -> F8:
-        x = remove(x)
+        x = x - null.part_of(x)
         return x if found is None else np.asarray(x - found @ (found.T @ x))
 
     def apply(x: F8) -> F8:
