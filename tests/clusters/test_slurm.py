@@ -1,14 +1,12 @@
 """Runs through a real SLURM: jobs of workers, lost ones, an allocation."""
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections import Counter
 
 import numpy as np
-import psutil
 import pytest
 import tomlkit
 
@@ -19,6 +17,7 @@ from eigenscape.errors import ClusterError
 from eigenscape.job import load_job
 from eigenscape.store import Run
 from eigenscape.workflow import run
+from strangers import check_strangers, http_answers
 from waiting import wait_until
 
 pytestmark = pytest.mark.slurm
@@ -40,17 +39,6 @@ def write(tmp_path, **keys):
 def read(tmp_path, **keys):
     write(tmp_path, **keys)
     return load_cluster(tmp_path / "slurm.toml")
-
-
-def listening():
-    """Return addresses that this process and its workers listen on."""
-    found = set()
-    for connection in psutil.net_connections("tcp"):
-        if connection.status == psutil.CONN_LISTEN and connection.pid:
-            command = " ".join(psutil.Process(connection.pid).cmdline())
-            if connection.pid == os.getpid() or "eigenscape.clusters.worker" in command:
-                found.add(connection.laddr.ip)
-    return found
 
 
 def same_result(one, other):
@@ -78,8 +66,9 @@ def test_run__through_jobs_one_of_which_is_cancelled(slurm, job, tmp_path):
         return number
 
     with connect(read(tmp_path, jobs=2), None, GIB) as executor:
-        assert listening() == {"127.0.0.1"}
         wait_until(lambda: executor.width == 2)
+        assert len(check_strangers(executor._client)) == 5
+        assert http_answers("eigenscape.clusters.worker") == ({"127.0.0.1"}, [])
         heard = []
 
         def hear(index, number, peak):
@@ -107,7 +96,7 @@ def test_run__through_jobs_one_of_which_is_cancelled(slurm, job, tmp_path):
 
 
 def test_cluster_check__one_worker_encrypted(slurm, cli, tmp_path):
-    write(tmp_path, jobs=7, tls=True)
+    write(tmp_path, jobs=7)
     result = cli("cluster", "check", tmp_path / "slurm.toml", "--run-dir", tmp_path / "r", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])
@@ -164,7 +153,8 @@ def test_connect__inside_an_allocation(slurm, monkeypatch, tmp_path):
     with connect(options, None, GIB) as executor:
         wait_until(lambda: executor.width == 2)
         assert executor.tasks_per_process == 1
-        assert listening() == {"127.0.0.1"}
+        assert len(check_strangers(executor._client)) == 5
+        assert http_answers("eigenscape.clusters.worker") == ({"127.0.0.1"}, [])
         found = {}
         executor.run(
             lambda item: item**2, [3, 4], lambda i, result, peak: found.update({i: result})

@@ -13,6 +13,7 @@ import pytest
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.start import connect
 from eigenscape.errors import ClusterError
+from strangers import check_strangers, http_answers
 from waiting import wait_until
 
 
@@ -41,15 +42,16 @@ def read(server, **keys):
 
 
 def test_connect__machine_by_ssh(server):
-    with connect(read(server, tls=True), None, 2**29) as executor:
+    with connect(read(server), None, 2**29) as executor:
         # The first process of a machine is enough to begin.
         wait_until(lambda: executor.width >= 2)
         assert (executor.width, executor.tasks_per_process) == (2, 1)
         found = {}
         executor.run(abs, [-3, -4], lambda index, result, _: found.update({index: result}))
         assert found == {0: 3, 1: 4}
-        addresses = executor._client.scheduler_info(n_workers=-1)["workers"]
+        addresses = check_strangers(executor._client)
         assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
+        assert http_answers("dask_spec") == ({"127.0.0.1"}, [])
     commands = (server / "commands").read_text("utf-8").splitlines()
     [command] = [command for command in commands if "dask_spec" in command]
     assert "PRIVATE KEY" not in command

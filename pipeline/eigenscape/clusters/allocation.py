@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 from distributed.scheduler import Scheduler
@@ -15,14 +16,16 @@ from distributed.scheduler import Scheduler
 from eigenscape.clusters.arguments import interface_of, log_directory
 from eigenscape.clusters.jobqueue import JobState
 from eigenscape.clusters.network import (
-    certificate_files,
-    private_directory,
+    certificate_arguments,
+    http_settings,
     scheduler_options,
     security_of,
+    worker_security,
 )
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.reports import Report, last_line
 from eigenscape.clusters.supply import Jobs, Supply
+from eigenscape.clusters.words import expanded
 from eigenscape.errors import ClusterError
 from eigenscape.memory import parse_bytes
 
@@ -37,7 +40,7 @@ class Step(ProcessInterface):  # type: ignore[misc]
     name
         First part of the names of its workers.
     command
-        What starts it, with ``{scheduler}`` and ``{name}`` in it.
+        What starts it, with ``{scheduler}`` and ``{name}`` among it.
     log
         File for what it prints.
     """
@@ -47,7 +50,8 @@ class Step(ProcessInterface):  # type: ignore[misc]
 
     def __init__(self, scheduler: str, name: int, command: list[str], log: Path) -> None:
         super().__init__(scheduler=scheduler, name=name)
-        self._command = [part.format(scheduler=scheduler, name=name) for part in command]
+        filled = {"{scheduler}": scheduler, "{name}": f"{name}-{{task}}"}
+        self._command = [filled.get(part, part) for part in command]
         self.log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -106,23 +110,23 @@ def allocation_cluster(
             "kind = 'allocation' works inside an allocation of SLURM, and SLURM_JOB_ID is not set. "
             "Start this command by salloc or in a script for sbatch, or take kind = 'slurm'."
         )
-    security = security_of(options)
     folder = Path(log_directory(options))
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"allocation-{os.environ['SLURM_JOB_ID']}.log"
-    with certificate_files(security, private_directory()) as certificates:
-        command = step_command(options, memory_limit)
-        for key, path in zip(("ca-file", "cert", "key"), certificates or (), strict=False):
-            command += [f"--tls-{key}", path]
+    with worker_security(security_of(options), options) as security:
+        command = step_command(options, memory_limit) + certificate_arguments(security)
         scheduler = scheduler_options(options, interface_of(options)) | {"security": security}
         if security is not None:
             scheduler["protocol"] = "tls://"
-        with SpecCluster(
-            scheduler={"cls": Scheduler, "options": scheduler},
-            worker={"cls": Step, "options": {"command": command, "log": log}},
-            security=security,
-            silence_logs=50,
-        ) as cluster:
+        with (
+            dask.config.set(http_settings(options)),
+            SpecCluster(
+                scheduler={"cls": Scheduler, "options": scheduler},
+                worker={"cls": Step, "options": {"command": command, "log": log}},
+                security=security,
+                silence_logs=50,
+            ) as cluster,
+        ):
             advice = f"What the workers print is in {log}."
             yield cluster, Jobs(cluster, StepReports(), 1, advice, say)
 
@@ -136,8 +140,8 @@ def step_command(options: ClusterOptions, memory_limit: int) -> list[str]:
         # The tasks share the allocation with this process, and go on when one of them ends.
         "srun", "--overlap", f"--ntasks={tasks}", f"--cpus-per-task={cores}", "--mem=0",
         "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--quiet",
-        options.python or sys.executable, "-m", "eigenscape.clusters.worker", "{scheduler}",
-        "--name", "{name}-{{task}}", "--interface", interface_of(options), "--nanny",
+        expanded(options.python or sys.executable), "-m", "eigenscape.clusters.worker", "{scheduler}",
+        "--name", "{name}", "--interface", interface_of(options), "--nanny",
         "--nthreads", str(cores), "--memory-limit", str(memory), "--death-timeout", "60",
     ]  # fmt: skip
     if options.local_directory:

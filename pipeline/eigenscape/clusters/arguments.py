@@ -1,6 +1,6 @@
 """What a cluster file asks of dask-jobqueue: its own keys, then the user's Dask configuration."""
 
-import sys
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import platformdirs
 from dask.utils import parse_bytes
 
 from eigenscape.clusters.options import QUEUES, ClusterOptions, parse_walltime
+from eigenscape.clusters.words import check_plain, python_word, shell_word
 from eigenscape.errors import ClusterError
 
 RETIRE_S = 60
@@ -53,13 +54,16 @@ def job_arguments(options: ClusterOptions, memory_limit: int) -> dict[str, Any]:
         "cores": job_cores(options),
         "processes": job_processes(options),
         "memory": str(job_memory(options, memory_limit)),
-        "python": options.python or configured(options, "python", sys.executable),
-        "local_directory": options.local_directory,
-        "log_directory": log_directory(options),
+        # dask-jobqueue quotes nothing.
+        "python": python_word(options.python or configured(options, "python", None)),
+        "local_directory": options.local_directory and shell_word(options.local_directory),
+        "log_directory": check_plain(
+            log_directory(options), "the directory of the logs", "Set log_directory."
+        ),
         "job_script_prologue": list(
             options.environment or configured(options, "job-script-prologue", ())
         ),
-        "interface": interface_of(options),
+        "interface": shlex.quote(interface_of(options)),
         "worker_command": "eigenscape.clusters.worker",
         "worker_extra_args": [
             *configured(options, "worker-extra-args", ()), *_worker_arguments(options),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from eigenscape.clusters.arguments import check_queue, job_arguments
 from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.words import quoted
 from eigenscape.errors import ClusterError, MissingExtraError
 
 _CLASSES = {
@@ -52,13 +53,27 @@ def job_class(kind: str) -> Any:
     MissingExtraError
         dask-jobqueue is not installed.
     """
-    return _find(kind, "Job")
+    found = _find(kind, "Job")
+    return _literal_arguments(found) if kind == "htcondor" else found
 
 
 @cache
 def cluster_class(kind: str) -> Any:
     """Return dask-jobqueue's class of a cluster of such jobs."""
     return _find(kind, "Cluster")
+
+
+def _literal_arguments(job: Any) -> Any:
+    """Return HTCondor's class of a job whose command line it hands on as it is: $(NAME) is a macro."""
+
+    class Literal(job):  # type: ignore[misc]
+        def job_script(self) -> str:
+            head, mark, rest = super().job_script().partition("\nArguments = ")
+            line, end, rest = rest.partition("\n")
+            return str(head + mark + line.replace("$", "$(DOLLAR)") + end + rest)
+
+    Literal.__name__ = job.__name__
+    return Literal
 
 
 def _find(kind: str, what: str) -> Any:
@@ -103,6 +118,7 @@ def driver_script(
     options: ClusterOptions,
     command: Sequence[str],
     *,
+    before: Sequence[str] = (),
     name: str = "eigenscape",
     cores: int = 1,
     memory: str | None = None,
@@ -118,6 +134,8 @@ def driver_script(
         A cluster file of a queue: its queue, account, directives and environment.
     command
         Program and arguments; they are quoted for the shell here.
+    before
+        Words of the shell that stand before them.
     name
         Name of the job.
     cores, memory
@@ -132,7 +150,7 @@ def driver_script(
     Raises
     ------
     ClusterError
-        The kind has no queue.
+        The kind has no queue, or something cannot stand in a script of it.
     """
     own = options.model_copy(
         update={
@@ -145,7 +163,7 @@ def driver_script(
         }
     )
     job = _job(own, _DRIVER_MEMORY, job_name=name)
-    line = shlex.join(command)
+    line = " ".join([*before, *quoted(command)])
     if options.kind == "htcondor":  # which has no lines before the command
         line = "; ".join([*job._job_script_prologue, line])
     job._command_template = line

@@ -4,6 +4,7 @@ import copy
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import platformdirs
 import psutil
 
 from eigenscape.clusters.options import ClusterOptions
-from eigenscape.errors import ClusterError, MissingExtraError, did_you_mean
+from eigenscape.errors import ClusterError, did_you_mean
 
 Certificates = tuple[str, str, str]
 """Files of the authority, the certificate and its key."""
@@ -55,9 +56,15 @@ def scheduler_options(options: ClusterOptions, interface: str) -> dict[str, Any]
     return {
         "host": host,
         "port": options.scheduler_port,
-        "dashboard_address": f"{host}:{options.dashboard_port}",
-        "dashboard": True,
+        # Without a dashboard, too: the port is opened all the same, and would be on every interface.
+        "dashboard_address": f"{host}:{options.dashboard_port or 0}",
+        "dashboard": options.dashboard_port is not None,
     }
+
+
+def http_settings(options: ClusterOptions) -> dict[str, Any]:
+    """Return Dask's settings of what the scheduler's own HTTP port answers: nothing, or a dashboard."""
+    return {} if options.dashboard_port is not None else {"distributed.scheduler.http.routes": []}
 
 
 def security_of(options: ClusterOptions) -> Any:
@@ -67,8 +74,6 @@ def security_of(options: ClusterOptions) -> Any:
     ------
     ClusterError
         A file of it is not there.
-    MissingExtraError
-        Certificates are to be made, and the package that makes them is not installed.
     """
     from distributed.security import Security
 
@@ -87,46 +92,60 @@ def security_of(options: ClusterOptions) -> Any:
             **{f"tls_{role}_cert": certificate for role in roles},
             **{f"tls_{role}_key": key for role in roles},
         )
-    if not options.tls:
-        return None
+    # Whoever started an existing scheduler has decided.
+    return Security.temporary() if options.tls and options.kind != "existing" else None
+
+
+def private_directory(options: ClusterOptions) -> str:
+    """Return a directory that the workers see and nobody else can read, for keys on their way.
+
+    Raises
+    ------
+    ClusterError
+        It cannot be made, belongs to somebody else, or its file system has no permissions.
+    """
+    default = platformdirs.user_state_path("eigenscape") / "private"
+    path = Path(options.tls_directory or default).expanduser().resolve()
+    fix = "Set tls_directory to a directory of your own that the workers see."
     try:
-        return Security.temporary()
-    except ImportError:
-        raise MissingExtraError("cryptography", "hpc", "tls = true") from None
-
-
-def private_directory() -> str:
-    """Return a directory below the user's home that nobody else can read, for keys on their way."""
-    path = platformdirs.user_state_path("eigenscape") / "private"
-    path.mkdir(parents=True, exist_ok=True)
-    path.chmod(0o700)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        state = path.stat()
+    except OSError as error:
+        raise ClusterError(
+            f"{path}: cannot be made a directory for keys ({error.strerror}). {fix}"
+        ) from None
+    if state.st_uid != os.geteuid() or stat.S_IMODE(state.st_mode) & 0o077:
+        raise ClusterError(
+            f"{path}: others could read the keys there (owner {state.st_uid}, mode "
+            f"{stat.S_IMODE(state.st_mode):o}). {fix}"
+        )
     return str(path)
 
 
 @contextmanager
-def certificate_files(security: Any, folder: str) -> Iterator[Certificates | None]:
+def certificate_files(security: Any, options: ClusterOptions) -> Iterator[Certificates | None]:
     """Yield files of authority, certificate and key for workers; those made for this run go with it.
 
     Parameters
     ----------
     security
         From `security_of`.
-    folder
-        A directory that the workers see and nobody else may read.
+    options
+        The cluster file, for `private_directory`.
     """
     if security is None:
         yield None
         return
-    found = security.get_tls_config_for_role("worker")
-    values = [found[key] for key in ("ca_file", "cert", "key")]
+    values = list(_worker_certificates(security))
     made = []
     try:
         for number, text in enumerate(values):
             if "\n" in text:  # not the name of a file but what would be in it
-                path = Path(folder) / f"{secrets.token_hex(8)}.pem"
+                path = Path(private_directory(options)) / f"{secrets.token_hex(8)}.pem"
                 made.append(path)
-                path.touch(mode=0o600)
-                path.write_text(text, encoding="ascii")
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                    file.write(text)
                 values[number] = str(path)
         yield values[0], values[1], values[2]
     finally:
@@ -135,10 +154,24 @@ def certificate_files(security: Any, folder: str) -> Iterator[Certificates | Non
 
 
 @contextmanager
-def worker_security(security: Any, folder: str) -> Iterator[Any]:
+def worker_security(security: Any, options: ClusterOptions) -> Iterator[Any]:
     """Yield a `Security` whose worker takes its certificates from files; see `certificate_files`."""
-    with certificate_files(security, folder) as files:
+    with certificate_files(security, options) as files:
         if files is not None:
             security = copy.copy(security)
             security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key = files
         yield security
+
+
+def certificate_arguments(security: Any) -> list[str]:
+    """Return the arguments of ``dask worker`` for a `Security` of `worker_security`."""
+    if security is None:
+        return []
+    names = ("--tls-ca-file", "--tls-cert", "--tls-key")
+    pairs = zip(names, _worker_certificates(security), strict=True)
+    return [word for pair in pairs for word in pair]
+
+
+def _worker_certificates(security: Any) -> Certificates:
+    found = security.get_tls_config_for_role("worker")
+    return found["ca_file"], found["cert"], found["key"]

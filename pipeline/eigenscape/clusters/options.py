@@ -16,7 +16,7 @@ QUEUES: tuple[QueueKind, ...] = get_args(QueueKind)
 
 # What ends up in a command line or in a line of a submit script, and may use $VARIABLES: nothing
 # that a shell would run. Only `environment` holds shell code.
-_WORD = r"^[\w$./~{}:@%+=,*\[\]-]+$"
+_WORD = r"^[\w$./~{}:@%+=,*\[\]][\w$./~{}:@%+=,*\[\]-]*$"
 _LINE = r"^[^\x00-\x1f`]+$"
 Word = Annotated[str, Field(pattern=_WORD)]
 Line = Annotated[str, Field(pattern=_LINE)]
@@ -147,10 +147,13 @@ class ClusterOptions(Options):
     """Network interface here, where its name differs."""
     scheduler_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Port of the scheduler; a free one by default."""
-    dashboard_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port of the scheduler's dashboard; a free one by default."""
-    tls: bool = False
-    """Encrypt and authenticate Dask's own traffic, with certificates for this run alone."""
+    dashboard_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    """Port of the scheduler's dashboard, 0 for a free one; there is none by default."""
+    tls: bool = True
+    """Encrypt and authenticate Dask's own traffic, with certificates for this run alone. Without it
+    everyone who reaches the interface can run code as you."""
+    tls_directory: str | None = None
+    """Directory for these certificates, seen by the workers; below your state directory by default."""
     tls_ca_file: str | None = None
     """Certificate authority (PEM), for certificates of your own."""
     tls_cert: str | None = None
@@ -192,7 +195,9 @@ class ClusterOptions(Options):
 
 
 _WORKER = {"cores", "processes", "memory", "python", "local_directory", "wait"}
-_NETWORK = {"interface", "scheduler_interface", "scheduler_port", "dashboard_port", "tls"}
+_NETWORK = {
+    "interface", "scheduler_interface", "scheduler_port", "dashboard_port", "tls", "tls_directory",
+}  # fmt: skip
 _CERTIFICATES = {"tls_ca_file", "tls_cert", "tls_key"}
 _QUEUE = {
     "jobs", "minimum_jobs", "maximum_jobs", "walltime", "directives", "environment", "log_directory",
@@ -200,7 +205,7 @@ _QUEUE = {
 } | _WORKER | _NETWORK | _CERTIFICATES  # fmt: skip
 _OWN = {
     "threads": set(),
-    "local": {"workers", "threads_per_worker"},
+    "local": {"workers", "threads_per_worker", "dashboard_port", "tls"},
     "existing": {"address", "scheduler_file", "wait"} | _CERTIFICATES,
     "slurm": _QUEUE | {"queue", "account"},
     "pbs": _QUEUE | {"queue", "account", "resources"},

@@ -6,6 +6,9 @@ from typing import Any
 
 from distributed.core import Status
 
+from eigenscape.clusters.network import certificate_arguments
+from eigenscape.clusters.words import quoted
+
 _HOPELESS = re.compile(
     r"invalid|unknown|illegal|unrecogni[sz]ed|no such|can ?not be satisfied|denied|permitted|exceed"
     r"|node configuration is not available|does not exist|syntax error",
@@ -39,6 +42,13 @@ def noting_refusals(job: Any, explain: Callable[[Exception], str]) -> Any:
     class Noting(job):  # type: ignore[misc]
         refused: str | None = None
         hopeless = False
+
+        def __init__(
+            self, *arguments: Any, security: Any, worker_extra_args: list[str], **keys: Any
+        ) -> None:
+            # dask-jobqueue would not quote the names of the files.
+            worker_extra_args = [*worker_extra_args, *quoted(certificate_arguments(security))]
+            super().__init__(*arguments, worker_extra_args=worker_extra_args, **keys)
 
         async def start(self) -> None:
             try:

@@ -12,12 +12,13 @@ from eigenscape.clusters.arguments import interface_of
 from eigenscape.clusters.network import (
     Certificates,
     certificate_files,
-    private_directory,
+    http_settings,
     scheduler_options,
     security_of,
 )
 from eigenscape.clusters.options import ClusterOptions
-from eigenscape.clusters.worker import MEMORY
+from eigenscape.clusters.words import python_word
+from eigenscape.clusters.worker import SETTINGS
 from eigenscape.errors import ClusterError, MissingExtraError
 from eigenscape.memory import parse_bytes
 
@@ -48,14 +49,14 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
     scheduler = scheduler_options(options, interface) | {"security": security}
     if security is not None:
         scheduler["protocol"] = "tls://"
-    with certificate_files(security, private_directory()) as certificates:
+    with certificate_files(security, options) as certificates:
         each = {
             "cls": Worker,
             "options": {
                 "connect_options": _connect_options(options),
                 "kwargs": worker_options(options, memory_limit) | _encryption(certificates),
                 "worker_class": "distributed.Nanny",
-                "remote_python": options.python,
+                "remote_python": python_word(options.python),
             },
         }
         workers = {
@@ -64,7 +65,7 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
         }
         try:
             # The machines take over the configuration that holds here.
-            with dask.config.set(MEMORY):
+            with dask.config.set(SETTINGS | http_settings(options)):
                 start = partial(
                     SpecCluster,
                     workers=workers,
@@ -96,8 +97,9 @@ def worker_options(options: ClusterOptions, memory_limit: int) -> dict[str, Any]
         "n_workers": processes,
         "nthreads": (options.cores or 1) // processes,
         "memory_limit": memory // processes,
-        # No address of a dashboard: it takes that of the worker, on the same interface.
+        # No address of HTTP: it takes that of the worker, on the same interface.
         "interface": interface_of(options),
+        "dashboard": False,
         "death_timeout": 60,
     }
     if options.local_directory:
@@ -110,6 +112,12 @@ def _encryption(certificates: Certificates | None) -> dict[str, Any]:
         return {}
     names = ("tls_ca_file", "tls_worker_cert", "tls_worker_key")
     files = dict(zip(names, certificates, strict=True))
+    if wrong := [path for path in certificates if "'" in path]:
+        # distributed puts all of it between such quotes.
+        raise ClusterError(
+            f"{wrong[0]}: a quote in the path of a certificate cannot be sent by ssh. Set tls_directory, "
+            "or the tls_ keys, to a path without one."
+        )
     return {"protocol": "tls", "security": files | {"require_encryption": True}}
 
 

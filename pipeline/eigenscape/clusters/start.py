@@ -11,18 +11,20 @@ from typing import Any
 
 import dask
 
-from eigenscape.clusters.arguments import job_arguments
+from eigenscape.clusters.arguments import interface_of, job_arguments
 from eigenscape.clusters.executors import Executor, Threads
 from eigenscape.clusters.jobqueue import cluster_class, job_class, refusal
 from eigenscape.clusters.network import (
-    private_directory,
+    http_settings,
     scheduler_options,
     security_of,
     worker_security,
 )
 from eigenscape.clusters.options import QUEUES, ClusterOptions
+from eigenscape.clusters.owners import check_own
 from eigenscape.clusters.reports import QueueReports
 from eigenscape.clusters.supply import Jobs, Supply, Unmended
+from eigenscape.clusters.worker import SETTINGS
 from eigenscape.clusters.workers import Say, Workers, print_nothing
 from eigenscape.errors import ClusterError
 
@@ -132,17 +134,27 @@ def _local(options: ClusterOptions, threads: int | None, memory_limit: int) -> I
         cluster.scale(workers)
         await cluster
 
-    with LocalCluster(
-        n_workers=0,
-        threads_per_worker=options.threads_per_worker,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        # Twice the promise: file-backed pages count for the nanny but not for the promise.
-        memory_limit=2 * memory_limit,
-        silence_logs=50,
-        preload=[_LEAVES_CTRL_C],
-    ) as cluster:
+    security = security_of(options)
+    # The workers take over the configuration that holds here.
+    routes = {key: value for key, value in SETTINGS.items() if key.endswith("http.routes")}
+    with (
+        dask.config.set(routes | http_settings(options)),
+        LocalCluster(
+            n_workers=0,
+            threads_per_worker=options.threads_per_worker,
+            processes=True,
+            host="127.0.0.1",
+            # Other users of this machine reach its loopback, too.
+            security=security,
+            protocol="tcp://" if security is None else "tls://",
+            dashboard_address=f"127.0.0.1:{options.dashboard_port or 0}",
+            scheduler_kwargs={"dashboard": options.dashboard_port is not None},
+            # Twice the promise: file-backed pages count for the nanny but not for the promise.
+            memory_limit=2 * memory_limit,
+            silence_logs=50,
+            preload=[_LEAVES_CTRL_C],
+        ) as cluster,
+    ):
         started = asyncio.run_coroutine_threadsafe(start(), cluster.loop.asyncio_loop)
         try:
             started.result()
@@ -161,11 +173,12 @@ def _jobs(options: ClusterOptions, memory_limit: int, say: Say) -> Iterator[tupl
     job = noting_refusals(job_class(options.kind), partial(refusal, options.kind))
     jobs = None if options.maximum_jobs else options.jobs or 1
     with (
-        worker_security(security_of(options), private_directory()) as security,
+        worker_security(security_of(options), options) as security,
+        dask.config.set(http_settings(options)),
         make(
             job_cls=job,
             security=security,
-            scheduler_options=scheduler_options(options, arguments["interface"]),
+            scheduler_options=scheduler_options(options, interface_of(options)),
             silence_logs=50,
             **arguments,
         ) as cluster,
@@ -197,12 +210,20 @@ def _existing(options: ClusterOptions) -> Iterator[Any]:
             f"{options.scheduler_file}: no such scheduler file. Start a scheduler that writes it "
             "with `dask scheduler --scheduler-file FILE`, or give its address."
         )
+    security = security_of(options)
+    if options.scheduler_file and security is None:
+        check_own(
+            Path(options.scheduler_file),
+            "a scheduler of somebody else can run code as you",
+            "Start your own, or give the address of one that you trust; with certificates "
+            "(tls_ca_file, tls_cert, tls_key) the file is not asked.",
+        )
     try:
         # Not the default client: that is the caller's, and would outlive an error of ours.
         client = Client(
             address=options.address,
             scheduler_file=options.scheduler_file,
-            security=security_of(options),
+            security=security,
             timeout="10s",
             set_as_default=False,
         )

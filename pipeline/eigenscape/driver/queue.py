@@ -4,7 +4,6 @@ import os
 import secrets
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 from eigenscape.cluster import ClusterOptions
@@ -13,6 +12,7 @@ from eigenscape.clusters.jobqueue import cancel as cancel_job
 from eigenscape.clusters.jobqueue import driver_script, job_state
 from eigenscape.clusters.jobqueue import submit as submit_script
 from eigenscape.clusters.loading import parse_cluster
+from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.course import fit_limits
 from eigenscape.driver.submission import Submission, changing, read_submission, write_submission
 from eigenscape.errors import EigenscapeError, InputError
@@ -74,6 +74,7 @@ def submit(
             "from a machine of the cluster that you may stay on."
         )
     path = run_directory(job, stage_keys(job), run_dir)
+    check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
     # Refused here rather than in the queue.
     fitted, where = driven(job, on)
     project_plan(fitted, where).check(fitted.limits.memory_bytes)
@@ -119,11 +120,12 @@ def enqueue(path: Path, submission: Submission) -> Submission:
     on = cluster_of(submission)
     # First, so that a job that starts at once finds itself expected.
     submission = write_submission(path, submission, state="submitting")
-    command = [on.python or sys.executable, "-m", "eigenscape.driver", str(path)]
+    before = [python_word(on.python)]
     if data := os.environ.get("EIGENSCAPE_DATA"):
-        command = ["env", f"EIGENSCAPE_DATA={Path(data).resolve()}", *command]
+        before = [*quoted(["env", f"EIGENSCAPE_DATA={Path(data).resolve()}"]), *before]
     script = driver_script(
-        on, command, name=submission.name, cores=on.driver.cores, memory=on.driver.memory,
+        on, ["-m", "eigenscape.driver", str(path)], before=before,
+        name=submission.name, cores=on.driver.cores, memory=on.driver.memory,
         walltime=on.driver.walltime, log_directory=str(path / "driver"),
     )  # fmt: skip
     try:

@@ -13,13 +13,14 @@ long as its process lives, so that two of them never work at the same time.
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import filelock
 
+from eigenscape.clusters.owners import check_own
 from eigenscape.errors import StoreError
 from eigenscape.files import write_json
 
@@ -102,8 +103,22 @@ def write_submission(path: Path, submission: Submission, **changes: Any) -> Subm
 
 @contextmanager
 def changing(path: Path) -> Iterator[Submission | None]:
-    """Hold the file for a change; yield what it says now."""
+    """Hold the file for a change; yield what it says now.
+
+    Raises
+    ------
+    StoreError
+        It is damaged.
+    ClusterError
+        Others may write it: its set-up lines run in the driver's jobs.
+    """
     with filelock.FileLock(path / f".{FILE}.lock"):
+        with suppress(FileNotFoundError):
+            check_own(
+                path / FILE,
+                "lines of shell in it run as you",
+                "Take a run directory of your own: output.directory or --run-dir.",
+            )
         yield read_submission(path)
 
 

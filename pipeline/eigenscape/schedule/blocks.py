@@ -10,6 +10,9 @@ _MARK = re.compile(
     r"^# (?P<way>>>>|<<<) eigenscape schedule (?P<name>\S+?)(?:: (?P<title>.*))? (?P=way)$"
 )
 
+_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+"""Whatever ends a line for cron, for a shell or for `str.splitlines`."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -103,6 +106,25 @@ def escape_percent(command: str) -> str:
     return command.replace("%", r"\%")
 
 
+def check_backslashes(command: str) -> None:
+    r"""Refuse a command that crons read differently.
+
+    Some take a backslash off before another one, and each takes ``\\%`` for a percent sign that ends the
+    command.
+
+    Raises
+    ------
+    InputError
+        A backslash stands before a backslash or a percent sign.
+    """
+    if found := re.search(r"\\[\\%]", command):
+        raise InputError(
+            f"{command[max(0, found.start() - 20) : found.end() + 20]!r}: a backslash before a backslash "
+            "or a percent sign cannot stand in a crontab. Rename the file, or put what --set says into "
+            "the job file."
+        )
+
+
 def check_lines(lines: Sequence[str], limit: int = 990) -> None:
     """Refuse lines that cron would cut.
 
@@ -112,9 +134,10 @@ def check_lines(lines: Sequence[str], limit: int = 990) -> None:
         One is too long, or has a line break in it.
     """
     for line in lines:
-        if "\n" in line or "\r" in line:
+        if _BREAK.search(line):
             raise InputError(
-                f"{line!r}: a path with a line break cannot stand in a crontab. Rename it."
+                f"{line!r}: a path with a line break or another control character cannot stand in a "
+                "crontab. Rename it."
             )
         if len(line.encode(errors="surrogateescape")) > limit:
             raise InputError(

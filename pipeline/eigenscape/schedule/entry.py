@@ -18,7 +18,7 @@ from eigenscape.cluster import ClusterOptions, load_cluster
 from eigenscape.errors import InputError
 from eigenscape.job import load_job
 from eigenscape.memory import parse_bytes
-from eigenscape.schedule.blocks import Block, check_lines, escape_percent
+from eigenscape.schedule.blocks import Block, check_backslashes, check_lines, escape_percent
 from eigenscape.schedule.cron import Cron
 from eigenscape.workflow import parent_directory
 
@@ -181,7 +181,9 @@ def crontab_block(schedule: Schedule, cron: Cron) -> Block:
     InputError
         cron would cut it.
     """
-    line = f"{cron.text} {escape_percent(schedule.line())}"
+    command = schedule.line()
+    check_backslashes(command)
+    line = f"{cron.text} {escape_percent(command)}"
     check_lines([line])
     return Block(schedule.name, str(schedule.job), (line,))
 
@@ -196,7 +198,7 @@ def scrontab_block(schedule: Schedule, cron: Cron, on: ClusterOptions) -> Block:
     """
     lines = [f"#SCRON {option}" for option in job_options(schedule, on)]
     line = f"{cron.text} {schedule.line()}"
-    check_lines([line], limit=4000)
+    check_lines([*lines, line], limit=4000)
     return Block(schedule.name, str(schedule.job), (*lines, line))
 
 
@@ -239,11 +241,17 @@ def job_name(name: str) -> str:
 
 
 def job_options(schedule: Schedule, on: ClusterOptions) -> Sequence[str]:
-    """Return the options of the job that drives a scheduled run on SLURM; its workers are other jobs."""
+    """Return the options of the job that drives a scheduled run on SLURM; its workers are other jobs.
+
+    Raises
+    ------
+    InputError
+        The path of its log cannot stand there.
+    """
     options = [
         f"--job-name={job_name(schedule.name)}",
         "--open-mode=append",
-        f"--output={schedule.directory / 'job.log'}",
+        f"--output={_quoted_log(schedule)}",
     ]
     if on.kind == "slurm":
         walltime = on.driver.walltime or on.walltime
@@ -254,3 +262,15 @@ def job_options(schedule: Schedule, on: ClusterOptions) -> Sequence[str]:
         options += [f"--account={on.account}"] * bool(on.account)
         options += on.directives
     return options
+
+
+def _quoted_log(schedule: Schedule) -> str:
+    """Return where the job prints to, as SLURM reads it: within quotes, and %% is a percent sign."""
+    path = str(schedule.directory / "job.log")
+    if "\\" in path:
+        raise InputError(
+            f"{path}: SLURM takes no backslash in the path of a log. Choose another output.directory or "
+            "--run-dir."
+        )
+    escaped = path.replace("%", "%%").replace('"', r"\"")
+    return f'"{escaped}"'
