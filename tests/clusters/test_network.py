@@ -44,14 +44,15 @@ def test_connect__plain_traffic_and_a_dashboard_where_the_file_says_so():
         assert len({answer.partition("/")[0] for answer in answers}) == 1
 
 
-def test_security_of__every_kind_that_opens_ports():
+def test_security_of__every_kind_that_opens_ports(monkeypatch):
+    monkeypatch.setattr("distributed.security.Security.temporary", lambda: "certificates")
     for kind in KEYS:
         keys = {"existing": {"address": "tcp://127.0.0.1:1"}, "ssh": {"hosts": ["a"]}}.get(kind, {})
         options = parse_cluster({"kind": kind, **keys}, "c.toml")
         encrypted = kind not in ("threads", "existing")
         assert ("tls" in KEYS[kind]) is encrypted
         if encrypted:
-            assert security_of(options).require_encryption
+            assert security_of(options) == "certificates"
             assert security_of(options.model_copy(update={"tls": False})) is None
     assert security_of(parse_cluster({"kind": "existing", "address": "tcp://a:1"}, "c")) is None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.options import SceneOptions
+from eigenscape.scenes.outside import check_address, is_address
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 
@@ -157,7 +158,10 @@ def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
 
 
 def _check_known(given: str, path: str) -> None:
-    if "://" in path or path.startswith("/vsi") or os.path.exists(path):
+    if is_address(path):
+        check_address(path)
+        return
+    if os.path.exists(path):
         return
     directory = Path(path).parent
     siblings = [item.name for item in directory.iterdir()] if directory.is_dir() else []

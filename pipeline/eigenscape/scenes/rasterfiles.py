@@ -16,6 +16,14 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning, RasterioError
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.outside import (
+    DRIVERS,
+    SETTINGS,
+    check_address,
+    check_sources,
+    is_address,
+    is_archived,
+)
 from eigenscape.scenes.types import Grid
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -34,7 +42,7 @@ def open_raster(path: str) -> Iterator[Any]:
     opened = False
     try:
         # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-        with rasterio.Env(), _unknown_crs() as unknown, rasterio.open(path) as dataset:
+        with rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path) as dataset:
             opened = True
             if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
                 raise unreadable_crs(path, unknown[0])
@@ -44,6 +52,23 @@ def open_raster(path: str) -> Iterator[Any]:
         raise unreadable_crs(path, str(error)) from error
     except (RasterioError, CPLE_BaseError, OSError) as error:
         raise _explain(path, error, opened) from error
+
+
+def _open(path: str) -> Any:
+    """Open a raster in one of the formats of `DRIVERS`."""
+    if not is_address(path):
+        check_sources(path)
+        return rasterio.DatasetReader(path, driver=DRIVERS)
+    # With the credentials that rasterio finds for the address.
+    dataset = rasterio.open(path)
+    kept = dataset.driver in DRIVERS and not (is_archived(path) and dataset.driver == "VRT")
+    if kept:
+        return dataset
+    dataset.close()
+    raise SceneError(
+        f"{path}: rasters of the format {dataset.driver} are not read from there. Copy or unpack the file, "
+        "or convert it: gdal_translate IN OUT.tif"
+    )
 
 
 @contextmanager
@@ -76,7 +101,8 @@ def check_exists(path: str) -> None:
     SceneError
         With what is wrong and what to do.
     """
-    if "://" in path or path.startswith("/vsi"):
+    if is_address(path):
+        check_address(path)
         return
     if not os.path.exists(path):
         raise SceneError(f"{path}: no such file. Relative paths are relative to the job file.")
@@ -108,10 +134,7 @@ def read_grid(dataset: Any, path: str) -> Grid:
 
 def dataset_files(dataset: Any, path: str) -> tuple[str, ...]:
     """Return the files of an open raster, side-cars included; local ones as absolute paths."""
-    files = {
-        name if "://" in name or name.startswith("/vsi") else os.path.abspath(name)
-        for name in dataset.files
-    }
+    files = {name if is_address(name) else os.path.abspath(name) for name in dataset.files}
     return tuple(sorted(files)) or (path,)
 
 
@@ -174,14 +197,15 @@ def _explain(path: str, error: Exception, opened: bool) -> SceneError:
         return SceneError(
             f"{path}: is a directory, and not a zarr store. Give the raster file inside it."
         )
-    if "://" in path or path.startswith("/vsi"):
+    if is_address(path):
         return SceneError(
             f"{path}: cannot be opened ({reason}). Check the address and the network."
         )
     return SceneError(
         f"{path}: cannot be opened: the format is not supported, or the file is truncated or "
-        f"damaged ({reason}). Supported are the rasters GDAL opens (GeoTIFF, ENVI data file with "
-        "its .hdr, VRT ...), .mat, .npy, .npz and zarr; gdalinfo FILE tells whether GDAL can."
+        f"damaged ({reason}). Supported are GDAL's raster files (GeoTIFF, ENVI data file with its .hdr, "
+        "VRT ...), no services and databases, .mat, .npy, .npz and zarr; gdalinfo FILE tells whether "
+        "GDAL can."
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.grids import check_overlap, extent
+from eigenscape.scenes.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.scenes.vectorclasses import classify
 
@@ -99,7 +100,8 @@ def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabel
             f"{path}: the labels are vectors, but the scene has no georeference, so nothing says "
             "where they lie on it. Give the scene one, or labels as a raster or array of its size."
         )
-    with _reading(path):
+    check_vectors(path)
+    with _reading(path), _restricted(path):
         from pyogrio import read_dataframe
 
         frame = read_dataframe(path, layer=_spatial_layer(path))
@@ -165,6 +167,24 @@ def _reading(path: str) -> Iterator[None]:
             f"{path}: cannot be read as vectors: the file is truncated or damaged, or of an "
             f"unsupported format ({error}). ogrinfo FILE tells whether GDAL can."
         ) from error
+
+
+@contextmanager
+def _restricted(path: str) -> Iterator[None]:
+    """Let pyogrio read files of the known formats, and nothing that they refer to."""
+    import pyogrio
+
+    before = {name: pyogrio.get_gdal_config_option(name) for name in VECTOR_SETTINGS}
+    pyogrio.set_gdal_config_options(VECTOR_SETTINGS)
+    try:
+        driver = pyogrio.read_info(path, layer=_spatial_layer(path))["driver"]
+        if driver not in VECTOR_DRIVERS:
+            raise SceneError(
+                f"{path}: labels of the format {driver} are not read. Convert them: ogr2ogr OUT.gpkg IN"
+            )
+        yield
+    finally:
+        pyogrio.set_gdal_config_options(before)
 
 
 def _spatial_layer(path: str) -> str:
