@@ -34,7 +34,8 @@ def chunk_rows(rows: int, row_bytes: float) -> int:
 def open_array(path: str | Path) -> Any:
     """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
     # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
-    return zarr.open_array(str(path), mode="r+")
+    # As we write them: arrays of version 2 may have a codec that unpickles.
+    return zarr.open_array(str(path), mode="r+", zarr_format=3)
 
 
 def write_rows(path: str | Path, start: int, values: Any) -> None:

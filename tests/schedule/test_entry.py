@@ -2,14 +2,17 @@ import os
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from eigenscape.batch.sources import Source
 from eigenscape.cluster import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.schedule.cron import parse_cron
 from eigenscape.schedule.entry import (
+    Schedule,
     chain_script,
     crontab_block,
     environment,
@@ -17,6 +20,7 @@ from eigenscape.schedule.entry import (
     schedule_name,
     scrontab_block,
 )
+from shells import breaks, cron_command, make_teller, told, words
 
 NIGHTLY = parse_cron("0 3 * * *")
 
@@ -102,3 +106,62 @@ def test_make_schedule__refuses_what_cannot_work(home):
     with pytest.raises(InputError, match="no such job file"):
         make_schedule(Source(jobs=(home / "none.toml",)))
     assert schedule_name(home / "one.toml") != schedule_name(home.parent / "one.toml")
+
+
+@pytest.fixture(scope="module")
+def teller(tmp_path_factory):
+    """A program in a directory of its own that tells its arguments."""
+    return make_teller(tmp_path_factory.mktemp("teller"))
+
+
+def unless_refused(make, *arguments):
+    try:
+        return make(*arguments)
+    except InputError:
+        return None
+
+
+@given(words, words, words)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_crontab_and_chain__every_value_arrives_as_it_is(teller, name, value, data):
+    name = name.replace("/", "-").strip(".") or "x"
+    home = teller.parent / name
+    home.mkdir(exist_ok=True)
+    schedule = Schedule(
+        home / "one.toml",
+        (f"--set=output.name={value}", f"--run-dir={home}"),
+        False,
+        home,
+        home / "runs",
+    )
+    on = ClusterOptions(kind="slurm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eigenscape.schedule.entry.sys", SimpleNamespace(executable=str(teller)))
+        patch.setattr("eigenscape.schedule.entry.shutil.which", lambda _: None)
+        patch.setenv("EIGENSCAPE_DATA", str(home / data))
+        arguments = [
+            "-m",
+            "eigenscape",
+            "schedule",
+            str(home / "one.toml"),
+            "--now",
+            *schedule.arguments,
+        ]
+        meant = [str(home), str((home / data).resolve()), *arguments]
+        block = unless_refused(crontab_block, schedule, NIGHTLY)
+        if block is None:
+            assert breaks(name, value, data) or "\\" in name + value + data
+        else:
+            (line,) = block.lines
+            command = line.removeprefix(f"{NIGHTLY.text} ")
+            for takes in (False, True):
+                assert told(cron_command(command, takes_backslashes=takes), teller.parent) == meant
+        block = unless_refused(scrontab_block, schedule, NIGHTLY, on)
+        script = unless_refused(chain_script, schedule, NIGHTLY, on)
+    if block is None or script is None:
+        assert breaks(name, value, data) or "\\" in name
+        return
+    line = block.lines[-1]
+    assert told(line.removeprefix(f"{NIGHTLY.text} "), teller.parent) == meant
+    fake = "squeue() { echo 1; }\n"  # a successor waits
+    assert told(fake + script, teller.parent) == meant

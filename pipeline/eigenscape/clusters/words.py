@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from eigenscape.errors import ClusterError
 
-_HOME = re.compile(r"~[\w.-]*(?=/|$)")
+_HOME = re.compile(r"~[\w.-]*(?:/|$)")
 _PLAIN = re.compile(r"[\w./:@+=,~-]+")
 """Paths that stand in the head of a script of any queue: each has its own rules for other characters."""
 
@@ -17,12 +17,12 @@ def shell_word(value: str) -> str:
     """Return a word for a shell that expands its variables and a leading ~, and nothing else.
 
     >>> print(shell_word("~/my env/$NAME/python"))
-    ~"/my env/$NAME/python"
+    ~/"my env/$NAME/python"
     """
     home = found[0] if (found := _HOME.match(value)) else ""
     rest = re.sub(r"[\\`\"]|\$(?![A-Za-z_{])", r"\\\g<0>", value.removeprefix(home))
     plain = re.fullmatch(r"[\w./:@%+=,-]*", rest, re.ASCII)
-    return home + (rest if plain else f'"{rest}"')
+    return home + (rest if plain and value else f'"{rest}"')
 
 
 def python_word(given: str | None) -> str:

@@ -1,5 +1,6 @@
 """Scenes in array files: rows x columns x bands, or tables of samples, without georeference."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from eigenscape.options import SceneOptions
 from eigenscape.scenes.arrays import ArraySource, Variable
 from eigenscape.scenes.bandlists import parse_bad_bands
 from eigenscape.scenes.pixels import Calibration, calibrate, check_some_band, fill_samples
-from eigenscape.scenes.types import Bands, Grid
+from eigenscape.scenes.types import Bands, Grid, Scene
 from eigenscape.scenes.variables import find_array
 
 
@@ -41,6 +42,12 @@ class ArrayScene:
         """Type of the stored numbers."""
         return self.source.dtype
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the file's array if any part of it costs the whole: see `ArraySource.rows`."""
+        copies = {"npz": 1, "mat": 2}.get(self.source.format, 0)
+        return copies * math.prod(self.source.shape) * self.source.dtype.itemsize
+
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.
 
@@ -61,6 +68,14 @@ class ArrayScene:
         fill_samples(stored, self.calibration, values, valid)
         values[~valid] = 0
         return values, valid
+
+
+def held_bytes(scene: Scene) -> int:
+    """Return the bytes that reading any part of a scene holds, beside those of the part."""
+    inner: Any = scene
+    while hasattr(inner, "scene"):
+        inner = inner.scene
+    return inner.held_bytes if isinstance(inner, ArrayScene) else 0
 
 
 def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
