@@ -38,7 +38,7 @@ def known_keys(key: str, tables: Tables) -> str:
         choices, what = list(fields[section]), f"Keys of [{section}]"
         elsewhere = [f"{table}.{name}" for table, own in fields.items() if name in own]
         question = did_you_mean(name, choices, shown=f"{section}.{{}}")
-        if elsewhere:
+        if elsewhere and not did_you_mean(name, choices, cutoff=0.8):
             question = f" Did you mean {elsewhere[0]}?"
     else:
         choices, what = list(fields), "Tables"
@@ -78,8 +78,9 @@ def _explain(item: Mapping[str, Any], tables: Tables) -> str:
         return f"{key} is missing. It is the one required key: the scene to work on."
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
-    # TOML has no tuples.
+    # TOML has no tuples and no dictionaries.
     reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]').rstrip(".")
+    reason = reason.replace("valid dictionary", "table")
     if key in tables and (item["type"].endswith("_type") or isinstance(item["input"], bool)):
         return f"{key} = {item['input']!r}: the value is no table.{_describe(item['loc'], tables)}"
     if key in tables and item["type"] == "value_error":
@@ -98,7 +99,8 @@ def _describe(loc: Sequence[str], tables: Tables) -> str:
     if options is None or loc[-1] not in options.model_fields:
         return ""
     field = options.model_fields[loc[-1]]
-    default = field.default if not isinstance(field.default, tuple) else [*field.default]
-    default = "" if field.is_required() or default is None else f" Default: {default!r}."
+    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    shown = [*value] if isinstance(value, tuple) else value
+    default = "" if value is None or value == {} else f" Default: {shown!r}."
     # A docstring of several lines becomes one: messages are read in a terminal.
     return f" {' '.join(str(field.description).split())}{default}"

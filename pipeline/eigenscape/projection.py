@@ -8,6 +8,7 @@ from typing import Any
 from eigenscape.cluster import ClusterOptions
 from eigenscape.clusters.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.extras import require_extras
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
@@ -90,6 +91,7 @@ class Plan:
 
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
     """Open the scene's metadata and work out what the job will need."""
+    require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
