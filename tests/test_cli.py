@@ -208,7 +208,8 @@ def test_status__finished_unfinished_and_none(job, cli, tmp_path):
     found = json.loads(cli("status", tmp_path / "here", "--json").stdout)
     assert [stage["state"] for stage in found["stages"]][-2:] == ["begun", "to do"]
     assert "unfinished" in found["state"]
-    result = cli("status", tmp_path)
+    (tmp_path / "empty").mkdir()
+    result = cli("status", tmp_path / "empty")
     assert result.exit_code == 2
     assert "no run directory" in result.stderr
 

@@ -96,11 +96,6 @@ def test_load_job__names_key_value_limit_and_default(tmp_path, text, words):
     ("text", "words"),
     [
         ("method = 'radius'", ['method = "radius"', "needs a radius", "set neighbors.radius"]),
-        ("radius = 2.5", ["radius = 2.5", 'set neighbors.method = "radius"', "leave it out"]),
-        ("radius = 2.5\nmethod = 'exact'", ["radius = 2.5", 'set neighbors.method = "radius"']),
-        ("method = 'exact'\nrecall = 0.9", ["recall = 0.9", '"lanczos-bisection"', '"exact"']),
-        ("method = 'pynndescent'\nrecall = 0.9", ["recall = 0.9", '"pynndescent" cannot']),
-        ("method = 'radius'\nradius = 2\nrecall = 0.9", ["recall = 0.9", '"radius" cannot']),
         ("method = 'radius'\nradius = 3.2\nmetric = 'angle'", ["radius = 3.2", "at most pi"]),
     ],
 )  # fmt: skip
@@ -118,7 +113,7 @@ def test_load_job__names_keys_that_do_not_go_together(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("neighbors.radius=2.5", ["radius = 2.5", 'neighbors.method = "radius"']),
+        ("neighbors.radius=2.5", ["radius = 2.5", 'a key of neighbors.method = "radius"']),
         ("neighbors.method=radius", ['method = "radius"', "neighbors.radius"]),
         ("neighbors.metric=cosine", ["neighbors.metric = 'cosine'", "'euclidean' or 'angle'"]),
     ],
@@ -187,7 +182,7 @@ def test_load_job__directory_and_other_encodings(tmp_path):
     with pytest.raises(JobError, match="is a directory"):
         load_job(tmp_path)
     (tmp_path / "latin.toml").write_bytes("[scene]\npath = 'größe.tif'".encode("latin-1"))
-    with pytest.raises(JobError, match=r"latin\.toml: .*utf-8"):
+    with pytest.raises(JobError, match=r"latin\.toml: .*UTF-8"):
         load_job(tmp_path / "latin.toml")
 
 
@@ -230,7 +225,7 @@ def test_load_job__reads_tables_within_tables(tmp_path):
         ("[graph.spatial]\nneighbors = 5", [], ["graph.spatial.neighbors = 5", "4 or 8", "Default: 8"]),
         ("[graph.spatial]\nweigth = 5", [], ["unknown key graph.spatial.weigth", "graph.spatial.weight?"]),
         ("[graph.spatal]", [], ["unknown key graph.spatal", "Did you mean graph.spatial?"]),
-        ("[graph]\nspatial = 8", [], ["graph.spatial = 8", "write [graph.spatial]"]),
+        ("[graph]\nspatial = 8", [], ["graph.spatial = 8", "Write [graph.spatial]"]),
         ("", ["graph.spatial.weight=0"], ["graph.spatial.weight = 0", "greater than 0"]),
         ("[graph]\nspatial = 8", ["graph.spatial.weight=1"], ["graph.spatial is not a table"]),
     ],

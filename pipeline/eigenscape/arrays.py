@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from eigenscape import ledger
 from eigenscape.files import written_whole
 from eigenscape.memory import CHUNK_ROWS, ROW_TILE
+from eigenscape.points import reached
 
 _CHUNK_BYTES = 64 * CHUNK_ROWS
 _CHUNK_ROWS = CHUNK_ROWS
@@ -53,6 +54,7 @@ def write_rows(path: str | Path, start: int, values: Any) -> None:
     array = open_array(path)
     stop = start + len(values)
     array[start:stop] = values
+    reached("data written", path)
     if not ledger.heard():
         return
     rows = array.chunks[0]
@@ -107,6 +109,7 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
             os.ftruncate(descriptor, size)
         elif there < size:
             os.posix_fallocate(descriptor, 0, size)
+            reached("file reserved", path)
     finally:
         os.close(descriptor)
 
@@ -166,6 +169,7 @@ def attach_memmap(
 def note_rows(mapped: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
     """Tell that rows start ... stop-1 of what `attach_memmap` has mapped are written."""
     if isinstance(mapped, np.memmap) and mapped.filename is not None:
+        reached("data written", mapped.filename)
         ledger.wrote(str(mapped.filename), start * mapped.strides[0], mapped[start:stop])
 
 
@@ -194,6 +198,7 @@ def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
             left, at = left[written:], at + written
     finally:
         os.close(descriptor)
+    reached("data written", path)
     ledger.wrote(path, place, values)
 
 
@@ -202,7 +207,9 @@ def save_raw(path: str | Path, array: NDArray[Any]) -> None:
     values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     ledger.removing([path])
     with open(path, "wb") as stream:
+        reached("file emptied", path)
         stream.write(values.data)
+    reached("data written", path)
     ledger.wrote(path, 0, values)
 
 

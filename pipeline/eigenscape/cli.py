@@ -26,8 +26,9 @@ from eigenscape.commands.arguments import (
 )
 from eigenscape.commands.batch import batch_command
 from eigenscape.commands.schedule import prune_command, schedule_command
+from eigenscape.commands.status import status_command
 from eigenscape.commands.verify import verify_command
-from eigenscape.printing import print_plan, print_result, print_status
+from eigenscape.printing import print_plan, print_result
 
 app = typer.Typer(
     name="eigenscape",
@@ -132,35 +133,7 @@ def plan_command(
         planned.check(loaded.limits.memory_bytes)
 
 
-@app.command("status")
-def status_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
-    as_json: Json = False,
-) -> None:
-    """Say what of a run, a study or a batch is finished."""
-    with exit_status():
-        from eigenscape.batch.table import is_batch
-        from eigenscape.study.plan import is_study
-        from eigenscape.workflow import status
-
-        if is_batch(run):
-            from eigenscape.batch.console import print_status as print_batch_status
-
-            print_batch_status(run, as_json=as_json)
-            return
-
-        if is_study(run):
-            from eigenscape.study.console import print_status as print_study_status
-
-            print_study_status(run, as_json=as_json)
-            return
-        found = status(run)
-        if as_json:
-            print(json.dumps(found))
-        else:
-            print_status(found)
-
-
+app.command("status")(status_command)
 app.command("apply")(apply.apply_command)
 app.command("batch")(batch_command)
 app.command("submit")(submit.submit_command)

@@ -17,6 +17,7 @@ from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMem
 from eigenscape.files import discard, explain_write_errors, written_whole
 from eigenscape.job import Job
 from eigenscape.manifest import Record
+from eigenscape.points import reached
 from eigenscape.progress import Logged, Reporter
 from eigenscape.siblings import Siblings, beside
 from eigenscape.stage import Context
@@ -132,10 +133,12 @@ def _run_stage(
         return _stage_json(stage.name, record, reused=True)
     executor = connected()
     reporter.stage(stage.name, "running")
+    reached("stage begins", stage.name)
     memory.release()
     start = time.perf_counter()
     with memory.watch() as peak, _damage_explained(directory.path, stage.name):
         context, summary = _work(stage, key, job, directory, executor, reporter)
+    reached("stage worked", stage.name)
     record = Record(
         key=key,
         seconds=round(time.perf_counter() - start, 3),
@@ -145,6 +148,7 @@ def _run_stage(
         summary=summary,
     )
     directory.commit(stage.name, context.workspace, record)
+    reached("stage committed", stage.name)
     reporter.stage(
         stage.name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from eigenscape import ledger
 from eigenscape.errors import OutputError
+from eigenscape.points import reached
 
 DISCARDED = ".discarded"
 """Ending of directories that are being deleted."""
@@ -26,8 +27,10 @@ def written_whole(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
     try:
         yield temporary
+        reached("file written", path)
         with ledger.replacing(path, temporary):
             temporary.replace(path)
+            reached("file in place", path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -65,6 +68,7 @@ def remove(*paths: str | Path) -> None:
     """Delete files of a workspace that later steps make anew, or nobody reads any more."""
     ledger.removing(paths)
     for path in paths:
+        reached("file goes", path)
         Path(path).unlink(missing_ok=True)
 
 
@@ -72,6 +76,7 @@ def discard(workspace: Path) -> None:
     """Delete a workspace; one rename first, or a process killed midway would leave half of it."""
     discarded = workspace.with_name(workspace.name + DISCARDED)
     workspace.rename(discarded)
+    reached("workspace discarded", workspace)
     shutil.rmtree(discarded)
     remove_if_empty(workspace.parent)
 
@@ -90,6 +95,7 @@ def move(source: Path, target: Path) -> None:
         shutil.rmtree(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     source.replace(target)
+    reached("part moved", target)
 
 
 def sync_tree(root: Path) -> None:

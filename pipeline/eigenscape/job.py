@@ -2,14 +2,15 @@
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import tomlkit
 from pydantic import Field, ValidationError
 
 from eigenscape.errors import JobError, did_you_mean
+from eigenscape.explanations import Tables, explain, known_keys, tables_of
 from eigenscape.options import (
     FeatureOptions,
     GraphOptions,
@@ -21,7 +22,11 @@ from eigenscape.options import (
     SceneOptions,
     SpectrumOptions,
 )
+from eigenscape.relevance import refuse_unread
 from eigenscape.study.options import StudyOptions, flatten
+
+_MOST_BYTES = 2**24
+"""A longer file is no job, and is not read to its end."""
 
 
 class Job(Options):
@@ -68,23 +73,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     Raises
     ------
     JobError
-        The file cannot be read, is not TOML, or has an unknown key, a wrong type or an impossible value.
+        The file cannot be read, is not TOML, or has an unknown key, a wrong type, an impossible value or
+        a key that nothing reads.
     """
     path = Path(path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise JobError(
-            f"{path}: no such job file.{_closest_file(path)} "
-            "A job file is TOML; its one required key is path in the table [scene]."
-        ) from None
-    except IsADirectoryError:
-        raise JobError(f"{path}: is a directory. Give the job file inside it.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{path}: cannot be read ({error}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{path}: not valid TOML: {error}.") from None
-    name = path.stem
+    table, name = _read(path), path.stem
     if small:
         _make_small(table, path)
         name += "-small"
@@ -98,8 +91,41 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     return job
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """Return the tables of a job file."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise JobError(
+            f"{path}: no such job file.{_closest_file(path)} "
+            "A job file is TOML; its one required key is path in the table [scene]."
+        ) from None
+    except IsADirectoryError:
+        raise JobError(f"{path}: is a directory. Give the job file inside it.") from None
+    except OSError as error:
+        raise JobError(f"{path}: cannot be read ({error}).") from None
+    try:
+        text = content.decode("utf-8")
+        if len(content) > _MOST_BYTES or "\0" in text:
+            raise ValueError("it has more bytes than any job, or zero bytes")
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not valid TOML: {error}.") from None
+    except ValueError as error:
+        raise JobError(
+            f"{path}: is no job file: no text in UTF-8 ({error}). Save a job as UTF-8. A scene is named by "
+            f'a job file: path = "{path.name}" in its table [scene].'
+        ) from None
+
+
 def parse_job(
-    table: Mapping[str, Any], *, name: str = "job", base: Path | None = None, source: str = "job"
+    table: Mapping[str, Any],
+    *,
+    name: str = "job",
+    base: Path | None = None,
+    source: str = "job",
+    strict: bool = True,
 ) -> Job:
     """Check a job given as nested mappings, as `tomllib` returns them.
 
@@ -113,23 +139,29 @@ def parse_job(
         Directory that relative paths are relative to: the working directory by default.
     source
         What errors call it.
+    strict
+        Refuse keys that the methods of the job do not read. Of a study each variant is looked at, not
+        the job that they share.
 
     Raises
     ------
     JobError
-        An unknown key, a wrong type or an impossible value; all of them are listed.
+        An unknown key, a wrong type, an impossible value or a key that nothing reads; all of them are
+        listed.
     """
     if reserved := {"name", "base"} & table.keys():
-        raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{_known_keys('')}")
+        raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     try:
         job = Job.model_validate({**table, "name": name, "base": base or Path.cwd()})
     except ValidationError as error:
-        lines = [_explain(item) for item in _distinct(error)]
+        lines = explain(error, _tables())
         raise JobError("\n".join(f"{source}: {line}" for line in lines)) from None
     if not job.scene.path:
         raise JobError(
             f"{source}: scene.path is empty. Give a file, a list of files or a data set."
         )
+    if strict and job.study is None:
+        refuse_unread(job, source)
     return job
 
 
@@ -149,7 +181,7 @@ def unknown_key(key: str) -> str | None:
     options = _tables().get(section)
     if options is not None and name in options.model_fields:
         return None
-    return f"unknown key {key}.{_known_keys(key)}"
+    return f"unknown key {key}.{known_keys(key, _tables())}"
 
 
 def override(table: dict[str, Any], text: str) -> None:
@@ -171,7 +203,12 @@ def override(table: dict[str, Any], text: str) -> None:
     parts = [part.strip('"') for part in key.strip().split(".")]
     nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
     if not separator or (len(parts) != 2 and not nested) or not all(parts):
-        raise JobError(f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.")
+        places = [f"{table}.{parts[-1]}" for table, options in _tables().items()
+                  if parts[-1] in options.model_fields]  # fmt: skip
+        question = f" Did you mean {' or '.join(places)}?" if places and len(parts) == 1 else ""
+        raise JobError(
+            f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.{question}"
+        )
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -199,84 +236,8 @@ def _put(table: dict[str, Any], parts: Sequence[str], value: Any, source: str) -
     section[parts[-1]] = value
 
 
-def _distinct(error: ValidationError) -> Iterator[Mapping[str, Any]]:
-    """One error per key: a union reports every branch that failed, the first says enough."""
-    seen = set()
-    for item in error.errors():
-        key = _key_of(item["loc"])
-        if key not in seen:
-            seen.add(key)
-            yield {
-                **item,
-                "loc": key,
-                "others": [
-                    other["msg"] for other in error.errors() if _key_of(other["loc"]) == key
-                ],
-            }
-
-
-def _key_of(loc: Sequence[int | str]) -> tuple[str, ...]:
-    """Return table and key of an error, without the list items and branches of unions below."""
-    parts = tuple(part for part in loc if isinstance(part, str))
-    return parts[: 3 if ".".join(parts[:2]) in _tables() else 2]
-
-
-def _explain(item: Mapping[str, Any]) -> str:
-    key = ".".join(item["loc"])
-    if item["type"] == "extra_forbidden":
-        return f"unknown key {key}.{_known_keys(key)}"
-    if item["type"] == "missing":
-        if key.startswith("study"):
-            return f"{key} is missing.{_describe(item['loc'])}"
-        return f"{key} is missing. It is the one required key: the scene to work on."
-    messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
-    reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
-    # TOML has no tuples.
-    reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]').rstrip(".")
-    if key in _tables() and item["type"] == "value_error":
-        return f"[{key}] {reason}."  # of several keys, which it names itself
-    return f"{key} = {item['input']!r}: {reason}.{_describe(item['loc'])}"
-
-
-def _describe(loc: Sequence[str]) -> str:
-    tables = _tables()
-    if ".".join(loc) in tables:
-        return f" It is a table: write [{'.'.join(loc)}] and its keys below."
-    options = tables.get(".".join(loc[:-1]))
-    if options is None or loc[-1] not in options.model_fields:
-        return ""
-    field = options.model_fields[loc[-1]]
-    default = "" if field.is_required() else f" Default: {field.default!r}."
-    # A docstring of several lines becomes one: messages are read in a terminal.
-    return f" {' '.join(str(field.description).split())}{default}"
-
-
-def _known_keys(key: str) -> str:
-    section, _, name = key.rpartition(".") if "." in key else (key, "", "")
-    tables = {table: options.model_fields for table, options in _tables().items()}
-    if name and section in tables:
-        choices, what = list(tables[section]), f"Keys of [{section}]"
-        elsewhere = [f"{table}.{name}" for table, fields in tables.items() if name in fields]
-        question = did_you_mean(name, choices, shown=f"{section}.{{}}")
-        if elsewhere:
-            question = f" Did you mean {elsewhere[0]}?"
-    else:
-        choices, what = list(tables), "Tables"
-        question = did_you_mean(section, choices, shown="[{}]")
-    return f"{question} {what}: {', '.join(choices)}."
-
-
-def _tables() -> dict[str, type[Options]]:
-    """Return the tables by name, those within others as ``"graph.spatial"``."""
-    found: dict[str, type[Options]] = {}
-    todo: list[tuple[str, type[Options]]] = [("", Job)]
-    for prefix, options in todo:
-        for name, field in options.model_fields.items():
-            for kind in (field.annotation, *get_args(field.annotation)):
-                if isinstance(kind, type) and issubclass(kind, Options):
-                    found[prefix + name] = kind
-                    todo.append((f"{prefix}{name}.", kind))
-    return found
+def _tables() -> Tables:
+    return tables_of(Job)
 
 
 def _closest_file(path: Path) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.ledger import Sums, relative, size_of
+from eigenscape.points import reached
 from eigenscape.sums import crc_of, damaged, file_sum, is_range, range_sum, whole_sum
 
 _FILE = "journal.jsonl"
@@ -123,6 +124,7 @@ class Journal:
                 # their whole paths: what was moved is not gone on with.
                 stream.write(_line({"of": str(self.root)}))
             stream.write(_line(entry))
+        reached("entry written", self.root)
         self._take(entry)
 
     def _read(self) -> None:

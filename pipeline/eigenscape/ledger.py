@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from eigenscape.points import reached
 from eigenscape.sums import crc_of, file_sum, range_sum, whole_sum
 
 _here = threading.local()
@@ -193,6 +194,7 @@ class Recorded:
         notes = Notes(self.root)
         with heard_by(notes):
             result = self.func(item)
+        reached("task ends", item)
         return result, notes.settled()
 
 

@@ -1,21 +1,23 @@
 """The tables of a job file: every key with its default, its limits, its unit and its source."""
 
 import math
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from eigenscape.memory import parse_bytes
 from eigenscape.sceneoptions import Options as Options
 from eigenscape.sceneoptions import SceneOptions as SceneOptions
 
 
-def _check_size(value: str) -> str:
-    parse_bytes(value)
+def _check_size(value: Any) -> Any:
+    # A number has no unit either.
+    parse_bytes(value if isinstance(value, str) else "")
     return value
 
 
-Size = Annotated[str, AfterValidator(_check_size)]
+Size = Annotated[str, BeforeValidator(_check_size)]
 """Bytes with a unit, such as "2GiB"."""
 
 
@@ -64,20 +66,10 @@ class NeighborOptions(Options):
 
     @model_validator(mode="after")
     def _check_method(self) -> "NeighborOptions":
-        if (self.method == "radius") != (self.radius is not None):
-            raise ValueError(
-                'method = "radius" needs a radius: set neighbors.radius'
-                if self.radius is None
-                else f"radius = {self.radius} means nothing to the k nearest; set "
-                'neighbors.method = "radius" or leave it out'
-            )
+        if self.method == "radius" and self.radius is None:
+            raise ValueError('method = "radius" needs a radius: set neighbors.radius')
         if self.metric == "angle" and self.radius is not None and self.radius > math.pi:
             raise ValueError(f"radius = {self.radius}: an angle is at most pi radians")
-        if self.recall is not None and self.method != "lanczos-bisection":
-            raise ValueError(
-                f'recall = {self.recall} is for method = "lanczos-bisection", which can go on until it '
-                f'is reached; "{self.method}" cannot'
-            )
         if self.method == "landmarks" and self.landmarks <= self.k:
             raise ValueError(
                 f"landmarks = {self.landmarks}: each has k = {self.k} neighbours among the others; "
@@ -173,9 +165,10 @@ class SpectrumOptions(Options):
     1e-6 the solver works in double."""
 
 
-_NO_PRIOR = ("centroid-angle", "tikhonov", "geodesic-nn")
-
 Share = Annotated[float, Field(gt=0, le=1)]
+
+_NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*")
+"""What is meant as a number of training pixels, and is no name of a file."""
 
 
 class LearnOptions(Options):
@@ -230,21 +223,13 @@ class LearnOptions(Options):
     @field_validator("prior")
     @classmethod
     def _check_prior(cls, value: str | tuple[float, ...]) -> str | tuple[float, ...]:
+        if not value:
+            raise ValueError("an empty list has no shares: give one for each class")
         if not isinstance(value, str) and abs(sum(value) - 1) > 1e-3:
             raise ValueError(
                 f"the shares sum to {sum(value):.4g}, not to 1: divide each by {sum(value):.4g}"
             )
         return value
-
-    @model_validator(mode="after")
-    def _check_method(self) -> "LearnOptions":
-        if self.prior != "none" and self.method in _NO_PRIOR:
-            raise ValueError(
-                f'prior = {self.prior!r}: the scores of method = "{self.method}" follow no shares of '
-                'classes that could be replaced. Set learn.prior to "none", or learn.method to '
-                '"interpolated", "poisson", "eigenfunctions" or "k-nn"'
-            )
-        return self
 
     @property
     def unsupervised(self) -> bool:
@@ -254,8 +239,11 @@ class LearnOptions(Options):
     @field_validator("train")
     @classmethod
     def _check_train(cls, value: int | float | str) -> int | float | str:
-        if isinstance(value, bool):
-            raise ValueError('true and false mean nothing here; give "all", a share or a number')
+        if isinstance(value, str) and (found := _NUMBER.fullmatch(value)):
+            share = f"{float(found[1]) / 100:g}" if found[2] else found[1]
+            raise ValueError(f"a share is a number without quotes: learn.train = {share}")
+        if value == "":
+            raise ValueError("an empty text names no file")
         if isinstance(value, float) and not 0 < value < 1:
             raise ValueError("a share lies between 0 and 1, both excluded")
         if isinstance(value, int) and value < 2:

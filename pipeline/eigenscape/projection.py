@@ -8,13 +8,13 @@ from typing import Any
 from eigenscape.cluster import ClusterOptions
 from eigenscape.clusters.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.extras import require_extras
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
 from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
-from eigenscape.options import LearnOptions
 from eigenscape.scenes.arrayscenes import held_bytes
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.ingest import strip_rows
@@ -92,11 +92,11 @@ class Plan:
 
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
     """Open the scene's metadata and work out what the job will need."""
+    require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
-    check_methods(job.learn)
     sizes = sizes_of(job, scene, on)
     n, bands, d = sizes.n, sizes.bands, sizes.d
     sparse = sizes.entries is not None and stays_sparse(job.features, bands)
@@ -141,29 +141,6 @@ def check_pixels(job: Job, scene: Scene) -> None:
                 f"{key}: {scene.files[0]} is a table of {scene.grid.height} samples, and the key "
                 f"{reason}."
             )
-
-
-def check_methods(learn: LearnOptions) -> None:
-    """Refuse what the method of ``[learn]`` cannot do.
-
-    Raises
-    ------
-    InputError
-        With the key, and the fix.
-    """
-    if not learn.unsupervised:
-        return
-    ignored = {"smoothing": learn.smoothing, "queries": learn.queries}
-    for name, value in ignored.items():
-        if value:
-            raise InputError(
-                f'learn.{name} = {value:g}: learn.method = "{learn.method}" finds clusters, and has '
-                f"no probabilities of classes that {_WORKS_ON[name]}. Leave learn.{name} out, or use "
-                "a method that learns from labels."
-            )
-
-
-_WORKS_ON = {"smoothing": "smoothing could work on", "queries": "queries could be chosen by"}
 
 
 def sizes_of(job: Job, scene: Scene, on: ClusterOptions) -> Sizes:

@@ -1,14 +1,25 @@
 """``[scene]`` of a job file, and what all tables are: every key with its default and its limits."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 
 class Options(BaseModel):
     """One table of a file that users write: frozen, and closed against unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_word_is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # Python takes true for 1.
+        if (
+            isinstance(value, bool)
+            and cls.model_fields[str(info.field_name)].annotation is not bool
+        ):
+            raise ValueError("true and false mean nothing here")
+        return value
 
 
 class SceneOptions(Options):
@@ -32,7 +43,7 @@ class SceneOptions(Options):
     """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
     bad_bands: tuple[int | str, ...] = ()
     """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
-    scale: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
     nodata: float | None = None
     """Stored value that marks missing pixels, for files whose metadata does not say it."""

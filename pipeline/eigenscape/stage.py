@@ -12,6 +12,7 @@ from eigenscape.cluster import Executor, on_one_machine
 from eigenscape.job import Job
 from eigenscape.ledger import Noted, Recorded, Sums
 from eigenscape.memory import anonymous_bytes, rows_within, trim
+from eigenscape.points import reached
 from eigenscape.progress import Reporter
 from eigenscape.store import Run
 from eigenscape.workspace import Workspace
@@ -115,11 +116,13 @@ class Context:
         results = {name: self._finished[name] for name in names if keep and name in self._finished}
         todo = [index for index, name in enumerate(names) if name not in results]
         self.reporter.begin(label or step, len(items), len(items) - len(todo))
+        reached("step begins", step)
 
         recording, finished = self.workspace.recording, _Finished(self.workspace)
 
         def done(position: int, result: Any, peak: int) -> None:
             name = names[todo[position]]
+            reached("block returned", name)
             result, noted = result if recording else (result, None)
             results[name] = result
             self.worker_peak = max(self.worker_peak, peak)
@@ -135,11 +138,13 @@ class Context:
             if todo:
                 executor = on_one_machine(self.executor) if together else self.executor
                 executor.run(function, [items[index] for index in todo], done)
+                reached("step settles", step)
                 finished.settle()
         finally:
             self.reporter.end()
             if anonymous_bytes() - before > _KEPT_BYTES:
                 trim()
+        reached("step ends", step)
         return [results[name] for name in names]
 
 

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import InputError, StoreError
+from eigenscape.files import DISCARDED
 from eigenscape.integrity import find_damage
 from eigenscape.journal import Journal
 from eigenscape.lock import lock_holder
-from eigenscape.manifest import Record, read_manifest
+from eigenscape.manifest import Record, read_commit, read_manifest
 from eigenscape.sums import holds, size_in
 from eigenscape.zarrstore import broken_groups
 
@@ -53,7 +54,7 @@ def verify(path: str | Path) -> dict[str, Any]:
         }
         for name, record in records.items()
     ]
-    unfinished = [] if holder else [_unfinished(work) for work in sorted(path.glob("work/*-*"))]
+    unfinished = [] if holder else [_unfinished(work) for work in _workspaces(path)]
     arrays = {name for record in records.values() for name in record.arrays}
     groups = broken_groups(path / "store.zarr", arrays)
     other = [f"{file.relative_to(path)} is damaged" for file in groups]
@@ -71,9 +72,30 @@ def verify(path: str | Path) -> dict[str, Any]:
     }
 
 
+def _workspaces(path: Path) -> list[Path]:
+    """Return the workspaces of a run, but for those that are being deleted."""
+    return [work for work in sorted(path.glob("work/*-*")) if work.suffix != DISCARDED]
+
+
 def _unfinished(work: Path) -> dict[str, Any]:
-    damage = [f"work/{work.name}/{name} is damaged" for name in Journal(work).damage()]
-    return {"name": work.name.rpartition("-")[0], "damage": damage}
+    commit = work / "COMMIT"
+    damage = _uncommitted(work, commit) if commit.exists() else Journal(work).damage()
+    texts = [f"work/{work.name}/{name} is damaged" for name in damage]
+    return {"name": work.name.rpartition("-")[0], "damage": texts}
+
+
+def _uncommitted(work: Path, commit: Path) -> list[str]:
+    """Return what is damaged of a stage whose commit was begun: each part is in its place, or here."""
+    entry = read_commit(commit)
+    if entry is None:
+        return [commit.name]
+    places = (("store.zarr/", "store/"), ("outputs/", "files/"))
+    found = []
+    for name, total in entry["sums"].items():
+        here = next(own + name.removeprefix(to) for to, own in places if name.startswith(to))
+        if not (holds(work / here, [total]) or holds(work.parents[1] / name, [total])):
+            found.append(here)
+    return found
 
 
 def find_wrong(path: Path) -> list[str]:
@@ -83,7 +105,7 @@ def find_wrong(path: Path) -> list[str]:
         text for entry in manifest["stages"].values()
         for text in find_damage(path, Record.from_json(entry))
     ]  # fmt: skip
-    works = map(_unfinished, sorted(path.glob("work/*-*")))
+    works = map(_unfinished, _workspaces(path))
     return found + [text for work in works for text in work["damage"]]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from eigenscape.arrays import chunk_rows
 from eigenscape.journal import Journal
 from eigenscape.ledger import complete, heard_by
+from eigenscape.points import reached
 
 
 class Workspace:
@@ -73,6 +74,7 @@ class Workspace:
                 fill_value=0,
                 overwrite=True,
             )
+            reached("array created", path)
             complete(path / "zarr.json")
         return str(path)
 
@@ -83,7 +85,8 @@ class Workspace:
         return path
 
     def file(self, name: str) -> Path:
-        """Return the path of a file that the commit moves to ``outputs/``."""
+        """Return where to write a file that the commit moves to ``outputs/``."""
+        reached("output begins", name)
         return self.path / "files" / name
 
     def finished_blocks(self) -> dict[str, Any]:

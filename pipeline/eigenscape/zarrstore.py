@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.files import write_json
+from eigenscape.points import reached
 
 _GROUP: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
 
@@ -50,4 +51,5 @@ def link_array(source: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     metadata = shutil.ignore_patterns("zarr.json")
     shutil.copytree(source, target, copy_function=os.link, ignore=metadata)
+    reached("array linked", target)
     os.link(source / "zarr.json", target / "zarr.json")

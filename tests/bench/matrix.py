@@ -44,6 +44,7 @@ from eigenscape.cluster import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
 from eigenscape.job import Job, parse_job
 from eigenscape.options import Options
+from eigenscape.relevance import unread
 
 BASE: dict[str, Any] = {
     "scene.path": "scene.tif",
@@ -338,7 +339,7 @@ def _expected(name: str) -> dict[str, str]:
 
 
 def make_job(cell: Cell, scene: scenery.Scene, directory: Path) -> Job:
-    """Return the job of a cell on a scene."""
+    """Return the job of a cell on a scene: what all cells start from, where the cell reads it."""
     table: dict[str, Any] = {"output": {"directory": str(directory / "runs")}}
     for key, value in {**BASE, **scene.keys, **cell.keys}.items():
         parts, section = key.split("."), table
@@ -346,6 +347,9 @@ def make_job(cell: Cell, scene: scenery.Scene, directory: Path) -> Job:
             section = section.setdefault(part, {})
         value = scene.radii.get(value, value) if isinstance(value, str) else value
         section[parts[-1]] = dict(value) if isinstance(value, dict) else value
+    for key in unread(parse_job(table, base=scene.folder, strict=False)).keys() - cell.keys.keys():
+        name, _, last = key.partition(".")
+        del table[name][last]
     return parse_job(table, base=scene.folder)
 
 

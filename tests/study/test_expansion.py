@@ -120,3 +120,31 @@ def test_load_job__no_small_version(write_study):
     path = write_study(study={"grid": {"neighbors.k": [4]}})
     with pytest.raises(JobError, match=r"no table \[study.small\]"):
         load_job(path, small=True)
+
+
+def test_expand__shared_keys_are_left_out_where_nothing_reads_them():
+    table = {
+        "scene": {"path": "a.npy"},
+        "learn": {"gamma": 0.5, "split": "blocked"},
+        "study": {"grid": {"learn.method": ["tikhonov", "k-nn", "normalized-cut"]}},
+    }
+    found = [variant.job.learn for variant in expand(parse_job(table, name="study"))]
+    assert [learn.gamma for learn in found] == [0.5, 1e-5, 1e-5]
+    assert [learn.split for learn in found] == ["blocked", "blocked", "random"]
+    table["study"]["grid"]["learn.method"] = ["k-nn", "poisson"]
+    with pytest.raises(
+        JobError, match=r"study: in every variant, learn\.gamma = 0\.5: nothing reads"
+    ):
+        expand(parse_job(table, name="study"))
+
+
+def test_expand__raises_on_a_varied_key_that_its_variant_does_not_read():
+    grid = {"learn.method": ["k-nn", "poisson"], "learn.k": [1, 3]}
+    with pytest.raises(
+        JobError, match=r"learn\.method = poisson, learn\.k = 1: learn\.k = 1: nothing"
+    ):
+        expand(study(grid=grid))
+    kept = expand(study(grid=grid, where="learn.method == 'k-nn'"))
+    assert [variant.job.learn.k for variant in kept] == [1, 3]
+    with pytest.raises(JobError, match=r"study, one: learn\.gamma = 0\.5: nothing reads it"):
+        expand(study(variants=[{"name": "one", "set": {"learn.gamma": 0.5}}]))

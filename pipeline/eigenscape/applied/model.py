@@ -106,7 +106,9 @@ def open_model(path: str | Path) -> Model:
         )
     require_whole(path, but="export")
     table = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
-    job = parse_job(table, name=manifest.get("name", path.name), base=path, source=str(path))
+    job = parse_job(
+        table, name=manifest.get("name", path.name), base=path, source=str(path), strict=False
+    )
     ingest, learn = stages["ingest"]["summary"], stages["learn"]["summary"]
     numbers = tuple(learn["classes"])
     clusters = "names" in learn

@@ -101,6 +101,12 @@ class Draws:
 
     def draw(self, split: str, trial: int) -> NDArray[np.bool_]:
         """Return one training set, shape (labelled,)."""
+        train, labelled = self.options.train, len(self.classes)
+        if split in ("random", "blocked") and isinstance(train, int) and train >= labelled:
+            raise InputError(
+                f"learn.train = {train}: there are {labelled} labelled pixels. Set learn.train to less, "
+                'or to "all".'
+            )
         rng = np.random.default_rng([self.options.seed, trial, _STREAMS.index(split)])
         if split == "random":
             return random_split(self.classes, self.share, rng)

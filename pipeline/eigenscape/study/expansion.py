@@ -10,6 +10,7 @@ from typing import Any
 
 from eigenscape.errors import JobError
 from eigenscape.job import Job, parse_job, unknown_key
+from eigenscape.relevance import refuse_unread, unread, value_of
 from eigenscape.study.conditions import Condition, parse_condition
 from eigenscape.study.options import StudyOptions, VariantOptions
 
@@ -54,10 +55,13 @@ class Variant:
 def expand(job: Job) -> tuple[Variant, ...]:
     """Return every variant of a study, in the order of the file.
 
+    A key that all variants share is left out of those whose methods do not read it.
+
     Raises
     ------
     JobError
-        An unknown key or impossible value, in whichever variant; or no combination is left.
+        An unknown key or impossible value, in whichever variant; one that a variant sets and does not
+        read, or that no variant reads; or no combination is left.
     """
     study = job.study
     assert study is not None, "only a study has variants"
@@ -66,20 +70,27 @@ def expand(job: Job) -> tuple[Variant, ...]:
     if condition is not None:
         for key in condition.keys - {"variant"}:
             _check_key(f"{job.name}: study.where", key)
-    found = []
+    found: list[Variant] = []
+    never = unread(parse_job(base, name=job.name, base=job.base, strict=False))
     for options in study.variants or (_UNNAMED,):
         grid = {key: v for key, v in study.grid.items() if key not in options.drop} | options.grid
         place = f"the variant {options.name!r}" if study.variants else "[study.grid]"
         for key in (*options.set, *grid):
             _check_key(f"{job.name}: {place}", key)
         for values in _combinations(grid):
-            variant = _variant(job, base, options, values)
+            variant, left_out = _variant(job, base, options, values)
             if condition is None or _wanted(condition, options, study, variant):
+                refuse_unread(variant.job, f"{job.name}, {variant.title}")
+                never = {key: text for key, text in never.items() if key in left_out}
                 found.append(variant)
     if not found:
         raise JobError(
             f"{job.name}: study.where = {study.where!r} leaves no variant; "
             "loosen it, or change [study.grid]."
+        )
+    if never:
+        raise JobError(
+            "\n".join(f"{job.name}: in every variant, {text}" for text in never.values())
         )
     return tuple(found)
 
@@ -102,15 +113,24 @@ def _combinations(grid: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any
 
 def _variant(
     job: Job, base: dict[str, Any], options: VariantOptions, values: dict[str, Any]
-) -> Variant:
-    table = copy.deepcopy(base)
-    for key, value in (options.set | values).items():
+) -> tuple[Variant, set[str]]:
+    """Return a variant, and the keys of the study's job that are left out of it: it does not read them."""
+    table, own = copy.deepcopy(base), options.set | values
+    for key, value in own.items():
         *sections, last = key.split(".")
         section: dict[str, Any] = reduce(lambda at, part: at.setdefault(part, {}), sections, table)
         section[last] = value
-    title = Variant(options.name, values, job).title
-    parsed = parse_job(table, name=job.name, base=job.base, source=f"{job.name}, {title}")
-    return Variant(options.name, values, parsed)
+    source = f"{job.name}, {Variant(options.name, values, job).title}"
+
+    def parse() -> Job:
+        return parse_job(table, name=job.name, base=job.base, source=source, strict=False)
+
+    parsed = parse()
+    left_out = unread(parsed).keys() - own.keys()
+    for key in left_out:
+        name, _, last = key.partition(".")
+        del table[name][last]
+    return Variant(options.name, values, parse() if left_out else parsed), left_out
 
 
 def _check_key(source: str, key: str) -> None:
@@ -129,7 +149,7 @@ def _wanted(
     if condition.keys & {*options.drop}:
         return True
     try:
-        return condition.holds(lambda key: value_of(variant, key))
+        return condition.holds(lambda key: _value_of(variant, key))
     except (TypeError, ZeroDivisionError) as error:
         raise JobError(
             f"{variant.job.name}: study.where = {study.where!r} cannot be told for "
@@ -137,14 +157,9 @@ def _wanted(
         ) from None
 
 
-def value_of(variant: Variant, key: str) -> Any:
+def _value_of(variant: Variant, key: str) -> Any:
     """Return a key of a variant's job; "variant" is its name."""
-    if key == "variant":
-        return variant.name
-    value: Any = variant.job
-    for part in key.split("."):
-        value = getattr(value, part, None)
-    return value
+    return variant.name if key == "variant" else value_of(variant.job, key)
 
 
 def _show(value: Any) -> str:
