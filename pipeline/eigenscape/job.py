@@ -1,6 +1,7 @@
 """Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +47,10 @@ class Job(Options):
         """Return `path` as this job means it: absolute, or untouched when it is a URL."""
         if "://" in path:
             return path
-        return str((self.base / Path(path).expanduser()).resolve())
+        if "\0" in path:
+            raise JobError(f"{path!r}: a path has no null character. Leave it out.")
+        # A loop of symbolic links is a path too: whoever opens it says so.
+        return os.path.realpath(self.base / os.path.expanduser(path))
 
     def to_toml(self) -> str:
         """Return the job as TOML with every default written out."""
@@ -71,6 +75,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         The file cannot be read, is not TOML, or has an unknown key, a wrong type or an impossible value.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise JobError(f"{path}: is no file that could be read. A job file is TOML.")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
