@@ -15,7 +15,7 @@ from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
 from eigenscape.options import LearnOptions
-from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
@@ -184,7 +184,7 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     """Return what reading a scene will need."""
     strip = strip_rows(scene, sizes.budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
-    return sizes.ingest(-(-scene.grid.height // strip), raw)
+    return sizes.ingest(-(-scene.grid.height // strip), raw, held_bytes(scene))
 
 
 def _tasks_per_process(job: Job, on: ClusterOptions) -> int:

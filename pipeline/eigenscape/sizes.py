@@ -91,8 +91,8 @@ class Sizes:
         ranges = sample_blocks(self.n, chunk, self.budget, row)
         return len(ranges), ranges[0][1] - ranges[0][0]
 
-    def ingest(self, strips: int, raw: int) -> StagePlan:
-        """Count strips, of `raw` bytes each, and the copy of what is valid."""
+    def ingest(self, strips: int, raw: int, held: int = 0) -> StagePlan:
+        """Count strips of `raw` bytes, what a reader holds of its file, and the copy of what is valid."""
         n, bands = self.n, self.bands
         if self.entries is not None:
             disk = 8 * self.entries + 28 * n
@@ -100,7 +100,7 @@ class Sizes:
         tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
         each = max(12 * raw, 8 * rows * bands)
         disk = n * (4 * bands + 12)
-        return self._stage("ingest", strips + tasks, each, 30 * n, disk, disk)
+        return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk)
 
     def features(self) -> StagePlan:
         """Count sums over the samples, then their projection."""

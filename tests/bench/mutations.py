@@ -14,6 +14,7 @@ them, `--keep` leaves its files in a directory. The exit status is 1 where there
 """
 
 import argparse
+import faulthandler
 import io
 import json
 import os
@@ -438,6 +439,8 @@ def in_child(work: Callable[[], int], told: Path, timeout: float) -> tuple[int |
             os.dup2(descriptor, 1)
             os.dup2(descriptor, 2)
             sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            # Where it hangs, told before it is killed.
+            faulthandler.dump_traceback_later(0.9 * timeout, file=sys.stderr)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             most = _data_bytes() + LIMIT
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
