@@ -246,7 +246,8 @@ def _describe_run(directory: Run, course: Course) -> None:
 
 
 def _absolute_scene(job: Job) -> Any:
-    """Return the scene options with paths that hold wherever the copy of the job lies."""
+    """Return the scene options with the array taken and paths that hold wherever the copy of the job lies."""
+    from eigenscape.scenes.open import chosen_variable
     from eigenscape.scenes.registry import is_registered
 
     def absolute(path: str | None) -> str | None:
@@ -258,6 +259,7 @@ def _absolute_scene(job: Job) -> Any:
             "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
             "labels": absolute(job.scene.labels),
             "mask": absolute(job.scene.mask),
+            "variable": chosen_variable(job.scene, job.resolve),
         }
     )
 

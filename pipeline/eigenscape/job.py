@@ -1,6 +1,7 @@
 """Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,7 +52,10 @@ class Job(Options):
         """Return `path` as this job means it: absolute, or untouched when it is a URL."""
         if "://" in path:
             return path
-        return str((self.base / Path(path).expanduser()).resolve())
+        if "\0" in path:
+            raise JobError(f"{path!r}: a path has no null character. Leave it out.")
+        # A loop of symbolic links is a path too: whoever opens it says so.
+        return os.path.realpath(self.base / os.path.expanduser(path))
 
     def to_toml(self) -> str:
         """Return the job as TOML with every default written out."""
@@ -93,6 +97,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
 
 def _read(path: Path) -> dict[str, Any]:
     """Return the tables of a job file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise JobError(f"{path}: is no file that could be read. A job file is TOML.")
     try:
         with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)

@@ -15,14 +15,14 @@ from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
-from eigenscape.scenes.arrayscenes import held_bytes
-from eigenscape.scenes.describe import describe_scene
-from eigenscape.scenes.ingest import strip_rows
+from eigenscape.scenes.describe import describe_scene, held_bytes
+from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.sparse import SparseScene
 from eigenscape.scenes.types import Scene
 from eigenscape.sizes import Sizes, StagePlan, enough
-from eigenscape.spectrum.potential import check_potential
+from eigenscape.spectrum.potential import check_potential, check_sources
 from eigenscape.spectrum.solvers import choose_solver, may_be_thin
 from eigenscape.stage import task_bytes
 
@@ -97,6 +97,9 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
+    about_labels, counts = preview_labels(job, scene)
+    check_two_classes(job, counts or {})
+    check_sources(job.graph.potential, job.scene, scene, job.resolve)
     sizes = sizes_of(job, scene, on)
     n, bands, d = sizes.n, sizes.bands, sizes.d
     sparse = sizes.entries is not None and stays_sparse(job.features, bands)
@@ -109,7 +112,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         sizes.learn(),
         sizes.export(),
     )
-    notes = [*describe_scene(scene), *_notes(job, n, bands, sparse=sparse)]
+    notes = [*describe_scene(scene), *about_labels, *_notes(job, n, bands, sparse=sparse)]
     return Plan(n, bands, d, stages, tuple(notes))
 
 

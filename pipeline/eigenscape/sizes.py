@@ -91,8 +91,8 @@ class Sizes:
         ranges = sample_blocks(self.n, chunk, self.budget, row)
         return len(ranges), ranges[0][1] - ranges[0][0]
 
-    def ingest(self, strips: int, raw: int, held: int) -> StagePlan:
-        """Count strips, of `raw` bytes each, the copy of what is valid, and `held` bytes beside them."""
+    def ingest(self, strips: int, raw: int, held: int = 0) -> StagePlan:
+        """Count strips of `raw` bytes, what a reader holds of its file, and the copy of what is valid."""
         n, bands = self.n, self.bands
         if self.entries is not None:
             disk = 8 * self.entries + 28 * n

@@ -19,6 +19,7 @@ from eigenscape.options import PotentialOptions
 from eigenscape.rasters.stage import export_stage
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.open import chosen_variable
 from eigenscape.scenes.tabular import column_key
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.stage import Context
@@ -60,12 +61,14 @@ def _scene(job: Job) -> dict[str, Any]:
         "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
-    options["labels"] = column_key(job.scene, job.resolve)
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
     samples, seed = job.scene.samples, job.scene.seed
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
     if job.scene.mask:
         files.append(_identity(job, job.scene.mask, "scene.mask"))
+    # Known to be there by now.
+    options["variable"] = chosen_variable(job.scene, job.resolve)
+    options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 
 

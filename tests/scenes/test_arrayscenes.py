@@ -39,7 +39,10 @@ def test_two_dimensions_are_a_table(tmp_path, scene, rng, shape, ending):
     assert (opened.grid.height, opened.grid.width, opened.bands.count) == (shape[0], 1, shape[1])
     assert opened.grid.is_table
     size = f"{shape[0]:,} samples x {shape[1]} features"
-    assert describe_scene(opened) == [f"table of {size} (t.{ending})"]
+    said = describe_scene(opened)
+    assert said[0] == f"table of {size} (t.{ending})"
+    assert all("array X of t." in note and "samples x features" in note for note in said[1:])
+    assert len(said) == 1 + (ending != "npy")
     for start, stop in ((0, shape[0]), (7, 8), (shape[0] - 50, shape[0])):
         values, valid = opened.read(start, stop)
         np.testing.assert_array_equal(values[:, 0], X[start:stop].astype(np.float32))

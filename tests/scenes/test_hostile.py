@@ -141,3 +141,68 @@ def test_open_scene__unknown_epsg_code_in_geotiff_keys(tmp_path):
     path.write_bytes(data.replace(known, unknown))
     with pytest.raises(SceneError, match="EPSG:9999"):
         open_scene(SceneOptions(path=str(path)), str)
+
+
+def envi(tmp_path, change=None):
+    """Write a small ENVI file and change its header's bytes."""
+    CUBE.transpose(2, 0, 1).tofile(tmp_path / "scene.img")
+    header = (
+        b"ENVI\nsamples = 40\nlines = 60\nbands = 12\nheader offset = 0\ndata type = 12\n"
+        b"interleave = bsq\nbyte order = 0\ndescription = {made}\n"
+    )
+    (tmp_path / "scene.hdr").write_bytes(change(header) if change else header)
+
+
+@pytest.mark.parametrize("offset", ["1.5", "many", "-3", "9" * 25])
+def test_envi_offset_that_is_none(tmp_path, scene, offset):
+    envi(tmp_path, lambda header: header.replace(b"offset = 0", f"offset = {offset}".encode()))
+    with pytest.raises(SceneError, match=r"scene\.img.*(header offset|truncated)"):
+        scene("scene.img")
+
+
+def test_envi_header_in_another_encoding(tmp_path, scene):
+    envi(tmp_path)
+    np.testing.assert_array_equal(scene("scene.img").read(0, 60)[0], CUBE)
+    names = "band names = {" + ", ".join(["gem\u00e4\u00df"] * 12) + "}\n"
+    envi(tmp_path, lambda header: header + names.encode("latin-1"))
+    with pytest.raises(SceneError, match=r"scene\.img: its header is not in UTF-8"):
+        scene("scene.img")
+    envi(tmp_path, lambda header: header + names.encode())
+    assert scene("scene.img").bands.names == ("gem\u00e4\u00df",) * 12
+
+
+def test_objects_are_never_unpickled(tmp_path, scene):
+    class Trap:
+        def __reduce__(self):
+            return (Path(tmp_path / "sprung").touch, ())
+
+    objects = np.array([[Trap(), Trap()]], object)
+    np.save(tmp_path / "a.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "b.npz", X=objects)
+    np.savez(
+        tmp_path / "c.npz",
+        data=objects,
+        indices=objects,
+        indptr=objects,
+        shape=[2, 2],
+        format="csr",
+    )
+    for name, key in (("a.npy", None), ("b.npz", "X"), ("b.npz", None), ("c.npz", None)):
+        with pytest.raises(SceneError, match=r"object|none that could be"):
+            scene(name, variable=key).read(0, 1)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_npz_shorter_than_its_header_takes_no_memory(tmp_path, scene):
+    import io
+    import zipfile
+
+    header = io.BytesIO()
+    shape = (2**20, 2**10, 2**6)
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("cube.npy", header.getvalue() + bytes(1000))
+    with pytest.raises(SceneError, match="shorter than its header says"):
+        scene("a.npz").read(0, 1)

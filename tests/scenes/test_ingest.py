@@ -1,3 +1,6 @@
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -209,3 +212,46 @@ def test_check_sizes__one_class():
     small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
     with pytest.raises(SceneError, match=r"one class only: number 7, on 12 pixels.*scene\.labels"):
         check_sizes(job(**small), 100, {"7": 12}, 100)
+
+
+@pytest.mark.parametrize("fill", [-3.4028234663852886e38, 1e20])
+def test_run__refuses_fill_values_that_nothing_marks(tmp_path, small, cli, write_job, fill):
+    cube = small.cube.copy()
+    cube[3, 4, 6] = fill
+    np.save(tmp_path / "scene.npy", cube)
+    np.save(tmp_path / "labels.npy", small.labels)
+    keys = {"path": "scene.npy", "labels": "labels.npy"}
+    result = cli("run", write_job(scene=keys), "--run-dir", tmp_path / "run")
+    assert result.exit_code == 2
+    assert f"band 7 holds {np.float32(fill):.10g}" in result.stderr
+    found = re.search(r"scene\.nodata = (\S+)", result.stderr)
+    fixed = write_job("fixed", scene={**keys, "nodata": float(found[1])})
+    assert cli("run", fixed, "--run-dir", tmp_path / "fixed").exit_code == 0
+
+
+def test_run__refuses_values_whose_squares_vanish(tmp_path, small, cli, write_job):
+    np.save(tmp_path / "scene.npy", small.cube * np.float32(1e-30))
+    np.save(tmp_path / "labels.npy", small.labels)
+    keys = {"path": "scene.npy", "labels": "labels.npy"}
+    result = cli("run", write_job(scene=keys), "--run-dir", tmp_path / "run")
+    assert result.exit_code == 2
+    found = re.search(r"Set scene\.scale, such as scene\.scale = (\S+);", result.stderr)
+    fixed = write_job("fixed", scene={**keys, "scale": float(found[1])})
+    assert cli("run", fixed, "--run-dir", tmp_path / "fixed").exit_code == 0
+
+
+def test_plan__counts_a_file_that_is_read_whole(tmp_path, cli, write_job):
+    cube = np.zeros((1000, 200, 60), np.float64)
+    cube[0] = 1
+    np.savez_compressed(tmp_path / "scene.npz", X=cube)
+    np.save(tmp_path / "scene.npy", cube)
+    peaks = []
+    for name in ("scene.npz", "scene.npy"):
+        planned = cli(
+            "plan",
+            write_job(scene={"path": name}, learn={"method": "spectral-clustering"}),
+            "--json",
+        )
+        assert planned.exit_code == 0, planned.stderr
+        peaks.append(json.loads(planned.stdout)["stages"][0]["peak_bytes"])
+    assert peaks[0] - peaks[1] == cube.nbytes

@@ -1,42 +1,24 @@
 """Arrays in .mat, .npy, .npz files and zarr stores: which variable, and windows of its rows."""
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.pixels import sensible_row_step
+from eigenscape.scenes.arraylists import LISTERS, Format, Variable
 
-Format = Literal["npy", "npz", "mat", "mat73", "zarr"]
-
-_MATLAB_NUMBERS = {
-    "double": "f8", "single": "f4", "logical": "u1",
-    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
-    "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
-}  # fmt: skip
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # A MATLAB 7.3 file is HDF5 behind a header block of this many bytes.
 _MATLAB_HEADER = 512
-
-
-@dataclass(frozen=True)
-class Variable:
-    """What a file says about one of its arrays, without reading it."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    row_step: int = 1
-
-    def __str__(self) -> str:
-        return f"{' x '.join(map(str, self.shape))} {self.dtype}"
 
 
 @dataclass(frozen=True)
@@ -88,11 +70,9 @@ class ArraySource:
         with reading(self.path):
             if self.format in ("npz", "mat"):
                 # These decompress as a whole only: see `_load_whole`.
-                with _whole_lock:
-                    whole = _load_whole(path, os.stat(path).st_mtime_ns, self.variable or "")
-                return whole[start:stop]
+                return self.whole()[start:stop]
             if self.format == "npy":
-                mapped: NDArray[Any] = np.load(path, mmap_mode="r")
+                mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
                 return mapped[start:stop]
             if self.format == "mat73":
                 import h5py
@@ -100,11 +80,66 @@ class ArraySource:
                 with h5py.File(path, "r") as file:
                     # MATLAB writes column-major: in HDF5 the axes stand in reverse.
                     return np.asarray(file[self.variable][..., start:stop]).T
-            import zarr
+            from eigenscape.scenes.zarrstores import open_zarr
 
-            store: Any = zarr.open(path, mode="r")
-            array = store[self.variable] if self.variable else store
-            return np.asarray(array[start:stop])
+            return np.asarray(open_zarr(path, self.variable)[start:stop])
+
+    def given(self, start: int, stop: int) -> NDArray[np.bool_] | None:
+        """Return which pixels of rows start ... stop-1 the store has, shape (rows, columns); None for all.
+
+        A zarr store may lack chunks. Reading gives their fill value, which is nothing that was measured.
+        """
+        if self.format != "zarr":
+            return None
+        from eigenscape.scenes.zarrstores import given_pixels
+
+        with reading(self.path):
+            return given_pixels(local_path(self.path), self.variable, start, stop)
+
+    def whole(self) -> NDArray[Any]:
+        """Return all of it as it is stored, kept in memory for the next call.
+
+        Raises
+        ------
+        SceneError
+            The file is truncated, damaged or gone.
+        """
+        path = local_path(self.path)
+        with reading(self.path), _whole_lock:
+            modified = os.stat(path).st_mtime_ns
+            whole = _load_whole(path, modified, self.format, self.variable or "")
+        if whole.shape != self.shape:
+            raise SceneError(
+                f"{self.path}: the array{self.label} has the shape {whole.shape}, and the file's header "
+                f"says {self.shape}: the file is damaged. Copy or download it again."
+            )
+        return whole
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that stay in memory once a part is read: all, where the file is read as a whole only."""
+        held = self.format in ("npz", "mat")
+        return int(math.prod(self.shape)) * self.dtype.itemsize * held
+
+
+def read_numbers(path: str, format: Format, known: Mapping[str, Variable]) -> dict[str, float]:
+    """Read the single numbers of a file, by their names.
+
+    Parameters
+    ----------
+    path, format
+        The file.
+    known
+        Arrays of one number each.
+
+    Raises
+    ------
+    SceneError
+        The file is damaged.
+    """
+    with reading(path):
+        local = local_path(path)
+        return {name: float(_read_whole(local, format, name).ravel()[0]) for name in known}
 
 
 def array_format(path: str) -> Format | None:
@@ -138,7 +173,7 @@ def list_variables(path: str, format: Format) -> dict[str, Variable]:
         The file is truncated or damaged.
     """
     with reading(path):
-        return dict(_LISTERS[format](local_path(path)))
+        return dict(LISTERS[format](local_path(path)))
 
 
 @contextlib.contextmanager
@@ -175,81 +210,38 @@ _whole_lock = threading.Lock()
 
 
 @lru_cache(maxsize=2)
-def _load_whole(path: str, modified: int, variable: str) -> NDArray[Any]:
-    """Read an array of a .npz or MATLAB 5 file; `modified` makes a changed file a new entry."""
-    if path.lower().endswith(".npz"):
-        with np.load(path) as archive:
-            return np.asarray(archive[variable])
-    from scipy.io import loadmat
-
-    return np.asarray(loadmat(path, variable_names=[variable])[variable])
+def _load_whole(path: str, modified: int, format: Format, variable: str) -> NDArray[Any]:
+    """Keep an array of a file; `modified` makes a changed file a new entry."""
+    return _read_whole(path, format, variable)
 
 
-def _list_npy(path: str) -> Iterator[tuple[str, Variable]]:
-    array = np.load(path, mmap_mode="r")
-    yield "", Variable(array.shape, array.dtype)
+def load_npz(path: str, *names: str) -> list[NDArray[Any]]:
+    """Read arrays of a .npz file whole; raise ValueError where one is shorter than its header says."""
+    known = dict(LISTERS["npz"](path))
+    with np.load(path, allow_pickle=False) as archive:
+        for name in names:
+            # Memory for all of it would be taken before its end is found.
+            size = archive.zip.getinfo(f"{name}.npy").file_size
+            if math.prod(known[name].shape) * known[name].dtype.itemsize > size:
+                raise ValueError(f"{name} is shorter than its header says, {known[name].shape}")
+        return [np.asarray(archive[name]) for name in names]
 
 
-def _list_npz(path: str) -> Iterator[tuple[str, Variable]]:
-    import zipfile
+def _read_whole(path: str, format: Format, variable: str) -> NDArray[Any]:
+    if format == "npz":
+        return load_npz(path, variable)[0]
+    if format == "mat":
+        from scipy.io import loadmat
 
-    readers: Mapping[tuple[int, int], Any] = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as stream:
-                # Version 3 is for field names outside Latin-1: never a plain array of numbers.
-                reader = readers.get(np.lib.format.read_magic(stream))
-                if reader is not None:
-                    shape, _, dtype = reader(stream)
-                    yield name.removesuffix(".npy"), Variable(shape, dtype)
+        return np.asarray(loadmat(path, variable_names=[variable])[variable])
+    if format == "mat73":
+        import h5py
 
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[variable]).T
+    from eigenscape.scenes.zarrstores import open_zarr
 
-def _list_mat(path: str) -> Iterator[tuple[str, Variable]]:
-    from scipy.io import whosmat
-
-    for name, shape, kind in whosmat(path):
-        if kind in _MATLAB_NUMBERS:
-            yield name, Variable(tuple(shape), np.dtype(_MATLAB_NUMBERS[kind]))
-
-
-def _list_mat73(path: str) -> Iterator[tuple[str, Variable]]:
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        for name, item in file.items():
-            kind = item.attrs.get("MATLAB_class", b"double")
-            if isinstance(item, h5py.Dataset) and bytes(kind).decode() in _MATLAB_NUMBERS:
-                step = sensible_row_step(item.chunks[-1] if item.chunks else 1, item.shape[-1])
-                yield name, Variable(item.shape[::-1], item.dtype, step)
-
-
-def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
-    import zarr
-
-    def describe(array: Any) -> Variable:
-        blocks = getattr(array, "shards", None) or array.chunks
-        step = sensible_row_step(blocks[0], array.shape[0]) if array.shape else 1
-        return Variable(tuple(array.shape), np.dtype(array.dtype), step)
-
-    store = zarr.open(path, mode="r")
-    if isinstance(store, zarr.Array):
-        yield "", describe(store)
-        return
-    for name, item in sorted(store.members(max_depth=None)):
-        if isinstance(item, zarr.Array):
-            yield name, describe(item)
-
-
-_LISTERS: Mapping[Format, Any] = {
-    "npy": _list_npy,
-    "npz": _list_npz,
-    "mat": _list_mat,
-    "mat73": _list_mat73,
-    "zarr": _list_zarr,
-}
+    return np.asarray(open_zarr(path, variable)[...])
 
 
 def _is_hdf5(path: str) -> bool:

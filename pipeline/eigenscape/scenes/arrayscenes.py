@@ -1,9 +1,6 @@
 """Scenes in array files: rows x columns x bands, or tables of samples, without georeference."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +8,11 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.options import SceneOptions
-from eigenscape.scenes.arrays import ArraySource, Variable
+from eigenscape.scenes.arrays import ArraySource, local_path, reading
 from eigenscape.scenes.bandlists import parse_bad_bands
+from eigenscape.scenes.cubes import UnfoldedSource, find_cube
 from eigenscape.scenes.pixels import Calibration, calibrate, check_some_band, fill_samples
-from eigenscape.scenes.types import Bands, Grid, Scene
-from eigenscape.scenes.variables import find_array
+from eigenscape.scenes.types import Bands, Grid
 
 
 @dataclass(frozen=True)
@@ -24,8 +21,9 @@ class ArrayScene:
 
     grid: Grid
     bands: Bands
-    source: ArraySource
+    source: ArraySource | UnfoldedSource
     calibration: Calibration
+    notes: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -41,12 +39,6 @@ class ArrayScene:
     def dtype(self) -> np.dtype[Any]:
         """Type of the stored numbers."""
         return self.source.dtype
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the file's array if any part of it costs the whole: see `ArraySource.rows`."""
-        copies = {"npz": 1, "mat": 2}.get(self.source.format, 0)
-        return copies * math.prod(self.source.shape) * self.source.dtype.itemsize
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.
@@ -65,17 +57,12 @@ class ArrayScene:
             stored = stored[..., self.bands.good_index]
         values = np.empty(stored.shape, np.float32)
         valid = np.ones(stored.shape[:2], np.bool_)
+        given = self.source.given(start, stop)
+        if given is not None:
+            valid &= given
         fill_samples(stored, self.calibration, values, valid)
         values[~valid] = 0
         return values, valid
-
-
-def held_bytes(scene: Scene) -> int:
-    """Return the bytes that reading any part of a scene holds, beside those of the part."""
-    inner: Any = scene
-    while hasattr(inner, "scene"):
-        inner = inner.scene
-    return inner.held_bytes if isinstance(inner, ArrayScene) else 0
 
 
 def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
@@ -86,8 +73,7 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
     path
         A .mat, .npy, .npz file or a zarr store.
     options
-        ``[scene]`` of the job. By default ``variable`` is the only array of three axes; where there
-        is none, the only one of two.
+        ``[scene]`` of the job; see `find_cube`.
 
     Raises
     ------
@@ -95,9 +81,7 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
         The file is damaged, there is no such variable, or several could be meant; or the layout is
         not one that the array can have.
     """
-    wanted = "a table" if options.layout == "table" else "a cube or a table"
-    pick = partial(_pick, options.layout, options.labels_variable)
-    source = find_array(path, options.variable, pick, key="scene.variable", wanted=wanted)
+    source, notes = find_cube(path, options)
     if len(source.shape) not in (2, 3) or 0 in source.shape:
         raise SceneError(
             f"{path}: the array{source.label} has the shape {source.shape}; a scene is rows x columns "
@@ -115,10 +99,26 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
         bands=Bands(good),
         source=source,
         calibration=calibrate([factor] * kept, [0.0] * kept, [(options.nodata,)] * kept),
+        notes=(*notes, *_note_missing(source)),
     )
 
 
-def _lay_out(source: ArraySource, layout: str) -> tuple[int, int, int]:
+def _note_missing(source: ArraySource | UnfoldedSource) -> tuple[str, ...]:
+    """Say that a zarr store lacks chunks of the scene."""
+    if isinstance(source, UnfoldedSource) or source.format != "zarr":
+        return ()
+    from eigenscape.scenes.zarrstores import count_missing
+
+    with reading(source.path):
+        missing, total = count_missing(local_path(source.path), source.variable)
+    if not missing:
+        return ()
+    return (
+        f"{missing} of {total} chunks are not in the store: their pixels are left out as missing",
+    )
+
+
+def _lay_out(source: ArraySource | UnfoldedSource, layout: str) -> tuple[int, int, int]:
     """Return rows, columns and bands of the scene in an array; a table is one column wide."""
     shape = source.shape
     name = f"{source.path}: the array{source.label} has the shape {shape}"
@@ -135,14 +135,3 @@ def _lay_out(source: ArraySource, layout: str) -> tuple[int, int, int]:
             )
         return shape[0], shape[1], shape[2]
     return (shape[0], shape[1], 1) if layout == "image" else (shape[0], 1, shape[1])
-
-
-def _pick(layout: str, labels: str | None, known: Mapping[str, Variable]) -> list[str]:
-    """Return the names of the arrays that may be the scene."""
-    others = {name: item.shape for name, item in known.items() if name != labels}
-    cubes = [name for name, shape in others.items() if len(shape) == 3]
-    planes = [name for name, shape in others.items() if len(shape) == 2]
-    # MATLAB files keep numbers and lists as matrices of one row or column.
-    wide = [name for name in planes if min(others[name]) > 1]
-    tables = wide or planes
-    return (tables or cubes) if layout == "table" else (cubes or tables)

@@ -16,6 +16,9 @@ from eigenscape.scenes.sparse import SparseScene
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.stage import Context, blocks
 
+LARGEST, SMALLEST = 1e18, 1e-25
+"""Values beyond the one, and spreads below the other, have no squared distances in single precision."""
+
 
 def value_range(found: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the least and the largest value of each band, in single precision, of all strips."""
@@ -29,6 +32,7 @@ def check_values(
 ) -> None:
     """Refuse identical pixels; say which bands have lost their spread."""
     low, high = value_range(found)
+    _check_extremes(scene, low, high)
     varied = bool((low < high).any())
     if origin is not None:
         low, high = low + origin, high + origin
@@ -41,6 +45,28 @@ def check_values(
         )
     if lost := describe_lost(low, high, dtype, what="band"):
         context.reporter.note(f"{scene.files[0]}: {lost}")
+
+
+def _check_extremes(scene: Scene, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+    """Refuse values whose squared distances are infinite or 0 in single precision."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    number = int(largest.argmax())
+    band = int(scene.bands.good_index[number]) + 1
+    value = float(low[number] if -low[number] >= high[number] else high[number])
+    if largest[number] > LARGEST:
+        raise SceneError(
+            f"{scene.files[0]}: band {band} holds {value:.10g}; values from {-LARGEST:g} to {LARGEST:g} "
+            "can be used, since distances are squared. If it marks missing pixels, set scene.nodata = "
+            f"{value!r} (the number as it is stored); if it is measured, set scene.scale."
+        )
+    spread = float((high - low).max())
+    if 0 < spread < SMALLEST:
+        raise SceneError(
+            f"{scene.files[0]}: no band varies by more than {spread:.3g} (the largest value, of band "
+            f"{band}, is {value:.10g}); squares of differences below {SMALLEST:g} vanish. Set "
+            f"scene.scale, such as scene.scale = {10.0 ** -round(np.log10(spread)):g}; values that mark "
+            "missing pixels are named in scene.nodata."
+        )
 
 
 def check_labelled(

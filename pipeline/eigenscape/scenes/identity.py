@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.scenes.arrays import is_zarr
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.rasterfiles import open_raster
 from eigenscape.scenes.registry import is_registered, registered
 
 _END = 2**16
@@ -66,7 +69,7 @@ def file_identity(
     if "://" in place:
         return place
     file = Path(place)
-    if not file.exists():
+    if not os.path.lexists(place):
         if key == "scene.path":
             # The reader's own message names what is there instead.
             from eigenscape.options import SceneOptions
@@ -78,13 +81,28 @@ def file_identity(
             f"{key} = {path!r}: no such file ({place}).{did_you_mean(file.name, siblings)} "
             "Relative paths are relative to the job file."
         )
+    check_exists(place)
     if file.is_dir():
+        _check_store(place, key)
         parts = sorted(part for part in file.rglob("*") if part.is_file())
         within = _identities(parts, full)
         return [
             [str(part.relative_to(file)), *one] for part, one in zip(parts, within, strict=True)
         ]
     return _family(file, full)
+
+
+def _check_store(place: str, key: str) -> None:
+    """Refuse a directory that no reader takes, before all that is in it is read."""
+    if is_zarr(place) or place.lower().endswith((".zarr", ".gdb")):
+        return
+    if key == "scene.path":
+        # GDAL knows some formats that are directories.
+        with open_raster(place):
+            return
+    raise SceneError(
+        f"{key} = {place!r}: is a directory, and not a zarr store. Give the file inside it."
+    )
 
 
 def _family(file: Path, full: bool) -> list[Any]:
@@ -104,7 +122,13 @@ def _is_sidecar(path: Path) -> bool:
 
 def _identities(paths: Sequence[Path], full: bool) -> list[list[Any]]:
     blocks = -(-_BLOCKS // max(1, len(paths)))
-    return [_whole(path) if full else _sampled(path, blocks) for path in paths]
+    found = []
+    for path in paths:
+        try:
+            found.append(_whole(path) if full else _sampled(path, blocks))
+        except OSError as error:
+            raise SceneError(f"{path}: cannot be read ({error.strerror}).") from error
+    return found
 
 
 def _sampled(path: Path, blocks: int) -> list[Any]:

@@ -10,7 +10,7 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -153,7 +153,19 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     if job.learn.unsupervised:
         _check_clusters(job, len(labelled))
         return
-    if len(labelled) == 1:
+    check_two_classes(job, labelled)
+    _check_train(job, labelled)
+
+
+def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
+    """Refuse labels of a single class, where a classifier is to learn from them.
+
+    Raises
+    ------
+    SceneError
+        With the class, the number of its pixels, and what can be done.
+    """
+    if len(labelled) == 1 and not job.learn.unsupervised:
         (number, count), *_ = labelled.items()
         raise SceneError(
             f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
@@ -161,6 +173,10 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
             'and learn.method = "spectral-clustering" needs no labels.'
         )
+
+
+def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
+    """Refuse a number of training pixels that the labels cannot give."""
     train = job.learn.train
     if labelled and isinstance(train, int):
         total = sum(labelled.values())

@@ -20,6 +20,7 @@ from eigenscape.scenes.grids import (
     same_transform,
 )
 from eigenscape.scenes.legends import read_legend
+from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.planes import (
     Plane,
     RasterPlane,
@@ -27,7 +28,7 @@ from eigenscape.scenes.planes import (
     inspect_plane,
     wrong_size,
 )
-from eigenscape.scenes.rasterfiles import check_exists, open_raster
+from eigenscape.scenes.rasterfiles import open_raster
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.tabularfiles import is_tabular

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.rows import Vectors
 from eigenscape.scenes.arrays import array_format
+from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.planes import Plane, find_plane, open_plane
-from eigenscape.scenes.rasterfiles import check_exists
 from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Grid, Scene
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.options import SceneOptions
 from eigenscape.scenes.outside import check_address, is_address
+from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 
@@ -120,6 +121,25 @@ def _open_array(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
     return open_array_scene(path, options)
 
 
+def chosen_variable(options: SceneOptions, resolve: Resolve) -> str | None:
+    """Return the name of the array that a scene is taken from, given or chosen; None where none has one.
+
+    Raises
+    ------
+    SceneError
+        The file is damaged, or several arrays could be meant.
+    """
+    path = options.path
+    if options.variable is not None or not isinstance(path, str) or is_registered(path):
+        return options.variable
+    path = resolve(path)
+    if _takes_tables(path) or not _takes_arrays(path) or _takes_sparse(path):
+        return None
+    from eigenscape.scenes.cubes import find_cube
+
+    return find_cube(path, options)[0].variable
+
+
 _READERS: tuple[
     tuple[Callable[[str], bool], Callable[[str, SceneOptions, Resolve], Scene]], ...
 ] = (
@@ -161,7 +181,8 @@ def _check_known(given: str, path: str) -> None:
     if is_address(path):
         check_address(path)
         return
-    if os.path.exists(path):
+    if os.path.lexists(path):
+        check_exists(path)
         return
     directory = Path(path).parent
     siblings = [item.name for item in directory.iterdir()] if directory.is_dir() else []

@@ -13,9 +13,11 @@ from rasterio.vrt import WarpedVRT
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.arrays import ArraySource, Variable
+from eigenscape.scenes.arraylists import Variable
+from eigenscape.scenes.arrays import ArraySource
 from eigenscape.scenes.grids import same_crs, same_size, same_transform
-from eigenscape.scenes.rasterfiles import check_exists, dataset_files, open_raster, read_grid
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.rasterfiles import dataset_files, open_raster, read_grid
 from eigenscape.scenes.types import Grid
 from eigenscape.scenes.variables import find_array
 
@@ -59,12 +61,16 @@ class ArrayPlane:
         return self.source.files
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Read rows start ... stop-1 and where they are not NaN."""
+        """Read rows start ... stop-1 and where they are not NaN, nor missing in the store."""
         if self.lying:
             stored = self.source.rows(0, 1)[0, start:stop, np.newaxis]
+            there = self.source.given(0, 1)
+            there = None if there is None else there[:, start:stop].T
         else:
             stored = self.source.rows(start, stop).reshape(stop - start, -1)
-        return stored, ~np.isnan(stored)
+            there = self.source.given(start, stop)
+        given = ~np.isnan(stored)
+        return stored, given if there is None else given & there
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from eigenscape.scenes.pixels import (
     fill_samples,
     sensible_row_step,
 )
-from eigenscape.scenes.rasterfiles import check_exists, dataset_files, open_raster, read_grid
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.rasterfiles import dataset_files, open_raster, read_grid
 from eigenscape.scenes.types import Bands, Grid
 
 

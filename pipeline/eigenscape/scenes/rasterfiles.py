@@ -3,7 +3,7 @@
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from eigenscape.errors import SceneError
 from eigenscape.scenes.outside import (
     DRIVERS,
     SETTINGS,
-    check_address,
     check_sources,
     is_address,
     is_archived,
@@ -48,6 +47,11 @@ def open_raster(path: str) -> Iterator[Any]:
                 raise unreadable_crs(path, unknown[0])
             _check_raw_size(dataset, path)
             yield dataset
+    except UnicodeDecodeError as error:
+        raise SceneError(
+            f"{path}: its header is not in UTF-8 ({error.reason} at byte {error.start}). Convert it, "
+            "for example with: iconv -f latin1 -t utf-8 IN > OUT"
+        ) from error
     except CRSError as error:
         raise unreadable_crs(path, str(error)) from error
     except (RasterioError, CPLE_BaseError, OSError) as error:
@@ -91,25 +95,6 @@ def _unknown_crs() -> Iterator[list[str]]:
         yield found
     finally:
         log.removeHandler(listener)
-
-
-def check_exists(path: str) -> None:
-    """Refuse a local path that does not exist, cannot be read or is empty.
-
-    Raises
-    ------
-    SceneError
-        With what is wrong and what to do.
-    """
-    if is_address(path):
-        check_address(path)
-        return
-    if not os.path.exists(path):
-        raise SceneError(f"{path}: no such file. Relative paths are relative to the job file.")
-    if not os.access(path, os.R_OK):
-        raise SceneError(f"{path}: cannot be read: permission denied. Give yourself read access.")
-    if os.path.isfile(path) and os.path.getsize(path) == 0:
-        raise SceneError(f"{path}: the file is empty (0 bytes). Copy or download it again.")
 
 
 def read_grid(dataset: Any, path: str) -> Grid:
@@ -177,13 +162,23 @@ def _check_raw_size(dataset: Any, path: str) -> None:
     if dataset.driver != "ENVI" or not plain or not os.path.isfile(path):
         return
     item = np.dtype(dataset.dtypes[0]).itemsize
-    offset = int(header.get("header_offset", 0))
+    offset = _header_offset(header, path)
     expected = offset + dataset.height * dataset.width * dataset.count * item
     if (actual := os.path.getsize(path)) < expected:
         raise SceneError(
             f"{path}: the file is truncated: it has {actual} bytes, its header says {expected}. "
             "Copy or download it again."
         )
+
+
+def _header_offset(header: Mapping[str, str], path: str) -> int:
+    text = header.get("header_offset", "0").strip()
+    if not text.isdecimal():
+        raise SceneError(
+            f"{path}: its header says header offset = {text!r}. Give the bytes before the first number, "
+            "a whole number from 0 up."
+        )
+    return int(text)
 
 
 def _explain(path: str, error: Exception, opened: bool) -> SceneError:

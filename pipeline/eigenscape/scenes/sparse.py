@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 
 from eigenscape.errors import SceneError
 from eigenscape.options import SceneOptions
-from eigenscape.scenes.arrays import list_variables, local_path, reading
+from eigenscape.scenes.arrays import list_variables, load_npz, local_path, reading
 from eigenscape.scenes.bandlists import parse_bad_bands
 from eigenscape.scenes.pixels import check_some_band
 from eigenscape.scenes.subset import Subset
@@ -100,12 +100,14 @@ class SparseScene:
         return table, valid[:, np.newaxis]
 
     def _load(self) -> csr_array:
-        with np.load(local_path(self.path)) as archive:
-            # In double: duplicates are added up, and sums of bytes would wrap.
-            data = archive["data"].astype(np.float64, copy=False)
-            names = ("row", "col") if self.format == "coo" else ("indices", "indptr")
-            stored = archive["coords"] if "coords" in archive else [archive[n] for n in names]
-            one, two = (_signed(part) for part in stored)
+        path = local_path(self.path)
+        names = ["row", "col"] if self.format == "coo" else ["indices", "indptr"]
+        if "coords" in list_variables(self.path, "npz"):
+            names = ["coords"]
+        data, *stored = load_npz(path, "data", *names)
+        # In double: duplicates are added up, and sums of bytes would wrap.
+        data = data.astype(np.float64, copy=False)
+        one, two = (_signed(part) for part in (stored if len(stored) == 2 else stored[0]))
         subset = self.subset
         height = self.grid.height if subset is None else subset.total
         shape = (height, len(self.bands.good))
@@ -161,9 +163,9 @@ def open_sparse_scene(path: str, options: SceneOptions) -> SparseScene:
             f"{path}: has the parts of a sparse matrix (data, indices, ...) but lacks "
             f"{' and '.join(lacking)}. Write it with scipy.sparse.save_npz(path, matrix)."
         )
-    with reading(path), np.load(local_path(path)) as archive:
-        shape = tuple(int(size) for size in archive["shape"].ravel())
-        name = archive["format"].item()
+    with reading(path):
+        sides, text = load_npz(local_path(path), "shape", "format")
+        shape, name = tuple(int(size) for size in sides.ravel()), text.item()
     name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
     known_formats: tuple[SparseFormat, ...] = get_args(SparseFormat)
     stored = next((kind for kind in known_formats if kind == name), None)

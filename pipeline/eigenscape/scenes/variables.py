@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.arrays import ArraySource, Variable, array_format, list_variables
+from eigenscape.scenes.arraylists import Variable
+from eigenscape.scenes.arrays import ArraySource, array_format, list_variables
 
 _NUMBERS = "uifb"
 

@@ -157,12 +157,14 @@ def _to_pixels(
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
     """Turn whatever GDAL and PROJ raise inside the context into a `SceneError`."""
+    from shapely.errors import GEOSException
+
     try:
         # Labels are opened once and by the main thread, so the filter meets no other thread.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, GEOSException) as error:
         raise SceneError(
             f"{path}: cannot be read as vectors: the file is truncated or damaged, or of an "
             f"unsupported format ({error}). ogrinfo FILE tells whether GDAL can."

@@ -17,10 +17,10 @@ from eigenscape.memory import CHUNK_ROWS
 from eigenscape.options import LearnOptions, PotentialOptions, SceneOptions
 from eigenscape.scenes.arrays import array_format
 from eigenscape.scenes.labels import open_labels
-from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.planes import find_plane, open_plane
-from eigenscape.scenes.rasterfiles import check_exists
-from eigenscape.scenes.types import Grid
+from eigenscape.scenes.open import Resolve, open_scene
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.types import Grid, Labels, Scene
 from eigenscape.spectrum.scaled import sample_rows
 from eigenscape.spectrum.ties import Ties
 from eigenscape.stage import Context, blocks
@@ -92,6 +92,31 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
             'labels = "all" for a map that is not scored.'
         )
     _flat_pixels(options, grid)
+
+
+def check_sources(
+    options: PotentialOptions | None, given: SceneOptions, scene: Scene, resolve: Resolve
+) -> None:
+    """Open the files that a potential is made of, by their headers.
+
+    Parameters
+    ----------
+    options
+        Table of the job.
+    given, scene, resolve
+        ``[scene]`` of the job, the scene, and what turns a path of the job into an absolute one.
+
+    Raises
+    ------
+    SceneError
+        A file cannot be read, or is not of the scene's size.
+    """
+    if options is None:
+        return
+    if options.raster:
+        _open_values(options.raster, resolve, scene.grid)
+    elif options.labels and options.labels not in ("train", "all"):
+        _open_marks(options.labels, given, scene, resolve)
 
 
 def make_potential(context: Context, degree: NDArray[np.float64]) -> Potential:
@@ -228,10 +253,7 @@ def _read_classes(
         )
     else:
         scene = open_scene(job.scene, job.resolve)
-        source = open_labels(
-            SceneOptions(path=job.scene.path, labels=options.labels), scene, job.resolve
-        )
-        assert source is not None, "the options name labels"
+        source = _open_marks(str(options.labels), job.scene, scene, job.resolve)
         parts = []
         for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
             flat = source.read(start, stop).ravel()
@@ -257,16 +279,26 @@ def _read_classes(
     return sample, number
 
 
+def _open_marks(labels: str, given: SceneOptions, scene: Scene, resolve: Resolve) -> Labels:
+    source = open_labels(SceneOptions(path=given.path, labels=labels), scene, resolve)
+    assert source is not None, "the options name labels"
+    return source
+
+
+def _open_values(raster: str, resolve: Resolve, grid: Grid) -> Plane:
+    path = resolve(raster)
+    check_exists(path)
+    key = "graph.potential.raster"
+    if array_format(path) is not None:
+        return find_plane(path, None, grid, key=key)
+    return open_plane(path, grid, key=key)
+
+
 def _read_values(
     context: Context, raster: str, grid: Grid
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the samples where a raster is not 0, and its values; nodata counts as 0."""
-    path = context.job.resolve(raster)
-    check_exists(path)
-    if array_format(path) is not None:
-        plane: Any = find_plane(path, None, grid, key="graph.potential.raster")
-    else:
-        plane = open_plane(path, grid, key="graph.potential.raster")
+    plane = _open_values(raster, context.job.resolve, grid)
     known = np.asarray(context.open("samples/pixel")[...])
     samples, values = [np.zeros(0, np.int64)], [np.zeros(0)]
     for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):

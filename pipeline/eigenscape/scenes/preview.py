@@ -1,0 +1,93 @@
+"""What a plan says of labels: opened by their headers, and counted where that takes no time."""
+
+from pathlib import Path
+
+import numpy as np
+
+from eigenscape.job import Job
+from eigenscape.options import SceneOptions
+from eigenscape.scenes.content import check_labelled
+from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.labels import PlaneLabels, open_labels
+from eigenscape.scenes.planes import ArrayPlane, RasterPlane
+from eigenscape.scenes.subset import SubsetLabels
+from eigenscape.scenes.types import Labels, Scene
+from eigenscape.stage import blocks
+
+MOST_COUNTED = 2**20
+"""Pixels of a scene whose labels are read for a plan."""
+
+_LISTED = 12
+_STRIP_PIXELS = 2**18
+
+
+def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | None]:
+    """Open the labels of a job and the file of its training pixels, and count small ones.
+
+    Parameters
+    ----------
+    job
+        Its ``[scene]`` and ``learn.train`` name them.
+    scene
+        The scene, as `open_scene` returned it.
+
+    Returns
+    -------
+    notes
+        Where the labels are, and of which classes.
+    counts
+        Labelled pixels of each class, valid or not; None without labels, and of large scenes.
+
+    Raises
+    ------
+    SceneError
+        They cannot be read, are not of the scene's size, or label nothing.
+    """
+    train = job.learn.train
+    if isinstance(train, str) and train != "all":
+        marks = SceneOptions(path=job.scene.path, labels=train)
+        open_labels(marks, scene, job.resolve)
+    labels = open_labels(job.scene, scene, job.resolve)
+    if labels is None:
+        return [], None
+    text = f"labels: {_place(labels)}"
+    if scene.grid.size > MOST_COUNTED:
+        named = ", ".join(list(labels.legend.names.values())[:_LISTED])
+        text += f"; classes {named}" if named else ""
+        return [f"{text}; counted when the scene is read", *notes_of(labels)], None
+    counts = _count(labels, scene)
+    check_labelled([], labels, counts)
+    total, names = sum(counts.values()), labels.legend.names
+    listed = ", ".join(
+        f"{' '.join(filter(None, (str(number), names.get(number))))} ({count:,})"
+        for number, count in list(counts.items())[:_LISTED]
+    )
+    more = f", and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
+    what = "sample" if scene.grid.is_table else "pixel"
+    text += (
+        f"; {total:,} {what}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
+    )
+    return [f"{text}: {listed}{more}", *notes_of(labels)], counts
+
+
+def _place(labels: Labels) -> str:
+    """Return where labels are, in words."""
+    if isinstance(labels, SubsetLabels):
+        return _place(labels.labels)
+    name = Path(labels.files[0]).name
+    plane = labels.plane if isinstance(labels, PlaneLabels) else None
+    if isinstance(plane, ArrayPlane):
+        source = plane.source
+        shape = " x ".join(f"{size:,}" for size in source.shape)
+        return f"{f'array {source.variable} of ' if source.variable else ''}{name}, {shape} {source.dtype}"
+    if isinstance(plane, RasterPlane) and plane.warp_to is not None:
+        return f"{name}, brought onto the scene's grid by nearest neighbour"
+    return name
+
+
+def _count(labels: Labels, scene: Scene) -> dict[int, int]:
+    """Return the pixels of each class."""
+    total = np.zeros(2**16, np.int64)
+    for start, stop in blocks(scene.grid.height, max(1, _STRIP_PIXELS // scene.grid.width)):
+        total += np.bincount(labels.read(start, stop).ravel(), minlength=len(total))
+    return {int(number): int(total[number]) for number in np.flatnonzero(total) if number}

@@ -1,0 +1,474 @@
+"""Mutated inputs: each must be refused in a sentence, or give a plausible result.
+
+    python tests/bench/mutations.py [--number 1000] [--seed 0] [--only INDEX] [--keep DIR]
+
+The small valid jobs of `corpus.py` are damaged one by one: bytes are flipped, ranges zeroed, doubled
+or cut off, numbers and texts in headers and job files replaced by words, floats, negative and huge
+numbers, shapes in the headers of arrays made impossible, and files replaced by others, by directories,
+FIFOs, sockets, devices and loops of symbolic links. Then `eigenscape plan` and `eigenscape run` are
+given, each in a fork of this process with 512 MiB of memory beyond what this one has, and 60 seconds.
+
+It prints one JSON object; `failures` tells of each trial that ended with a traceback, a signal, a
+hang, in an allocation that the limit refused, or in a result that cannot be. `--only` repeats one of
+them, `--keep` leaves its files in a directory. The exit status is 1 where there are any.
+"""
+
+import argparse
+import faulthandler
+import io
+import json
+import os
+import random
+import re
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+from corpus import HEIGHT, WIDTH, write_corpus
+
+LIMIT = 512 * 2**20
+"""Bytes that a trial may allocate beyond what this process holds; the ``limits.memory`` of its job."""
+
+GOOD = ("refused", "plausible")
+BAD = ("traceback", "signal", "hang", "allocation", "status", "implausible")
+NUMBERS = (
+    "0", "1", "-1", "-3", "1.5", "many", "", "nan", "inf", "-inf", "1e300", "1e-300", "255", "256",
+    "65536", "2147483647", "2147483648", "4294967296", "1000000", "99999999999", "9" * 25, "true",
+)  # fmt: skip
+WORDS = ("4", "2", '""', "[]", "{}", "\u00e9", "\x00", "x" * 5000, "../..", "/", "~", "*", "'")
+INTEGERS = (0, 1, 2, 3, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 100_000, 16_777_216)
+TEXTS = {
+    ".toml", ".hdr", ".vrt", ".xml", ".csv", ".tsv", ".geojson", ".json", ".zarray", ".zgroup",
+    ".zattrs", ".zmetadata", ".prj", ".cpg",
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--number", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, action="append", help="trials to repeat")
+    parser.add_argument("--case", action="append", help="cases of the corpus; all by default")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds of a command")
+    parser.add_argument("--keep", type=Path, help="directory for the files of the trials")
+    arguments = parser.parse_args()
+    # In memory where there is room: commits wait for the disk.
+    room = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=room) as directory:
+        found = Trials(Path(directory), arguments).run()
+    print(json.dumps(found, indent=1))
+    return int(any(found[name] for name in BAD))
+
+
+class Trials:
+    """The corpus, and what becomes of each mutation of it."""
+
+    def __init__(self, directory: Path, arguments: Any) -> None:
+        self.directory, self.arguments = directory, arguments
+        cases = write_corpus(directory / "corpus")
+        chosen = arguments.case or [case.name for case in cases]
+        self.cases = [case for case in cases if case.name in chosen]
+
+    def run(self) -> dict[str, Any]:
+        """Try every case as it is, then the mutations; return the counts."""
+        begin = time.monotonic()
+        self._warm_up()
+        counts: Counter[str] = Counter()
+        kinds: dict[str, Counter[str]] = {}
+        failures = []
+        numbers = self.arguments.only or range(self.arguments.number)
+        for number in numbers:
+            what, outcome, told = self._try(number)
+            print(number, outcome, *what.values(), file=sys.stderr, flush=True)
+            counts[outcome] += 1
+            kinds.setdefault(what["kind"], Counter())[outcome] += 1
+            if outcome not in GOOD:
+                print(told[-1500:], file=sys.stderr, flush=True)
+                again = f"--seed {self.arguments.seed} --only {number}"
+                failures.append({**what, "outcome": outcome, "again": again, "told": told[-1500:]})
+        return {
+            "seed": self.arguments.seed,
+            "trials": len(numbers),
+            **{name: counts[name] for name in (*GOOD, *BAD)},
+            "by_kind": kinds,
+            "seconds": round(time.monotonic() - begin, 1),
+            "failures": failures,
+        }
+
+    def _warm_up(self) -> None:
+        """Run every case undamaged: some in this process, so that its forks have loaded all."""
+        for case in self.cases:
+            if case.name in ("geotiff", "npy", "csv", "geojson"):
+                self._inside(case)
+        # zarr starts threads of its own, and anew after a fork.
+        others = [one.name for one in threading.enumerate() if one is not threading.main_thread()]
+        others = [name for name in others if not name.startswith(("zarr_io", "asyncio_"))]
+        assert not others, f"threads that a fork would lose: {others}"
+        for case in self.cases:
+            for name in ("plan", "run"):
+                path = self.directory / "warm" / case.name
+                status, told = self._command(name, case, path)
+                assert status == 0, f"{case.name}: {name} ends with {status}: {told}"
+        shutil.rmtree(self.directory / "warm")
+
+    def _inside(self, case: Path) -> None:
+        out, sys.stdout = sys.stdout, io.StringIO()
+        err, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            give("run", case / "job.toml", "--run-dir", self.directory / "warm" / "here", "--json")
+        finally:
+            sys.stdout, sys.stderr = out, err
+        for _ in range(100):
+            if threading.active_count() == 1:
+                return
+            time.sleep(0.02)
+
+    def _try(self, number: int) -> tuple[dict[str, Any], str, str]:
+        chance = random.Random(f"{self.arguments.seed}-{number}")
+        case = chance.choice(self.cases)
+        folder = self.arguments.keep or self.directory / "trial"
+        folder = folder / str(number)
+        shutil.copytree(case, folder)
+        file, kind = mutate(folder, chance, self.cases)
+        what = {"number": number, "case": case.name, "file": file, "kind": kind}
+        path = folder / "run"
+        for name in ("plan", "run"):
+            status, told = self._command(name, folder, path)
+            outcome = judge(status, told, path, final=name == "run")
+            what["by"] = name
+            if outcome != "plausible":
+                break
+        if self.arguments.keep is None:
+            remove(folder)
+        return what, outcome, told
+
+    def _command(self, name: str, folder: Path, path: Path) -> tuple[int | str, str]:
+        arguments = (name, folder / "job.toml", "--run-dir", path, "--json")
+        told = self.directory / "told"
+        return in_child(lambda: give(*arguments), told, self.arguments.timeout)
+
+
+def judge(status: int | str, told: str, path: Path, *, final: bool) -> str:
+    """Return what became of a command."""
+    if status == "hang":
+        return "hang"
+    short = ("MemoryError", "out of memory", "bad_alloc", "Cannot allocate", "Unable to allocate")
+    if status and any(words in told for words in short):
+        return "allocation"
+    if "Traceback" in told:
+        return "traceback"
+    assert isinstance(status, int)
+    if status < 0:
+        return "signal"
+    if status == 2:
+        return "refused" if "eigenscape: " in told else "traceback"
+    if status == 3:
+        # Not converged: the results are kept, and said to be so.
+        return "plausible"
+    if status:
+        return "status"
+    return "plausible" if not final or is_plausible(path) else "implausible"
+
+
+def is_plausible(path: Path) -> bool:
+    """Return whether what a run wrote can be: classes and confidences of the size of a small scene."""
+    maps = sorted(path.rglob("class_map.tif"))
+    if not maps:
+        # Tables have a file of rows instead, studies a table.
+        return any(path.rglob("*.csv")) or any(path.rglob("outputs/*"))
+    import rasterio
+
+    for file in maps:
+        with (
+            rasterio.open(file) as classes,
+            rasterio.open(file.with_name("confidence.tif")) as sure,
+        ):
+            calls, shares = classes.read(1), sure.read(1)
+        if calls.shape != shares.shape or calls.size > 100 * HEIGHT * WIDTH or not calls.any():
+            return False
+        if not ((shares[calls > 0] >= 0) & (shares[calls > 0] <= 1)).all():
+            return False
+    return True
+
+
+def mutate(folder: Path, chance: random.Random, cases: list[Path]) -> tuple[str, str]:
+    """Damage one file of a case; return its name and how."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    file = chance.choice(files)
+    name = str(file.relative_to(folder))
+    kinds: list[str] = ["flip", "cut", "zero", "double", "swap"]
+    kinds += ["empty", chance.choice(sorted(REPLACEMENTS))]
+    special = SPECIAL.get(file.suffix or file.name)
+    if file.suffix in TEXTS or file.name in TEXTS:
+        kinds += ["number"] * 6 + ["word"] * 3 + ["lines", "letters"]
+    elif special:
+        kinds += [special] * 6 + ["integer"]
+    else:
+        kinds += ["integer"] * 5
+    kind = chance.choice(kinds)
+    if kind in REPLACEMENTS:
+        # A whole zarr store as often as one of its files.
+        store = next((one for one in file.parents if one.suffix == ".zarr"), None)
+        if store is not None and chance.random() < 0.5:
+            file, name = store, store.name
+        remove(file)
+        REPLACEMENTS[kind](file, chance)
+        return name, kind
+    if kind == "swap":
+        others = [path for case in cases for path in sorted(case.rglob("*")) if path.is_file()]
+        alike = [path for path in others if path.suffix == file.suffix]
+        file.write_bytes(chance.choice(alike if chance.random() < 0.5 else others).read_bytes())
+        return name, kind
+    file.write_bytes(EDITS[kind](file.read_bytes(), chance))
+    return name, kind
+
+
+def _flip(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    # The beginning, where headers are, as often as anywhere.
+    reach = min(len(changed), 400) if chance.random() < 0.5 else len(changed)
+    for _ in range(chance.choice((1, 1, 2, 8)) if reach else 0):
+        changed[chance.randrange(reach)] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _range(content: bytes, chance: random.Random) -> tuple[int, int]:
+    first = chance.randrange(len(content) + 1)
+    return first, chance.randint(first, len(content))
+
+
+def _cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content) + 1)]
+
+
+def _zero(content: bytes, chance: random.Random) -> bytes:
+    first, stop = _range(content, chance)
+    return content[:first] + bytes(stop - first) + content[stop:]
+
+
+def _double(content: bytes, chance: random.Random) -> bytes:
+    first, stop = _range(content, chance)
+    return content[:stop] + content[first:]
+
+
+def _integer(content: bytes, chance: random.Random) -> bytes:
+    """Put an interesting number into a binary header, at the beginning or at the end of the file."""
+    form = chance.choice(("<H", "<I", "<Q", ">I"))
+    size = struct.calcsize(form)
+    reach = min(len(content), 512)
+    if reach < size:
+        return content
+    place = chance.randrange(reach - size + 1) & ~1
+    if chance.random() < 0.4:
+        place += len(content) - reach
+    number = chance.choice(INTEGERS) % 2 ** (8 * size)
+    return content[:place] + struct.pack(form, number) + content[place + size :]
+
+
+def _replace_one(pattern: str, choices: tuple[str, ...]) -> Callable[[bytes, random.Random], bytes]:
+    def edit(content: bytes, chance: random.Random) -> bytes:
+        text = content.decode("latin-1")
+        found = list(re.finditer(pattern, text))
+        if not found:
+            return content
+        # A table is mostly numbers: its header as often as the rest.
+        one = chance.choice(found[:40] if chance.random() < 0.5 else found)
+        new = chance.choice(choices).encode()
+        return text[: one.start()].encode("latin-1") + new + text[one.end() :].encode("latin-1")
+
+    return edit
+
+
+def _lines(content: bytes, chance: random.Random) -> bytes:
+    lines = content.splitlines(keepends=True)
+    if not lines:
+        return content
+    place, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+    kind = chance.choice(("drop", "double", "swap"))
+    if kind == "drop":
+        del lines[place]
+    elif kind == "double":
+        lines.insert(other, lines[place])
+    else:
+        lines[place], lines[other] = lines[other], lines[place]
+    return b"".join(lines)
+
+
+def _letters(content: bytes, chance: random.Random) -> bytes:
+    """Put letters of another encoding, or none that are letters, somewhere into a text."""
+    place = chance.randrange(len(content) + 1)
+    letters = chance.choice((b"\xe4\xf6\xfc", b"\xff\xfe", b"\x00", b"\xef\xbb\xbf", b"\r", b'"'))
+    return content[:place] + letters + content[place:]
+
+
+def _npy(content: bytes, chance: random.Random) -> bytes:
+    """Change shape, type or order in the header of a .npy file, which stays of its length's form."""
+    if content[:6] != b"\x93NUMPY":
+        return content
+    size = struct.unpack("<H", content[8:10])[0]
+    header = content[10 : 10 + size].decode("latin-1")
+    kind = chance.choice(("number", "number", "type", "order", "word"))
+    if kind == "number":
+        found = chance.choice(list(re.finditer(r"\d+", header)))
+        header = header[: found.start()] + chance.choice(NUMBERS) + header[found.end() :]
+    elif kind == "type":
+        types = ("|O", "<c16", "<U9", "|V8", "<M8[ns]", ">i2", "<f2", "|b1", "<i8", "spam", "<f16")
+        header = re.sub(r"'descr': '[^']*'", f"'descr': '{chance.choice(types)}'", header)
+    elif kind == "order":
+        header = header.replace("False", chance.choice(("True", "7")))
+    else:
+        header = header.replace("shape", chance.choice(("Shape", "shap", "__import__('os')")))
+    header = header.rstrip() + "\n"
+    return content[:8] + struct.pack("<H", len(header)) + header.encode() + content[10 + size :]
+
+
+def _npz(content: bytes, chance: random.Random) -> bytes:
+    """Write the members of a .npz anew, one of them changed within, or of another name."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(out, "w") as target:
+        names = source.namelist()
+        changed = chance.choice(names)
+        for name in names:
+            member = source.read(name)
+            kind = chance.choice(("header", "flip", "cut", "name", "bomb", "pickle"))
+            if name == changed:
+                if kind == "header":
+                    member = _npy(member, chance)
+                elif kind == "bomb":
+                    header = io.BytesIO()
+                    shape = chance.choice(((40_000, 40_000), (2**31, 3), (30_000, 20_000, 6)))
+                    fields = {"descr": "|u1", "fortran_order": False, "shape": shape}
+                    np.lib.format.write_array_header_1_0(header, fields)
+                    member = header.getvalue() + bytes(20 * 2**20)
+                elif kind == "pickle":
+                    whole = io.BytesIO()
+                    np.save(whole, np.array([{"a": 1}], object), allow_pickle=True)
+                    member = whole.getvalue()
+                elif kind == "name":
+                    name = chance.choice(("../x.npy", "cube", "", "a/b.npy", "gt.npy.npy"))
+                else:
+                    member = EDITS[kind](member, chance)
+            target.writestr(name, member, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+EDITS: dict[str, Callable[[bytes, random.Random], bytes]] = {
+    "flip": _flip, "cut": _cut, "zero": _zero, "double": _double, "integer": _integer,
+    "number": _replace_one(r"-?\d+(\.\d+)?", NUMBERS),
+    "word": _replace_one(r"[A-Za-z_][\w.]*", WORDS + NUMBERS),
+    "lines": _lines, "letters": _letters, "npy": _npy, "npz": _npz,
+    "empty": lambda content, chance: b"",
+}  # fmt: skip
+SPECIAL = {".npy": "npy", ".npz": "npz"}
+
+
+def _loop(path: Path, chance: random.Random) -> None:
+    other = path.with_name(f"{path.name}-2")
+    path.symlink_to(other.name)
+    other.symlink_to(path.name)
+
+
+def _socket(path: Path, chance: random.Random) -> None:
+    # The paths of sockets are short.
+    here = os.getcwd()
+    os.chdir(path.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+REPLACEMENTS: dict[str, Callable[[Path, random.Random], None]] = {
+    "fifo": lambda path, chance: os.mkfifo(path),
+    "loop": _loop,
+    "directory": lambda path, chance: path.mkdir(),
+    "socket": _socket,
+    "device": lambda path, chance: path.symlink_to(
+        chance.choice(("/dev/zero", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/mem"))
+    ),
+    "dangling": lambda path, chance: path.symlink_to("nothing-there"),
+    "absent": lambda path, chance: None,
+}  # fmt: skip
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def give(*arguments: object) -> int:
+    """Give a command as in a shell; return its exit status."""
+    from eigenscape.cli import main as eigenscape_main
+
+    sys.argv = ["eigenscape", *map(str, arguments)]
+    try:
+        eigenscape_main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def in_child(work: Callable[[], int], told: Path, timeout: float) -> tuple[int | str, str]:
+    """Work in a fork with little memory; return its status, negative for a signal, and what it said."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            descriptor = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(descriptor, 1)
+            os.dup2(descriptor, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            # Where it hangs, told before it is killed.
+            faulthandler.dump_traceback_later(0.9 * timeout, file=sys.stderr)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            most = _data_bytes() + LIMIT
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            status = work()
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    handle = os.pidfd_open(child)
+    ended, _, _ = select.select([handle], [], [], timeout)
+    os.close(handle)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    text = told.read_text(errors="replace")
+    return os.waitstatus_to_exitcode(status) if ended else "hang", text
+
+
+def _data_bytes() -> int:
+    """Return the private writable memory of this process, which `RLIMIT_DATA` counts."""
+    with open("/proc/self/status") as stream:
+        found = next(line for line in stream if line.startswith("VmData"))
+    return int(found.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())
