@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape import __version__, memory
-from eigenscape.cluster import ClusterOptions, Executor, Workers, connect
+from eigenscape.cluster import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.clusters.arguments import process_memory
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError
 from eigenscape.files import discard, explain_write_errors, written_whole
@@ -48,6 +48,10 @@ class Course:
         What the manifest says of the run beside what it says of every run.
     check
         Refuses the job once its scene is read.
+    threads
+        Threads of this process, as many as the limit feeds; None on a cluster.
+    fewer
+        Why these are fewer than the job asks for, empty where they are not.
     """
 
     job: Job
@@ -55,6 +59,8 @@ class Course:
     keys: Mapping[str, str]
     about: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[Job, Run], None] = lambda job, directory: None
+    threads: int | None = None
+    fewer: str = ""
 
 
 def work_through(
@@ -87,16 +93,20 @@ def work_through(
         logged = Logged(reporter, path / "log.jsonl")
         directory.mend(course.keys, logged.note)
         _describe_run(directory, course)
+        if course.fewer:
+            logged.note(course.fewer)
         siblings = siblings or beside(path)
         with ExitStack() as stack:
 
             @cache
             def connected() -> Executor:
                 """Bring up the cluster once there is something to do."""
-                limits = (job.limits.threads, job.limits.memory_bytes)
+                limits = (course.threads or job.limits.threads, job.limits.memory_bytes)
                 found = executor or stack.enter_context(connect(on, *limits, logged.note))
                 if isinstance(found, Workers):
                     found.share(path)
+                if isinstance(found, Threads) and course.threads:
+                    return found.at_most(course.threads)
                 return found
 
             fitted = fit_limits(job, on)

@@ -9,12 +9,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 from eigenscape.errors import InputError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _PAGE = 4096
+
+# malloc.h; larger arrays are mappings of their own, and more than this is not kept at a heap's end.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_HEAP_BYTES = 4 * 2**20
 
 CHUNK_VARIABLE = "EIGENSCAPE_CHUNK_ROWS"
 """Environment variable with the most rows of a chunk, for tests: with few of them a small scene has
@@ -167,10 +172,24 @@ def release() -> None:
 
 
 def trim() -> None:
-    """Give back what is freed: arrays below 32 MiB come from a heap that glibc keeps for the next ones."""
+    """Give back what is freed in between what is in use: heaps are cut at their ends alone."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:  # glibc only
         malloc_trim(0)
+
+
+@cache
+def return_quickly() -> None:
+    """Have glibc give freed memory back to the system: once for a process, and from then on.
+
+    By default it learns from the first large array that is freed to keep up to 64 MiB at the end of the
+    heap of every thread, for good: `trim` reaches the end of the first heap alone. On 640,976 samples
+    that came to 190 MiB beside what the stages hold.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # glibc only
+        mallopt(_MMAP_THRESHOLD, _HEAP_BYTES)
+        mallopt(_TRIM_THRESHOLD, _HEAP_BYTES)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eigenscape.cluster import ClusterOptions
@@ -43,6 +43,10 @@ class Plan:
         The run directory.
     reused
         Which stages are finished already.
+    threads
+        Threads of this process, None on a cluster, where the file says how many a worker has.
+    fewer
+        Why these are fewer than the job asks for, empty where they are not.
     """
 
     samples: int
@@ -52,6 +56,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     run: str = ""
     reused: Mapping[str, bool] = field(default_factory=dict)
+    threads: int | None = None
+    fewer: str = ""
 
     @property
     def peak_bytes(self) -> int:
@@ -68,10 +74,12 @@ class Plan:
         """
         worst = max(self.stages, key=lambda stage: stage.peak_bytes)
         if worst.peak_bytes > limit:
+            one = self.threads == 1
             raise MemoryLimitError(
                 f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
-                f"{format_bytes(worst.peak_bytes)} for {self.samples} samples. Set limits.memory to "
-                f"{enough(worst.peak_bytes)} or more, or limits.threads to fewer."
+                f"{format_bytes(worst.peak_bytes)}{' with one thread' if one else ''} for {self.samples} "
+                f"samples. Set limits.memory to {enough(worst.peak_bytes)} or more"
+                f"{'' if one else ', or limits.threads to fewer'}."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -100,20 +108,62 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     about_labels, counts = preview_labels(job, scene)
     check_two_classes(job, counts or {})
     check_sources(job.graph.potential, job.scene, scene, job.resolve)
-    sizes = sizes_of(job, scene, on)
-    n, bands, d = sizes.n, sizes.bands, sizes.d
-    sparse = sizes.entries is not None and stays_sparse(job.features, bands)
-    stages = (
-        plan_ingest(sizes, scene),
-        sizes.features(),
-        sizes.neighbors(),
-        sizes.graph(),
-        sizes.spectrum(),
-        sizes.learn(),
-        sizes.export(),
+
+    def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
+        return (
+            plan_ingest(sizes, scene),
+            sizes.features(),
+            sizes.neighbors(),
+            sizes.graph(),
+            sizes.spectrum(),
+            sizes.learn(),
+            sizes.export(),
+        )
+
+    planned = fed_plan(job, scene, on, stages_of)
+    sparse = isinstance(scene, SparseScene) and stays_sparse(job.features, planned.bands)
+    further = _notes(job, planned.samples, planned.bands, sparse=sparse)
+    fewer = (planned.fewer,) if planned.fewer else ()
+    return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
+
+
+def fed_plan(
+    job: Job,
+    scene: Scene,
+    on: ClusterOptions,
+    stages_of: Callable[[Sizes], tuple[StagePlan, ...]],
+) -> Plan:
+    """Return the plan with as many threads as the limit feeds, of those that the job asks for.
+
+    The worker processes of a cluster have as many as its file says.
+
+    Parameters
+    ----------
+    job, scene, on
+        What to plan.
+    stages_of
+        What the stages need.
+    """
+    asked, limit = _tasks_per_process(job, on), job.limits.memory_bytes
+    refused = None
+    for tasks in range(asked, 0, -1):
+        sizes = sizes_of(job, scene, tasks)
+        planned = Plan(sizes.n, sizes.bands, sizes.d, stages_of(sizes))
+        if on.kind != "threads":
+            return planned
+        if planned.peak_bytes <= limit:
+            break
+        refused = max(planned.stages, key=lambda stage: stage.peak_bytes)
+    if tasks == asked:
+        return replace(planned, threads=tasks)
+    assert refused is not None, "with one more it did not fit"
+    more = tasks + (planned.peak_bytes <= limit)
+    fewer = (
+        f"{tasks} {'thread' if tasks == 1 else 'threads'} of {asked}: limits.memory = "
+        f"{format_bytes(limit)} feeds no more (with {more} the stage {refused.name} would need "
+        f"{format_bytes(refused.peak_bytes)})"
     )
-    notes = [*describe_scene(scene), *about_labels, *_notes(job, n, bands, sparse=sparse)]
-    return Plan(n, bands, d, stages, tuple(notes))
+    return replace(planned, threads=tasks, fewer=fewer)
 
 
 def check_pixels(job: Job, scene: Scene) -> None:
@@ -146,10 +196,9 @@ def check_pixels(job: Job, scene: Scene) -> None:
             )
 
 
-def sizes_of(job: Job, scene: Scene, on: ClusterOptions) -> Sizes:
+def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
-    tasks = _tasks_per_process(job, on)
     return Sizes(
         job, scene.grid.size, bands, feature_count(job.features, bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),

@@ -104,8 +104,11 @@ def run(
     path = run_directory(job, keys, run_dir)
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
-    project_plan(fitted, on).check(fitted.limits.memory_bytes)
-    course = Course(job, STAGES, keys, check=_check_ingest)
+    planned = project_plan(fitted, on)
+    planned.check(fitted.limits.memory_bytes)
+    course = Course(
+        job, STAGES, keys, check=_check_ingest, threads=planned.threads, fewer=planned.fewer
+    )
     times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
     return result_of(Run(path, create=False), times)
 

@@ -1,75 +1,136 @@
-"""How well `plan` projects the peak of memory: projection, manifest and outside measurement.
+"""Is `limits.memory` kept, and does `plan` project what is needed?
 
-    python tests/bench/memory.py [PIXELS ...]
+    python tests/bench/memory.py [--size HxW]... [--threads N]                  every stage
+    python tests/bench/memory.py --methods [METHOD ...] [--limit SIZE]...       every way to learn
 
-For every size it makes a synthetic scene, plans and runs a job in a process of its own, samples
-that process's anonymous memory from outside, and prints one JSON object. Linux only.
+Both make synthetic scenes and run each job as a command of its own under a limit that is enforced from
+outside (`confined.py`: a control group that kills, or a watcher), equal to ``limits.memory``. Prints
+one JSON object per line. The first gives projected and recorded peaks of each stage, in MiB, and what
+their ratio is. The second gives a line for every method and limit: the largest projected peak, the
+largest anonymous memory seen from outside, whether the limit ended it, its status and its seconds;
+jobs with the same limit share the stages before learn. Linux only.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
-SIZES = (20_000, 160_000, 640_000)
+import tomlkit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from confined import run_confined
+from eigenscape.memory import parse_bytes
+from eigenscape.options import LearnOptions
+
+SIZES = ("40x50", "100x200", "400x400", "679x944")
+LIMITS = ("512MiB", "1GiB", "2GiB")
+METHODS = get_args(LearnOptions.model_fields["method"].annotation)
+TRIALS = 2
+"""Draws of training samples: more of them take longer, but no more memory."""
 
 
-def main() -> None:
-    sizes = [int(text) for text in sys.argv[1:]] or list(SIZES)
-    with tempfile.TemporaryDirectory() as directory:
-        rows = [measure(Path(directory), pixels) for pixels in sizes]
-    print(json.dumps(rows, indent=1))
+def measure_stages(directory: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield projected and recorded peaks of each stage of a job with the defaults."""
+    for size in given.size or SIZES:
+        scene = make_scene(directory, size, given.bands)
+        limits = {"memory": (given.limit or ["2GiB"])[0], "threads": given.threads}
+        for line in run_job(directory / size, scene, limits, {"trials": TRIALS}):
+            yield {"size": size, **line}
 
 
-def measure(directory: Path, pixels: int) -> dict[str, float]:
-    side = int(pixels**0.5)
-    scene = directory / f"scene-{side}.tif"
-    eigenscape("synth", str(scene), "--height", str(side), "--width", str(side))
-    job = directory / f"job-{side}.toml"
-    job.write_text(
-        f'[scene]\npath = "{scene.name}"\nlabels = "scene-{side}_labels.tif"\n'
-        '[output]\ndirectory = "runs"\n'
-    )
+def measure_methods(directory: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a line for every method and limit."""
+    size = (given.size or ["400x400"])[0]
+    scene = make_scene(directory, size, given.bands)
+    for limit in given.limit or LIMITS:
+        for method in given.methods or METHODS:
+            limits = {"memory": limit, "threads": given.threads}
+            learn = {"method": method, "trials": TRIALS}
+            *_, last = run_job(directory / f"{size}-{limit}", scene, limits, learn)
+            yield {"size": size, "limit": limit, "method": method, **last}
+
+
+def run_job(
+    directory: Path, scene: Path, limits: dict[str, Any], learn: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Run a job under its limit; yield a line for each stage that ran, and one for the whole."""
+    directory.mkdir(exist_ok=True)
+    job = directory / f"{learn.get('method', 'job')}.toml"
+    labels = str(scene.with_name(f"{scene.stem}_labels.tif"))
+    table = {
+        "scene": {"path": str(scene), "labels": labels},
+        "learn": learn,
+        "output": {"directory": "runs"},
+        "limits": limits,
+    }
+    job.write_text(tomlkit.dumps(table))
     plan = json.loads(eigenscape("plan", str(job), "--json"))
+    projected = {stage["name"]: stage["peak_bytes"] for stage in plan["stages"]}
     command = [sys.executable, "-m", "eigenscape", "run", str(job), "--json"]
-    start = time.perf_counter()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        outside = 0
-        while process.poll() is None:
-            outside = max(outside, anonymous_bytes(process.pid))
-            time.sleep(0.01)
-        assert process.stdout is not None
-        result = json.loads(process.stdout.read().splitlines()[-1])
-    inside = max(stage["peak_bytes"] for stage in result["stages"])
-    return {
-        "pixels": side * side,
-        "seconds": round(time.perf_counter() - start, 1),
-        "projected_mib": plan["peak_bytes"] >> 20,
-        "manifest_mib": inside >> 20,
-        "outside_mib": outside >> 20,
-        "projected_over_measured": round(plan["peak_bytes"] / inside, 2),
-        "manifest_over_outside": round(inside / outside, 3),
+    done = run_confined(command, parse_bytes(limits["memory"]))
+    ran = []
+    if done.status in (0, 3):
+        stages = json.loads(done.output.splitlines()[-1])["stages"]
+        ran = [stage for stage in stages if not stage["reused"]]
+    for stage in ran:
+        yield {"stage": stage["name"], **compare(projected[stage["name"]], stage["peak_bytes"])}
+    whole = max([projected[stage["name"]] for stage in ran] or projected.values())
+    yield {
+        **compare(whole, done.peak),
+        "way": done.way,
+        "killed": done.killed,
+        "status": done.status,
+        "seconds": round(done.seconds, 1),
+        **({} if done.status in (0, 3) else {"said": done.errors.strip().splitlines()[-1:]}),
     }
 
 
-def anonymous_bytes(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    for line in status.splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) * 1024
-    return 0
+def compare(projected: int, peak: int) -> dict[str, float]:
+    """Return two peaks in MiB, and their ratio."""
+    ratio = round(projected / max(peak, 1), 2)
+    return {"projected": projected >> 20, "peak": peak >> 20, "ratio": ratio}
+
+
+def make_scene(directory: Path, size: str, bands: int) -> Path:
+    """Make a synthetic scene, with its labels beside it."""
+    height, width = size.split("x")
+    scene = directory / f"{size}.tif"
+    shape = ("--height", height, "--width", width, "--bands", str(bands))
+    eigenscape("synth", str(scene), *shape)
+    return scene
 
 
 def eigenscape(*arguments: str) -> str:
+    """Run a command without a limit; return what it prints."""
     command = [sys.executable, "-m", "eigenscape", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def main() -> None:
+    """Print a line for each cell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--methods", nargs="*", choices=METHODS, help="of learn; all by default")
+    parser.add_argument("--limit", action="append", help=f"of memory; {', '.join(LIMITS)}")
+    parser.add_argument("--size", action="append", help="of the scene, as 400x400")
+    parser.add_argument("--bands", type=int, default=110)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
+    given = parser.parse_args()
+    wrong = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = (given.directory or Path(temporary)).resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        measure = measure_stages if given.methods is None else measure_methods
+        for line in measure(directory, given):
+            wrong += bool(line.get("killed") or line.get("status"))
+            print(json.dumps(line), flush=True)
+    raise SystemExit(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from eigenscape.job import Job
 from eigenscape.memory import ROW_TILE
 from eigenscape.neighbors.partition import TREE_SAMPLE
 from eigenscape.progress import Reporter, Silent
-from eigenscape.projection import Plan, plan_ingest, sizes_of
+from eigenscape.projection import Plan, fed_plan, plan_ingest
 from eigenscape.rasters.stage import export_applied_stage
 from eigenscape.rows import Rows
 from eigenscape.scenes.ingest import ingest_stage
@@ -84,9 +84,10 @@ def apply(
     keys = stage_keys(job, stages)
     on = on or ClusterOptions()
     fitted = fit_limits(job, on)
-    plan_applied(model, fitted, on).check(fitted.limits.memory_bytes)
+    planned = plan_applied(model, fitted, on)
+    planned.check(fitted.limits.memory_bytes)
     about = {"applies": manifest_entry(model)}
-    course = Course(job, stages, keys, about)
+    course = Course(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
     times = work_through(course, path, on, reporter or Silent(), executor=executor)
     return result_of(Run(path, create=False), times)
@@ -113,9 +114,11 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
     """Say what the stages of an applied run need."""
     scene = open_scene(job.scene, job.resolve)
-    sizes = sizes_of(job, scene, on)
-    stages = (plan_ingest(sizes, scene), _extend_plan(model, sizes), sizes.export())
-    return Plan(sizes.n, sizes.bands, sizes.d, stages)
+
+    def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
+        return plan_ingest(sizes, scene), _extend_plan(model, sizes), sizes.export()
+
+    return fed_plan(job, scene, on, stages_of)
 
 
 def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:

@@ -40,6 +40,10 @@ class Threads:
         self.width = threads or os.cpu_count() or 1
         self.tasks_per_process = self.width
 
+    def at_most(self, threads: int) -> "Threads":
+        """Return one of no more than so many threads, for a scene whose tasks need more memory."""
+        return self if self.tasks_per_process <= threads else Threads(threads)
+
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         """Run the tasks on dask's threaded scheduler."""
 
@@ -66,6 +70,7 @@ class Threads:
 
 def measured(function: Task, item: Any) -> tuple[Any, int]:
     """Run a task and return its result with the peak of its process's anonymous memory."""
+    memory.return_quickly()
     with memory.watch() as peak:
         result = function(item)
     return result, peak.bytes
