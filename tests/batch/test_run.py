@@ -99,6 +99,7 @@ def test_run_batch__enmap_tiles(tmp_path, shared_data):
 def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_of, tmp_path):
     directory = tmp_path / "copy"
     shutil.copytree(batch[0], directory)
+    (directory / "runs" / "many" / "batch.csv").unlink()  # it names files of the other directory
     for broken in ("broken", "cut"):
         (directory / "tiles" / f"{broken}.npy").unlink()
     source = source_of(directory)
@@ -108,6 +109,9 @@ def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_o
     first, second = rows(batch[1]), rows(again)
     for key in ("seconds", "overall_accuracy"):
         assert [second[name][key] for name in "abc"] == [first[name][key] for name in "abc"]
+    # Rows of other scenes stay, and those of a batch that saw the same scenes do not come twice.
+    alone = run_batch(source_of(directory, scenes=str(directory / "tiles" / "a.npy")), on=NOBODY)
+    assert (states(alone), rows(alone)) == ({"a": "skipped"}, second)
     os.utime(directory / "tiles" / "b.npy")
     # What cannot be opened fails before a cluster is asked for.
     (directory / "tiles" / "broken.npy").write_text("still none")

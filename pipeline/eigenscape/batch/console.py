@@ -58,7 +58,7 @@ def print_status(path: Path, *, as_json: bool) -> None:
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     screen = console()
-    table = Table("scene", "state", "seconds", "accuracy", "run", "reason")
+    table = Table("scene", "state", "seconds", "accuracy", "measured on", "run", "reason")
     for row in rows:
         accuracy, seconds, run = row["overall_accuracy"], row["seconds"], row["run"]
         table.add_row(
@@ -66,6 +66,7 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             row["state"],
             "" if seconds is None else f"{float(seconds):.1f}",
             "" if accuracy is None else f"{100 * float(accuracy):.1f} %",
+            row["measured_on"] or "",
             "" if run is None else Path(run).name,
             row["reason"] or "",
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from eigenscape.batch.sources import Scene
 from eigenscape.errors import EigenscapeError, StoreError
+from eigenscape.scenes.registry import is_registered
 from eigenscape.siblings import Siblings
 from eigenscape.stages import STAGES, stage_keys
 from eigenscape.store import Run
@@ -35,7 +36,9 @@ class Outcome:
     seconds
         What its stages took.
     overall_accuracy
-        As its run reports it; None without labels.
+        As its run reports it, on held-out pixels first; None without labels.
+    measured_on
+        What that accuracy was measured on.
     class_map
         The file; None where there is none.
     trace
@@ -49,6 +52,7 @@ class Outcome:
     keys: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = None
     overall_accuracy: float | None = None
+    measured_on: str | None = None
     class_map: str | None = None
     trace: str = ""
 
@@ -61,8 +65,20 @@ class Outcome:
             "run": None if self.path is None else str(self.path),
             "seconds": self.seconds,
             "overall_accuracy": self.overall_accuracy,
+            "measured_on": self.measured_on,
             "class_map": self.class_map,
+            "files": self._files(),
         }
+
+    def _files(self) -> str | list[str] | None:
+        """Return the files of the scene, None where its job cannot be read."""
+        job = self.scene.job
+        if job is None:
+            return None
+        given = job.scene.path
+        if isinstance(given, str):
+            return given if is_registered(given) else job.resolve(given)
+        return [job.resolve(path) for path in given]
 
 
 @dataclass(frozen=True)
@@ -133,6 +149,7 @@ def measured(result: Result) -> dict[str, Any]:
         "reason": reason,
         "seconds": round(sum(stage["seconds"] for stage in result.stages), 3),
         "overall_accuracy": result.scores.get("overall_accuracy"),
+        "measured_on": result.scores.get("protocol"),
         "class_map": result.outputs.get("class_map") or result.outputs.get("classes"),
     }
 

@@ -3,7 +3,7 @@
 ::
 
     runs/enmap/
-        batch.csv         one row for each scene, replaced whole after each of them
+        batch.csv         one row for each scene, earlier ones too; replaced whole after each of them
         failures/         traceback of each scene that failed
         lock              held while a batch works here
         scenes/           a run directory for each scene and content
@@ -21,7 +21,7 @@ from textwrap import shorten
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, Outcome, plan_outcome
 from eigenscape.batch.sources import Source
-from eigenscape.batch.table import write_outcomes, write_trace
+from eigenscape.batch.table import earlier_rows, write_outcomes, write_trace
 from eigenscape.batch.watch import Arrivals
 from eigenscape.batch.whole import Report, failure
 from eigenscape.cluster import ClusterOptions
@@ -123,6 +123,7 @@ class _Batch:
     ) -> None:
         self.outcomes: list[Outcome] = []
         self._places: dict[str, int] = {}
+        self._earlier = earlier_rows(path)
         self._path, self._on, self._at_once, self._reporter = path, on, at_once, reporter
 
     def work(self, outcomes: Sequence[Outcome]) -> None:
@@ -132,7 +133,7 @@ class _Batch:
         self.outcomes = list(outcomes)
         self._places = {o.scene.name: number for number, o in enumerate(self.outcomes)}
         todo = self._plan()
-        write_outcomes(self._path, self.outcomes)
+        write_outcomes(self._path, self.outcomes, self._earlier)
         for outcome in self.outcomes:
             if outcome.state == "failed":
                 write_trace(self._path, outcome)
@@ -145,7 +146,7 @@ class _Batch:
             left -= 1
             seconds = (time.monotonic() - began) / (len(todo) - left) * left
             self._hear(outcome, report)
-            write_outcomes(self._path, self.outcomes)
+            write_outcomes(self._path, self.outcomes, self._earlier)
             said = f"{report['seconds']:.1f} s" if "seconds" in report else report["reason"]
             self._reporter.stage(
                 "batch",

@@ -1,6 +1,12 @@
-"""The table of a batch on disk: whole after every scene."""
+"""The table of a batch on disk: whole after every scene.
 
-from collections.abc import Sequence
+A directory may see several sets of scenes, one batch after the other: rows of scenes that are not among
+those of this batch stay as they are. Batches of one directory hold its lock, so none reads a table
+that another one is about to write.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +14,72 @@ from eigenscape.batch.outcomes import TABLE, Outcome, count_states
 from eigenscape.errors import StoreError
 from eigenscape.files import explain_write_errors
 from eigenscape.lock import lock_holder
+from eigenscape.scenes.registry import is_registered
 from eigenscape.stages import STAGES
 from eigenscape.store import Run
-from eigenscape.study.table import read_table, write_csv
+from eigenscape.study.table import Row, read_table, text_of, write_csv
 
-COLUMNS = ("scene", "state", "reason", "run", "seconds", "overall_accuracy", "class_map")
+COLUMNS = (
+    "scene", "state", "reason", "run", "seconds", "overall_accuracy", "measured_on", "class_map", "files",
+)  # fmt: skip
 
 
-def write_outcomes(directory: Path, outcomes: Sequence[Outcome]) -> Path:
-    """Write ``batch.csv``, and the traceback of each scene that failed below ``failures/``."""
+def earlier_rows(directory: Path) -> list[dict[str, str]]:
+    """Return what earlier batches of a directory have left: nothing without a table of theirs."""
+    path = directory / TABLE
+    rows = read_table(path) if path.exists() else []
+    return [row for row in rows if {"scene", "state"} <= row.keys()]
+
+
+def write_outcomes(
+    directory: Path, outcomes: Sequence[Outcome], earlier: Iterable[Mapping[str, str]] = ()
+) -> Path:
+    """Write ``batch.csv``: earlier rows of other scenes, and a row for each outcome.
+
+    Parameters
+    ----------
+    directory
+        Of the batch.
+    outcomes
+        Of the scenes of this batch.
+    earlier
+        See `earlier_rows`. Those of the same name and files are replaced. Those without a run in the
+        directory, and whose files are gone, are left out: nothing is left to look at or to run.
+    """
+    rows = [outcome.row() for outcome in outcomes]
+    others = _others(earlier, rows, directory)
     with explain_write_errors(directory):
-        write_csv(directory / TABLE, [outcome.row() for outcome in outcomes], COLUMNS)
+        write_csv(directory / TABLE, [*others, *rows], COLUMNS)
     return directory / TABLE
+
+
+def _others(
+    earlier: Iterable[Mapping[str, str]], rows: Sequence[Row], directory: Path
+) -> Iterator[Row]:
+    """Yield the earlier rows that are about none of the scenes of some rows."""
+    files: dict[str, set[str]] = {}
+    for row in rows:
+        files.setdefault(row["scene"], set()).add(text_of(row["files"]))
+    for old in earlier:
+        own, given = files.get(old["scene"]), old.get("files", "")
+        # Of a scene whose job could not be read nobody knows the files.
+        if own is not None and (not given or given in own or "" in own):
+            continue
+        done = old["state"] in ("done", "skipped")
+        inside = directory in Path(old.get("run", "")).parents
+        if inside if done else any(map(_is_given, _paths(given))):
+            yield dict(old)
+
+
+def _paths(files: str) -> list[str]:
+    if not files.startswith("["):
+        return [files]
+    paths: list[str] = json.loads(files)
+    return paths
+
+
+def _is_given(path: str) -> bool:
+    return "://" in path or is_registered(path) or not path or Path(path).exists()
 
 
 def write_trace(directory: Path, outcome: Outcome) -> None:

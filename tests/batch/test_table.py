@@ -1,0 +1,64 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eigenscape.batch.outcomes import Outcome
+from eigenscape.batch.sources import Scene
+from eigenscape.batch.table import batch_status, earlier_rows, write_outcomes
+from eigenscape.errors import StoreError
+from eigenscape.job import parse_job
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    """Return a function that gives the outcome of a scene whose file is there."""
+
+    def make(name, folder="one", state="failed", **fields):
+        file = tmp_path / folder / f"{name}.npy"
+        file.parent.mkdir(exist_ok=True)
+        np.save(file, np.zeros(1))
+        job = parse_job({"scene": {"path": str(file)}}, name=name, base=tmp_path, source="test")
+        return Outcome(Scene(name, job), state, **fields)
+
+    return make
+
+
+def told(directory):
+    return [(row["scene"], row["state"]) for row in earlier_rows(directory)]
+
+
+def test_write_outcomes__rows_of_other_scenes_stay(tmp_path, outcome):
+    write_outcomes(tmp_path, [outcome("a"), outcome("b", state="to do")])
+    first = earlier_rows(tmp_path)
+    write_outcomes(tmp_path, [outcome("c"), outcome("a", "two"), outcome("b", state="failed")], first)
+    # A scene of the same name in another folder is another scene.
+    assert sorted(told(tmp_path)) == [("a", "failed")] * 2 + [("b", "failed"), ("c", "failed")]
+    folders = {Path(row["files"]).parent.name for row in earlier_rows(tmp_path) if row["scene"] == "a"}
+    assert folders == {"one", "two"}
+    rows = earlier_rows(tmp_path)
+    write_outcomes(tmp_path, [outcome(name) for name in "abc"], rows)
+    assert len(earlier_rows(tmp_path)) == 4
+
+
+def test_write_outcomes__what_is_gone_leaves_the_table(tmp_path, outcome):
+    done = outcome("a", state="done", path=tmp_path / "scenes" / "a-1")
+    write_outcomes(tmp_path, [done, outcome("b"), Outcome(Scene("c", None), "failed")])
+    shutil.rmtree(tmp_path / "one")
+    rows = earlier_rows(tmp_path)
+    write_outcomes(tmp_path, [outcome("c")], rows)
+    # The run is still there; of b neither file nor run is; the job of c can be read by now.
+    assert told(tmp_path) == [("a", "done"), ("c", "failed")]
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    write_outcomes(moved, [], earlier_rows(tmp_path))
+    assert told(moved) == [("c", "failed")]
+
+
+def test_earlier_rows__of_no_table_and_of_another_one(tmp_path):
+    assert earlier_rows(tmp_path) == []
+    (tmp_path / "batch.csv").write_text("name,result\na,1\n")
+    assert earlier_rows(tmp_path) == []
+    with pytest.raises(StoreError, match="not written by this version"):
+        batch_status(tmp_path)
