@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +92,23 @@ def test_cluster_check__one_worker(gridengine, tmp_path):
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["kind"], found["threads"]) == ("sge", 1)
     assert list((tmp_path / "r").iterdir()) == []
+    wait_until(lambda: gridengine.jobs("rwt") == [])
+
+
+def test_connect__nobody_else_reaches_scheduler_and_workers(gridengine, tmp_path):
+    # Where the jobs are, which is no network of this process.
+    code = (
+        "import sys; from eigenscape.cluster import connect, load_cluster; "
+        "from strangers import check_strangers, http_answers\n"
+        "with connect(load_cluster(sys.argv[1]), None, 2**30) as executor:\n"
+        "    assert len(check_strangers(executor._client)) == 3\n"
+        "    assert http_answers('eigenscape.clusters.worker') == ({'127.0.0.1'}, [])\n"
+    )
+    helpers = str(Path(__file__).resolve().parents[1])
+    done = gridengine.inside.run(
+        sys.executable, "-c", f"import sys; sys.path.append({helpers!r})\n{code}", write(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
     wait_until(lambda: gridengine.jobs("rwt") == [])
 
 

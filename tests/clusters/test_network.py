@@ -72,13 +72,16 @@ def test_worker_security__files_that_nobody_else_reads_and_that_go(state):
 
 def test_private_directory__refuses_one_that_others_read(tmp_path, monkeypatch):
     options = parse_cluster({"kind": "slurm", "tls_directory": str(tmp_path / "keys")}, "c.toml")
-    assert private_directory(options) == str(tmp_path / "keys")
+    inner = tmp_path / "keys" / f"eigenscape-{os.geteuid()}"
+    (tmp_path / "keys").mkdir(mode=0o755)
+    assert private_directory(options) == str(inner)
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o755  # of others, too
     (tmp_path / "file").touch()
     wrong = options.model_copy(update={"tls_directory": str(tmp_path / "file" / "keys")})
     with pytest.raises(ClusterError, match=r"cannot be made a directory for keys.*tls_directory"):
         private_directory(wrong)
     # As on file systems without permissions.
-    (tmp_path / "keys").chmod(0o755)
+    inner.chmod(0o755)
     monkeypatch.setattr("pathlib.Path.chmod", lambda *_: None)
     with pytest.raises(ClusterError, match=r"others could read the keys there \(owner .*mode 755"):
         private_directory(options)

@@ -178,13 +178,14 @@ def test_fetch__a_page_that_is_gone(server, data_home):
 def test_fetch__takes_files_out_of_an_archive(server, data_home):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for name in ("inner/one.npy", "inner/two.npy", "other.py"):
+        for name in ("inner/one.npy", "inner/two.npy", "other.py", "../../out.py", "/out.py"):
             archive.writestr(name, name.encode())
     server.content = packed.getvalue()
     members = ("inner/one.npy", "inner/two.npy")
     folder = fetch(data_set(server.url, server.content, members=members))
     assert sorted(path.name for path in folder.iterdir()) == ["one.npy", "two.npy"]
     assert (folder / "two.npy").read_bytes() == b"inner/two.npy"
+    assert not list(data_home.parent.rglob("out.py"))
 
 
 def test_fetch__nothing_to_fetch(data_home):

@@ -1,3 +1,4 @@
+import os
 import signal
 
 import pytest
@@ -125,3 +126,28 @@ def test_submit__refuses_what_cannot_work_before_it_waits_in_the_queue(
     (tmp_path / "run" / "submission.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
         status(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "others", [lambda file: file.chmod(0o666), lambda file: os.chown(file, 4321, -1)]
+)
+def test_changing__a_file_that_others_may_have_written(tmp_path, others):
+    if os.geteuid() != 0:
+        pytest.skip("needs the right to give files away")
+    made(tmp_path, state="running")
+    others(tmp_path / "submission.json")
+    for work in (lambda: cancel(tmp_path), lambda: driver.main(tmp_path)):
+        with pytest.raises(
+            ClusterError, match=r"lines of shell in it run as you\. Take a run directory"
+        ):
+            work()
+    assert read_submission(tmp_path).state == "running"  # who may read it may look
+
+
+def test_submit__a_run_directory_that_a_script_cannot_name(tmp_path, written, write_job):
+    job = load_job(write_job(scene={"labels": "labels.tif"}))
+    on = parse_cluster(CLUSTER, "cluster.toml")
+    for name in ("a b", "$(touch ran)", "100%", "a\nb"):
+        with pytest.raises(ClusterError, match=r"the run directory has .* in its path"):
+            submit(job, on, run_dir=tmp_path / "runs" / name)
+    assert not (tmp_path / "runs").exists()

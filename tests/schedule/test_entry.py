@@ -16,6 +16,7 @@ from eigenscape.schedule.entry import (
     chain_script,
     crontab_block,
     environment,
+    job_options,
     make_schedule,
     schedule_name,
     scrontab_block,
@@ -112,6 +113,17 @@ def test_make_schedule__refuses_what_cannot_work(home):
 def teller(tmp_path_factory):
     """A program in a directory of its own that tells its arguments."""
     return make_teller(tmp_path_factory.mktemp("teller"))
+
+
+@pytest.mark.slurm
+def test_job_options__slurm_finds_the_log(slurm, tmp_path):
+    home = tmp_path / "a 'b' \"c\" 100%j $HOME `d` ü;"
+    schedule = Schedule(home / "one.toml", (), False, home, home / "runs")
+    schedule.directory.mkdir(parents=True)
+    options = job_options(schedule, ClusterOptions(kind="slurm"))
+    script = "".join(["#!/bin/sh\n", *(f"#SBATCH {option}\n" for option in options), "echo told\n"])
+    subprocess.run(["sbatch", "--wait"], input=script, text=True, check=True, capture_output=True)
+    assert (schedule.directory / "job.log").read_text() == "told\n"
 
 
 def unless_refused(make, *arguments):

@@ -104,9 +104,10 @@ def private_directory(options: ClusterOptions) -> str:
     ClusterError
         It cannot be made, belongs to somebody else, or its file system has no permissions.
     """
-    default = platformdirs.user_state_path("eigenscape") / "private"
-    path = Path(options.tls_directory or default).expanduser().resolve()
-    fix = "Set tls_directory to a directory of your own that the workers see."
+    path = platformdirs.user_state_path("eigenscape") / "private"
+    if options.tls_directory:  # which others may use for something else
+        path = Path(options.tls_directory).expanduser().resolve() / f"eigenscape-{os.geteuid()}"
+    fix = "Set tls_directory to another directory that the workers see."
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)

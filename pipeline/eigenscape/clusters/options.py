@@ -153,7 +153,8 @@ class ClusterOptions(Options):
     """Encrypt and authenticate Dask's own traffic, with certificates for this run alone. Without it
     everyone who reaches the interface can run code as you."""
     tls_directory: str | None = None
-    """Directory for these certificates, seen by the workers; below your state directory by default."""
+    """Directory that the workers see: certificates lie in a private one below; your own state directory by
+    default."""
     tls_ca_file: str | None = None
     """Certificate authority (PEM), for certificates of your own."""
     tls_cert: str | None = None

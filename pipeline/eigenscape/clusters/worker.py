@@ -63,7 +63,7 @@ def _check_certificates(arguments: Sequence[str]) -> None:
         if path is not None and not os.access(path, os.R_OK):
             raise ClusterError(
                 f"{path}: {socket.gethostname()} does not see this certificate of the run. Set "
-                "tls_directory in the cluster file to a directory of your own that all machines share."
+                "tls_directory in the cluster file to a directory that all machines share."
             )
 
 

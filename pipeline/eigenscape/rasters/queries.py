@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 
+from eigenscape.cells import to_cell
 from eigenscape.files import written_whole
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.stage import Context
@@ -52,8 +53,8 @@ def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> No
         table.writerow(
             [
                 place + 1, row, column, *_centre(grid, row, column),
-                first, legend.names.get(first, ""), f"{float(confidence[sample]):.4f}",
-                second or "", legend.names.get(second, "") if second else "",
+                first, to_cell(legend.names.get(first, "")), f"{float(confidence[sample]):.4f}",
+                second or "", to_cell(legend.names.get(second, "")) if second else "",
             ]
         )  # fmt: skip
     with written_whole(context.workspace.file(name)) as path:

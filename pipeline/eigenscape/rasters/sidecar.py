@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from eigenscape.cells import to_cell
 from eigenscape.errors import OutputError, SceneError
 from eigenscape.memory import format_bytes
 from eigenscape.scenes.types import Color, Legend
@@ -209,7 +210,7 @@ def write_legend_csv(
     for number in sorted({*legend.names, *legend.colors, *(counts or {})}):
         color = legend.colors.get(number, ("", "", ""))
         pixels = "" if counts is None else counts.get(number, 0)
-        table.writerow([number, _name(legend, number), *color, pixels])
+        table.writerow([number, to_cell(_name(legend, number)), *color, pixels])
     _write_text(Path(path), stream.getvalue())
 
 

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.cells import to_cell
 from eigenscape.files import written_whole
 from eigenscape.memory import CHUNK_ROWS
 from eigenscape.rasters.scatter import MOST_POINTS, write_scatter
@@ -38,7 +39,7 @@ def write_classes(context: Context, legend: Legend, name: str) -> None:
             rows = pixel[start:stop].tolist()
             numbers, shares = (array[start:stop].tolist() for array in arrays)
             table.writerows(
-                (row, number, legend.names.get(number, ""), f"{share:.4f}")
+                (row, number, to_cell(legend.names.get(number, "")), f"{share:.4f}")
                 for row, number, share in zip(rows, numbers, shares, strict=True)
             )
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from eigenscape.cells import from_cell, to_cell
 from eigenscape.files import explain_write_errors, written_whole
 
 Row = dict[str, Any]
@@ -42,14 +43,20 @@ def write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
     with written_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: text_of(value) for name, value in row.items()} for row in rows)
+        writer.writerows(
+            {name: to_cell(text_of(value)) for name, value in row.items()} for row in rows
+        )
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file as texts, those that are blank left out."""
     with path.open(encoding="utf-8", newline="") as stream:
         return [
-            {name: value.strip() for name, value in row.items() if name and value and value.strip()}
+            {
+                name: from_cell(value.strip())
+                for name, value in row.items()
+                if name and value and value.strip()
+            }
             for row in csv.DictReader(line for line in stream if not line.startswith("#"))
         ]
 
