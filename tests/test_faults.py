@@ -1,8 +1,7 @@
-"""Runs that are killed, doubled, interrupted or out of disk."""
+"""Runs that are doubled, interrupted or out of disk. Those that are killed: tests/test_kills.py."""
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -89,56 +88,10 @@ def assert_same_run(one, other):
     assert not (one / "work").exists()
 
 
-def test_run__killed_again_and_again_ends_as_if_undisturbed(job, calm, tmp_path):
-    # The same name of the run directory: the files say it in a tag.
-    (undisturbed, seconds), hurt = calm(job), tmp_path / "hurt" / "run"
-    moments, kills = random.Random(1), 0
-    for _ in range(6):
-        process = start("run", job, "--run-dir", hurt)
-        time.sleep(moments.uniform(0.25, 0.9) * seconds)
-        if process.poll() is not None:
-            finish(process)
-            break
-        process.send_signal(signal.SIGKILL)
-        finish(process)
-        kills += 1
-        if (hurt / "manifest.json").exists():
-            # Whatever is said to be finished is whole.
-            run = Run(hurt)
-            for name, record in run.manifest["stages"].items():
-                assert run.is_finished(name, record["key"])
-    assert kills > 0
-    finished = set(Run(hurt).manifest["stages"])
-    status, out, err = finish(start("run", job, "--run-dir", hurt, "--json"))
-    assert status == 0, err
-    stages = json.loads(out.splitlines()[-1])["stages"]
-    assert finished <= {stage["name"] for stage in stages if stage["reused"]}
-    assert_same_run(hurt, undisturbed)
-    assert list(tmp_path.rglob("*.tmp*")) == []
-
-
 def wait_for_first_stage(path, process):
     while not (path / "store.zarr" / "samples").exists():
         assert process.poll() is None
         time.sleep(0.02)
-
-
-def test_run__killed_once_in_each_stage(job, calm, tmp_path):
-    """Stop a run right after each of its stages: the next one must not do that stage again."""
-    hurt = tmp_path / "hurt" / "run"
-    for stage in ("ingest", "neighbors", "spectrum"):
-        process = start("run", job, "--run-dir", hurt)
-        while process.poll() is None:
-            if (hurt / "manifest.json").exists() and stage in Run(hurt).manifest["stages"]:
-                process.kill()
-            time.sleep(0.01)
-        _, _, err = finish(process)
-        assert "Traceback" not in err
-    status, out, _ = finish(start("run", job, "--run-dir", hurt, "--json"))
-    assert status == 0
-    reused = [stage["name"] for stage in json.loads(out)["stages"] if stage["reused"]]
-    assert {"ingest", "features", "neighbors", "graph", "spectrum"} <= set(reused)
-    assert_same_run(hurt, calm(job)[0])
 
 
 def test_run__two_processes_at_once(job, tmp_path):
