@@ -90,6 +90,10 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         raise JobError(f"{path}: cannot be read ({error}).") from None
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}.") from None
+    except RecursionError:
+        raise JobError(
+            f"{path}: its brackets are nested too deeply to be those of a job."
+        ) from None
     name = path.stem
     if small:
         _make_small(table, path)

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from xml.etree import ElementTree
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.arrays import is_zarr
+
+_CONTAINED = re.compile(r'[A-Za-z0-9_]+:"')
+"""How GDAL names a raster within a file, which was looked at before."""
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -53,7 +57,7 @@ def check_exists(path: str) -> None:
 
 def is_local(path: str) -> bool:
     """Return whether a path is one of this machine, not an address or a file within another."""
-    return "://" not in path and not path.startswith("/vsi")
+    return "://" not in path and not path.startswith("/vsi") and not _CONTAINED.match(path)
 
 
 def _check_kind(path: str) -> None:
