@@ -118,6 +118,10 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}.") from None
+    except RecursionError:
+        raise JobError(
+            f"{path}: its brackets are nested too deeply to be those of a job."
+        ) from None
     except ValueError as error:
         raise JobError(
             f"{path}: is no job file: no text in UTF-8 ({error}). Save a job as UTF-8. A scene is named by "

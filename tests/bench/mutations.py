@@ -1,6 +1,6 @@
 """Mutated inputs: each must be refused in a sentence, or give a plausible result.
 
-    python tests/bench/mutations.py [--number 1000] [--seed 0] [--only INDEX] [--keep DIR]
+    python tests/bench/mutations.py [--number 1000] [--first 0] [--seed 0] [--only INDEX] [--keep DIR]
 
 The small valid jobs of `corpus.py` are damaged one by one: bytes are flipped, ranges zeroed, doubled
 or cut off, numbers and texts in headers and job files replaced by words, floats, negative and huge
@@ -15,6 +15,7 @@ them, `--keep` leaves its files in a directory. The exit status is 1 where there
 
 import argparse
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -61,6 +62,7 @@ TEXTS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--number", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, action="append", help="trials to repeat")
     parser.add_argument("--case", action="append", help="cases of the corpus; all by default")
@@ -91,7 +93,8 @@ class Trials:
         counts: Counter[str] = Counter()
         kinds: dict[str, Counter[str]] = {}
         failures = []
-        numbers = self.arguments.only or range(self.arguments.number)
+        first = self.arguments.first
+        numbers = self.arguments.only or range(first, first + self.arguments.number)
         for number in numbers:
             what, outcome, told = self._try(number)
             print(number, outcome, *what.values(), file=sys.stderr, flush=True)
@@ -111,30 +114,30 @@ class Trials:
         }
 
     def _warm_up(self) -> None:
-        """Run every case undamaged: some in this process, so that its forks have loaded all."""
+        """Run every case undamaged in this process, so that its forks have loaded and compiled all."""
         for case in self.cases:
-            if case.name in ("geotiff", "npy", "csv", "geojson"):
-                self._inside(case)
+            self._inside(case)
         # zarr starts threads of its own, and anew after a fork.
         others = [one.name for one in threading.enumerate() if one is not threading.main_thread()]
         others = [name for name in others if not name.startswith(("zarr_io", "asyncio_"))]
         assert not others, f"threads that a fork would lose: {others}"
-        for case in self.cases:
-            for name in ("plan", "run"):
-                path = self.directory / "warm" / case.name
-                status, told = self._command(name, case, path)
-                assert status == 0, f"{case.name}: {name} ends with {status}: {told}"
-        shutil.rmtree(self.directory / "warm")
+        # What is there already costs no collection, and no copies of its pages.
+        gc.collect()
+        gc.freeze()
 
     def _inside(self, case: Path) -> None:
-        out, sys.stdout = sys.stdout, io.StringIO()
-        err, sys.stderr = sys.stderr, io.StringIO()
+        before, (out, err) = threading.active_count(), (sys.stdout, sys.stderr)
+        sys.stdout, sys.stderr = told = io.StringIO(), io.StringIO()
+        path = self.directory / "warm"
         try:
-            give("run", case / "job.toml", "--run-dir", self.directory / "warm" / "here", "--json")
+            status = give("run", case / "job.toml", "--run-dir", path, "--json")
         finally:
             sys.stdout, sys.stderr = out, err
+        assert status == 0, f"{case.name} ends with {status}: {told[1].getvalue()}"
+        shutil.rmtree(path)
+        # Whoever watched the memory of the run needs a moment to end.
         for _ in range(100):
-            if threading.active_count() == 1:
+            if threading.active_count() <= before:
                 return
             time.sleep(0.02)
 

@@ -164,3 +164,12 @@ def test_table_and_image_of_the_same_numbers_agree(tmp_path, scene, data):
     other, known = scene("thin.npy", **keys).read(*window)
     np.testing.assert_array_equal(values[:, 0], other[:, 0])
     np.testing.assert_array_equal(valid[:, 0], known[:, 0])
+
+
+def test_more_bands_than_a_manifest_can_say_are_refused(tmp_path, scene):
+    with open(tmp_path / "a.npy", "wb") as stream:
+        header = {"descr": "<i2", "fortran_order": False, "shape": (3, 4, 2**33)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.truncate(stream.tell() + 3 * 4 * 2**34)
+    with pytest.raises(SceneError, match=r"8,589,934,592 bands; 1,048,576 can be used"):
+        scene("a.npy")

@@ -83,3 +83,9 @@ def test_paths_that_no_system_has():
     assert parse_job({"scene": {"path": "~nobody-of-that-name/x.tif"}}).resolve("~?/x")
     with pytest.raises(JobError, match="null character"):
         parse_job({"scene": {"path": "a"}}).resolve("a\0b")
+
+
+def test_brackets_without_end(tmp_path):
+    (tmp_path / "job.toml").write_text("[scene]\npath = " + "[" * 20_000)
+    with pytest.raises(JobError, match="nested too deeply"):
+        load_job(tmp_path / "job.toml")

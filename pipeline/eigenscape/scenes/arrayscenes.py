@@ -14,6 +14,9 @@ from eigenscape.scenes.cubes import UnfoldedSource, find_cube
 from eigenscape.scenes.pixels import Calibration, calibrate, check_some_band, fill_samples
 from eigenscape.scenes.types import Bands, Grid
 
+MOST_BANDS = 2**20
+"""The manifest of a run says of every band whether it is used."""
+
 
 @dataclass(frozen=True)
 class ArrayScene:
@@ -89,6 +92,11 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
             "one band), none of them 0. Choose another scene.variable or reshape it."
         )
     height, width, count = _lay_out(source, options.layout)
+    if count > MOST_BANDS:
+        raise SceneError(
+            f"{path}: the array{source.label} has the shape {source.shape}, which is {count:,} bands; "
+            f"{MOST_BANDS:,} can be used. Check the file, or store it rows x columns x bands."
+        )
     bad = parse_bad_bands(options.bad_bands, count)
     good = tuple(index not in bad for index in range(count))
     check_some_band(good, path)

@@ -155,6 +155,12 @@ class _Scan:
                 f"{len(self.contents)}. Give every row a value for each column."
             )
         self.firsts.append(row + len(frame))
+        # Tens of thousands of columns are learned of one by one only where that tells something.
+        numeric = len(frame) > 0 and all(kind.kind in "uif" for kind in frame.dtypes)
+        if numeric and np.isfinite(frame.to_numpy(np.float64)).all():
+            for content in self.contents:
+                content.numbers = True
+            return
         for place, values in frame.items():
             self._learn(self.contents[int(str(place))], values, row)
 

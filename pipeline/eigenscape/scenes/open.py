@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.options import SceneOptions
-from eigenscape.scenes.outside import check_address, is_address
+from eigenscape.scenes.outside import check_address, is_address, is_contained
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
@@ -133,8 +134,13 @@ def chosen_variable(options: SceneOptions, resolve: Resolve) -> str | None:
     if options.variable is not None or not isinstance(path, str) or is_registered(path):
         return options.variable
     path = resolve(path)
-    if _takes_tables(path) or not _takes_arrays(path) or _takes_sparse(path):
+    if _takes_tables(path) or _takes_sparse(path):
         return None
+    if not _takes_arrays(path):
+        from eigenscape.scenes.containers import SUFFIXES, find_layer
+
+        layer = find_layer(path, None) if Path(path).suffix.lower() in SUFFIXES else None
+        return layer.name if layer else None
     from eigenscape.scenes.cubes import find_cube
 
     return find_cube(path, options)[0].variable
@@ -167,10 +173,24 @@ def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
             f'{paths[0]}: scene.layout = "table" is for arrays, and this is a raster, an image. Leave '
             "the key out."
         )
+    if len(paths) == 1:
+        from eigenscape.scenes.containers import describe_layer, find_layer
+
+        check_exists(paths[0])
+        layer = find_layer(paths[0], options.variable)
+        if layer is not None:
+            note = describe_layer(paths[0], layer, chosen=options.variable is None)
+            return replace(
+                open_raster_scene(
+                    [layer.address], bad_bands=options.bad_bands, scale=options.scale,
+                    nodata=options.nodata,
+                ),
+                notes=(note,),
+            )  # fmt: skip
     if options.variable is not None:
         raise SceneError(
             f"{paths[0]}: scene.variable = {options.variable!r} names an array in a .mat, .npz or "
-            "zarr file, and this is a raster. Leave the key out."
+            "zarr file or one of several rasters, and this is one raster. Leave the key out."
         )
     return open_raster_scene(
         paths, bad_bands=options.bad_bands, scale=options.scale, nodata=options.nodata
@@ -178,6 +198,8 @@ def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
 
 
 def _check_known(given: str, path: str) -> None:
+    if is_contained(path):
+        return
     if is_address(path):
         check_address(path)
         return

@@ -51,6 +51,7 @@ _SCHEME = re.compile(
     r"(?:https?|ftp|s3|gs|gcs|az|abfss?|adl|oss|swift|hdfs|webhdfs|file|zip|tar|gzip)://",
     re.IGNORECASE,
 )
+_CONTAINED = re.compile(r'[A-Za-z0-9_]+:"')
 _ARCHIVES = {"vsizip", "vsitar", "vsigzip", "vsi7z", "vsirar"}
 _REMOTE = {
     "vsicurl", "vsis3", "vsigs", "vsiaz", "vsiadls", "vsioss", "vsiswift", "vsihdfs", "vsiwebhdfs",
@@ -63,9 +64,14 @@ _NAMED = {"X_DATASET", "Y_DATASET", "RPC_DEM"}
 """Metadata and options of a VRT that name files."""
 
 
+def is_contained(path: str) -> bool:
+    """Return whether a path is GDAL's name of a raster within a file, such as ``HDF5:"cube.h5"://data``."""
+    return bool(_CONTAINED.match(path))
+
+
 def is_address(path: str) -> bool:
     """Return whether a path of a job is none of this machine's files: a URL, or a /vsi path of GDAL."""
-    return "://" in path or path.startswith("/vsi")
+    return ("://" in path or path.startswith("/vsi")) and not is_contained(path)
 
 
 def is_archived(path: str) -> bool:

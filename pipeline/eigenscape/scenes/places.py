@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.arrays import is_zarr
-from eigenscape.scenes.outside import check_address, check_sources, is_address
+from eigenscape.scenes.outside import check_address, check_sources, is_address, is_contained
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -29,6 +29,8 @@ def check_exists(path: str) -> None:
     SceneError
         With what is wrong and what to do.
     """
+    if is_contained(path):
+        return
     if is_address(path):
         check_address(path)
         return

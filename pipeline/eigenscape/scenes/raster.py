@@ -60,6 +60,7 @@ class RasterScene:
     files: tuple[str, ...]
     row_step: int
     parts: tuple[RasterPart, ...]
+    notes: tuple[str, ...] = ()
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.
