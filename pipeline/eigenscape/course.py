@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class Course:
         What the manifest says of the run beside what it says of every run.
     check
         Refuses the job once its scene is read.
+    foresee
+        Projects again what the stages after a search by radius need, and refuses what does not fit:
+        called with job, run, tasks that share a process and neighbours of a sample; returns what to say.
     threads
         Threads of this process, as many as the limit feeds; None on a cluster.
     fewer
@@ -59,6 +62,7 @@ class Course:
     keys: Mapping[str, str]
     about: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[Job, Run], None] = lambda job, directory: None
+    foresee: Callable[[Job, Run, int, float], str] = lambda job, directory, tasks, neighbors: ""
     threads: int | None = None
     fewer: str = ""
 
@@ -114,7 +118,8 @@ def work_through(
             for stage in course.stages:
                 key = course.keys[stage.name]
                 _take_over(stage.name, key, directory, siblings)
-                times.append(_run_stage(stage, key, fitted, directory, connected, logged))
+                work = partial(_work, stage, key, fitted, directory, course.foresee)
+                times.append(_run_stage(stage.name, key, work, directory, connected, logged))
                 if stage.name == "ingest":
                     course.check(fitted, directory)
         directory.tidy()
@@ -129,26 +134,26 @@ def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
 
 
 def _run_stage(
-    stage: Stage,
+    name: str,
     key: str,
-    job: Job,
+    work: Callable[[Executor, Reporter], tuple[Context, dict[str, Any]]],
     directory: Run,
     connected: Callable[[], Executor],
     reporter: Reporter,
 ) -> dict[str, Any]:
-    if directory.is_finished(stage.name, key):
-        record = directory.record(stage.name)
+    if directory.is_finished(name, key):
+        record = directory.record(name)
         assert record is not None
-        reporter.stage(stage.name, "reused")
-        return _stage_json(stage.name, record, reused=True)
+        reporter.stage(name, "reused")
+        return _stage_json(name, record, reused=True)
     executor = connected()
-    reporter.stage(stage.name, "running")
-    reached("stage begins", stage.name)
+    reporter.stage(name, "running")
+    reached("stage begins", name)
     memory.release()
     start = time.perf_counter()
-    with memory.watch() as peak, _damage_explained(directory.path, stage.name):
-        context, summary = _work(stage, key, job, directory, executor, reporter)
-    reached("stage worked", stage.name)
+    with memory.watch() as peak, _damage_explained(directory.path, name):
+        context, summary = work(executor, reporter)
+    reached("stage worked", name)
     record = Record(
         key=key,
         seconds=round(time.perf_counter() - start, 3),
@@ -157,12 +162,10 @@ def _run_stage(
         files=context.workspace.files(),
         summary=summary,
     )
-    directory.commit(stage.name, context.workspace, record)
-    reached("stage committed", stage.name)
-    reporter.stage(
-        stage.name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
-    )
-    return _stage_json(stage.name, record, reused=False)
+    directory.commit(name, context.workspace, record)
+    reached("stage committed", name)
+    reporter.stage(name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}")
+    return _stage_json(name, record, reused=False)
 
 
 @contextmanager
@@ -183,15 +186,27 @@ def _damage_explained(path: Path, stage: str) -> Iterator[None]:
 
 
 def _work(
-    stage: Stage, key: str, job: Job, directory: Run, executor: Executor, reporter: Reporter
+    stage: Stage,
+    key: str,
+    job: Job,
+    directory: Run,
+    foresee: Callable[[Job, Run, int, float], str],
+    executor: Executor,
+    reporter: Reporter,
 ) -> tuple[Context, dict[str, Any]]:
     """Do the work of a stage, again with smaller tasks where one did not fit its worker.
 
     Results do not depend on the size of the tasks, and blocks that are finished stay so.
     """
+
+    def say_foreseen(neighbors: float) -> None:
+        reporter.note(foresee(job, directory, executor.tasks_per_process, neighbors))
+
     for halvings in range(_MOST_HALVINGS + 1):
         workspace = directory.workspace(stage.name, key, reporter.note)
-        context = Context(job, directory, workspace, executor, reporter, halvings)
+        context = Context(
+            job, directory, workspace, executor, reporter, halvings, foresee=say_foreseen
+        )
         try:
             with explain_write_errors(directory.path), workspace.recorded():
                 return context, stage.work(context)

@@ -1,5 +1,6 @@
 """What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from eigenscape.job import Job
 from eigenscape.memory import format_bytes
 from eigenscape.neighbors.landmarks import check_landmarks
 from eigenscape.neighbors.searchers import choose_searcher
+from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
@@ -166,6 +168,30 @@ def fed_plan(
     return replace(planned, threads=tasks, fewer=fewer)
 
 
+def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: float) -> Plan:
+    """Return what the stages after a search by radius need, now that a sample of it was tried.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples, bands
+        Of the scene.
+    tasks
+        Tasks that share the memory of a process.
+    neighbors
+        Neighbours within the radius, on average.
+    """
+    many = job.neighbors.model_copy(update={"k": max(1, math.ceil(neighbors))})
+    columns = feature_count(job.features, bands)
+    budget = task_bytes(job.limits.memory_bytes, tasks)
+    sizes = Sizes(
+        job.model_copy(update={"neighbors": many}), samples, bands, columns, tasks, budget, None
+    )
+    stages = (sizes.graph(), sizes.spectrum(), sizes.learn())
+    return Plan(samples, bands, columns, stages, threads=tasks)
+
+
 def check_pixels(job: Job, scene: Scene) -> None:
     """Refuse what only pixels can have for a table of samples.
 
@@ -210,7 +236,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     """Return what reading a scene will need."""
     strip = strip_rows(scene, sizes.budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
-    return sizes.ingest(-(-scene.grid.height // strip), raw, held_bytes(scene))
+    # As stored and in single precision; which values are valid.
+    value = stored_type(scene).itemsize + 4.5
+    return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
 
 
 def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
@@ -234,8 +262,9 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
         notes.append(f"neighbour search within parts: {searcher} ({reason})")
     if job.neighbors.method == "radius":
         notes.append(
-            "how many neighbours lie within neighbors.radius a thousand samples tell before the search: "
-            f"the sizes here are those of {job.neighbors.k} per sample (neighbors.k)"
+            "how many neighbours lie within neighbors.radius a thousand samples tell before the search, "
+            "and the stages after it are projected again then: the sizes here are those of "
+            f"{job.neighbors.k} per sample (neighbors.k)"
         )
     solved = samples
     if job.neighbors.method == "landmarks":

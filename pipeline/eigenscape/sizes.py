@@ -14,7 +14,7 @@ from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
-from eigenscape.learn.bench import MOST_ARRAYS
+from eigenscape.learn.bench import LABEL_ARRAYS, MOST_ARRAYS
 from eigenscape.learn.cuts import SWEEP_BYTES
 from eigenscape.learn.fields import EXACT_ROWS
 from eigenscape.learn.fields import METHODS as FIELDS
@@ -30,6 +30,19 @@ from eigenscape.spectrum.tasks import fits
 from eigenscape.stage import BASE_BYTES, sample_blocks
 
 _MIB = 2**20
+
+_BASES = {
+    "ingest": 120, "features": 123, "neighbors": 148, "graph": 148, "spectrum": 156, "learn": 154,
+    "export": 214,
+}  # fmt: skip
+"""MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
+2,000 pixels, with a little to spare: another machine has other versions of them."""
+
+_HEAP_BYTES = 4 * _MIB
+"""What the heap of a thread keeps at its end: see `eigenscape.memory.return_quickly`."""
+
+_CALIBRATED = 20_000
+"""Samples, at most, whose probabilities are calibrated at once."""
 
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
@@ -79,11 +92,17 @@ class Sizes:
     entries: int | None
 
     def _stage(
-        self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0
-    ) -> StagePlan:
-        """`each`: bytes of one task; `shared`: bytes held beside the tasks."""
-        at_once = min(tasks, self.tasks)
-        peak = BASE_BYTES + at_once * each + shared
+        self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
+        *, most: float = math.inf, before: float = 0,
+    ) -> StagePlan:  # fmt: skip
+        """Count bytes.
+
+        `each`: of one task, `most` of which run at once; `shared`: beside the tasks; `before`: of what
+        is done before them.
+        """
+        at_once = min(tasks, self.tasks, most)
+        working = at_once * (each + _HEAP_BYTES * (each > 0))
+        peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
     def _step(self, chunk: int, row: float) -> tuple[int, int]:
@@ -91,16 +110,19 @@ class Sizes:
         ranges = sample_blocks(self.n, chunk, self.budget, row)
         return len(ranges), ranges[0][1] - ranges[0][0]
 
-    def ingest(self, strips: int, raw: int, held: int = 0) -> StagePlan:
-        """Count strips of `raw` bytes, what a reader holds of its file, and the copy of what is valid."""
+    def ingest(self, strips: int, raw: int, value: float, held: int = 0) -> StagePlan:
+        """Count strips of `raw` values of `value` bytes, what a reader holds, the copy of what is valid."""
         n, bands = self.n, self.bands
         if self.entries is not None:
             disk = 8 * self.entries + 28 * n
             return self._stage("ingest", 2, 0, _READ_ENTRY * self.entries + 60 * n, disk, disk)
         tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
-        each = max(12 * raw, 8 * rows * bands)
+        # What is read, and what of it is copied, are steps of their own.
+        reading, copying = (min(count, self.tasks) for count in (strips, tasks))
+        at_once = max(reading, copying)
+        each = max(reading * value * raw, copying * 8 * rows * bands) / at_once
         disk = n * (4 * bands + 12)
-        return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk)
+        return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk, most=at_once)
 
     def features(self) -> StagePlan:
         """Count sums over the samples, then their projection."""
@@ -110,7 +132,9 @@ class Sizes:
             return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
         row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
         tasks, rows = self._step(chunk_rows(n, 4 * d), row)
-        each = rows * row + self._tile_bytes()
+        # A projection in single precision: no more than what is read, and its image.
+        each = rows * row * (0.7 if options.method == "random-projection" else 1)
+        each += self._tile_bytes()
         disk = 4 * d * (n + bands * is_projected(options, bands))
         return self._stage("features", tasks, each, self._basis_bytes(), disk)
 
@@ -149,16 +173,21 @@ class Sizes:
         """Count lists that are transposed and united, row block by row block."""
         n, k = self.n, self.job.neighbors.k
         rows = min(block_rows(k), n)
-        each: float = rows * k * 70
-        tasks = 2 * -(-n // rows)
-        entries, scratch, shared = 1.5 * k * n, n * k * 20, 64 * n
+        # Blocks may have half as many entries again as on average.
+        each: float = rows * k * 45
+        most = -(-n // rows)
+        tasks = 2 * most
+        entries, scratch, shared = 1.5 * k * n, n * k * 20, 16 * n
         if spatial := self.job.graph.spatial:
             # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
             tasks += -(-n // rows)
             each = max(2 * each, rows * (k + spatial.neighbors) * 80)
             entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
             scratch += 8 * spatial.neighbors * n
-        return self._stage("graph", tasks, each, shared, 8 * entries + 24 * n, scratch)
+        components, disk = 48.0 * n, 8 * entries + 24 * n
+        return self._stage(
+            "graph", tasks, each, shared, disk, scratch, most=most, before=components
+        )
 
     def spectrum(self) -> StagePlan:
         """Count matrix and vectors on disk; groups of columns, tiles, a small eigenproblem in memory."""
@@ -241,35 +270,45 @@ class Sizes:
         """Count blocks of eigenvectors, or groups of fields."""
         modes = self.job.spectrum.dimension + 1
         tasks, rows = self._step(chunk_rows(self.n, 4), 12 * modes)
-        each: float = max(rows, chunk_rows(self.n, 4 * modes)) * 4 * modes * 3
+        rows = max(rows, chunk_rows(self.n, 4 * modes))
+        most = min(self.tasks, -(-self.n // rows))
+        each: float = min(self.n / most, rows) * 4 * modes * 3
+        calibrating = _HEAP_BYTES + 1300 * min(self.n, _CALIBRATED)
         shared, scratch = 30.0 * self.n, 0.0
         if self.job.learn.method in FIELDS:
             # Arrays of a group in memory if they fit, mapped if not; the graph with other weights.
-            number = 8 if self.n <= EXACT_ROWS else 4
+            # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
+            number, most = 8 if self.n <= EXACT_ROWS else 4, self.tasks
             group = MOST_ARRAYS * self.n * WIDTH * number
             inside = group <= self.budget
-            each = max(each, group) if inside else each
+            known = LABEL_ARRAYS * self.n * WIDTH * number
+            each = max(each, min(group + known, self.budget) if inside else 0) + 60 * self.n
             weights = 1.5 * self.job.neighbors.k * (4 + number * (number > 4))
             scratch = self.n * (weights + 4 * WIDTH) + group * (not inside)
         elif self.job.learn.unsupervised:
             # The sweep over thresholds of a vector; coordinates in the order of the rows.
+            most = self.tasks
             each = max(each, SWEEP_BYTES * self.n)
             scratch = self.n * (4.0 * modes + 16)
         elif self.job.learn.method == "geodesic-nn":
+            most = self.tasks
             each, scratch = max(each, 60.0 * self.n), 16.0 * self.job.neighbors.k * self.n
             shared += 24 * self.job.neighbors.k * self.n
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
-            inside = group <= self.budget
+            inside, most = group <= self.budget, self.tasks
             each = max(each, group) if inside else each
             scratch += 150.0 * self.n + group * (not inside)
-        return self._stage("learn", 2 * tasks, each, shared, 10 * self.n, scratch)
+        disk = 10 * self.n
+        return self._stage(
+            "learn", 2 * tasks, each, shared, disk, scratch, most=most, before=calibrating
+        )
 
     def export(self) -> StagePlan:
         """Count strips of the rasters, and the quick-look."""
         modes = max(1, self.job.output.eigenvectors)
-        # A few strips, the writer's rows of tiles, the quick-look, matplotlib itself.
+        # Strips and the writer's rows of tiles; the quick-look's pictures.
         strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 4 * strip + 60 * _MIB + 12 * min(self.n, QUICKLOOK_PIXELS**2)
+        shared = 2.2 * strip + 30 * min(self.n, QUICKLOOK_PIXELS**2)
         return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

@@ -46,6 +46,9 @@ class Context:
         How often tasks were halved because one did not fit the memory of its worker.
     worker_peak
         Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
+    foresee
+        Called with the neighbours of a sample, on average, where only the search's own sample tells
+        them: refuses what would not fit after the search, and says what will be needed.
     """
 
     job: Job
@@ -55,6 +58,7 @@ class Context:
     reporter: Reporter
     halvings: int = 0
     worker_peak: int = 0
+    foresee: Callable[[float], None] = lambda neighbors: None
     _finished: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

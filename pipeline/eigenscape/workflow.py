@@ -17,8 +17,9 @@ from eigenscape.job import Job
 from eigenscape.learn.methods import check_classes
 from eigenscape.lock import lock_holder
 from eigenscape.manifest import read_manifest
+from eigenscape.memory import format_bytes
 from eigenscape.progress import Reporter, Silent
-from eigenscape.projection import Plan, project_plan
+from eigenscape.projection import Plan, project_again, project_plan
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.siblings import Siblings, beside
 from eigenscape.stages import STAGES, stage_keys
@@ -107,8 +108,9 @@ def run(
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
     course = Course(
-        job, STAGES, keys, check=_check_ingest, threads=planned.threads, fewer=planned.fewer
-    )
+        job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
+        fewer=planned.fewer,
+    )  # fmt: skip
     times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
     return result_of(Run(path, create=False), times)
 
@@ -212,6 +214,17 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
             key: extend[key] for key in ("how", "samples", "without_class", "far") if key in extend
         },
     )
+
+
+def _foresee(job: Job, directory: Run, tasks: int, neighbors: float) -> str:
+    """See `eigenscape.course.Course`."""
+    ingest = directory.record("ingest")
+    assert ingest is not None, "the search follows ingest"
+    samples, bands = ingest.summary["samples"], sum(ingest.summary["bands"]["good"])
+    planned = project_again(job, samples, bands, tasks, neighbors)
+    planned.check(job.limits.memory_bytes)
+    needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
+    return f"projected peaks with so many neighbours: {', '.join(needs)}"
 
 
 def _check_ingest(job: Job, directory: Run) -> None:

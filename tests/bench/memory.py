@@ -31,7 +31,7 @@ from eigenscape.options import LearnOptions
 SIZES = ("40x50", "100x200", "400x400", "679x944")
 LIMITS = ("512MiB", "1GiB", "2GiB")
 METHODS = get_args(LearnOptions.model_fields["method"].annotation)
-TRIALS = 2
+TRIALS = 1
 """Draws of training samples: more of them take longer, but no more memory."""
 
 

@@ -15,6 +15,9 @@ from eigenscape.stage import Context
 MOST_ARRAYS = 5
 """Arrays of a group that a method holds at once."""
 
+LABEL_ARRAYS = 6
+"""The same of arrays with a row for each labelled sample, which all samples can be."""
+
 
 @contextmanager
 def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
@@ -23,7 +26,17 @@ def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
         yield lambda rows: zeros((rows, WIDTH), dtype)
 
 
-def fits_in(context: Context, operator: StoredOperator) -> bool:
-    """Return whether a task may hold the arrays of a group in memory."""
-    size = np.dtype(operator.dtype).itemsize
-    return MOST_ARRAYS * operator.rows * WIDTH * size <= context.task_bytes
+def fits_in(context: Context, operator: StoredOperator, labelled: int) -> bool:
+    """Return whether a task may hold the arrays of a group in memory.
+
+    Parameters
+    ----------
+    context
+        Of the stage.
+    operator
+        Whose rows the arrays have.
+    labelled
+        Number of labelled samples.
+    """
+    rows = MOST_ARRAYS * operator.rows + LABEL_ARRAYS * labelled
+    return rows * WIDTH * np.dtype(operator.dtype).itemsize <= context.task_bytes

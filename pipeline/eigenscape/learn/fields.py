@@ -24,15 +24,17 @@ from eigenscape.learn.bench import bench, fits_in
 from eigenscape.learn.conjugate import Allocate
 from eigenscape.learn.decisions import choose, keep_class
 from eigenscape.learn.labelled import Labelled
+from eigenscape.learn.leads import usual_lead
 from eigenscape.learn.lowest import LowestPairs, lowest_pairs
 from eigenscape.learn.priors import round_shares, wanted_shares
 from eigenscape.learn.targets import Labels
 from eigenscape.learn.volumes import poisson_mbo
+from eigenscape.memory import ROW_TILE
 from eigenscape.options import LearnOptions
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator, StoredOperator, open_stored
 from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
-from eigenscape.stage import Block, Context
+from eigenscape.stage import Block, Context, blocks
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
 
@@ -113,25 +115,32 @@ class Fields:
         operator = self.operator.open()
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
         with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
-            X, said = self._propagate(operator, self._labels(row, columns), allocate, columns)
-            found = np.full((len(row), len(columns)), np.nan, np.float32)
-            inside = row >= 0
-            found[inside] = X[row[inside], : len(columns)]
-            save_array(self._file("labelled", number, ".npy"), found)
+            labels = self._labels(row, columns, allocate)
+            X, said = self._propagate(operator, labels, allocate, columns)
+            found = self._mapped("labelled", number, "r+")
+            for block in blocks(len(row), ROW_TILE):
+                own = row[slice(*block)]
+                part = np.full((len(own), len(columns)), np.nan, np.float32)
+                part[own >= 0] = X[own[own >= 0], : len(columns)]
+                found[slice(*block)] = part
+            note_rows(found)
             save_array(self._file("mass", number, ".npy"), self._masses(X, row, columns))
             if columns[0] < self.kept:
-                field = self._field(number, "r+")
+                field = self._mapped("field", number, "r+")
                 field[:] = X[:, : len(columns)]
                 note_rows(field)
         return said
 
-    def _labels(self, row: NDArray[np.int64], columns: NDArray[np.int64]) -> Labels:
+    def _labels(
+        self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
+    ) -> Labels:
         """Return what the columns of a group know: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
         train = self.labelled.train[np.unique(fits)].any(axis=0)
         inside = np.flatnonzero(train & (row >= 0))
         inside = inside[np.argsort(row[inside])]
-        values = np.full((len(inside), WIDTH), np.nan)
+        values = allocate(len(inside))
+        values[:] = np.nan
         for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
             known = self.labelled.train[fit, inside]
             values[known, place] = self.labelled.classes[inside[known]] == own
@@ -215,16 +224,10 @@ class Fields:
         """See `eigenscape.learn.methods.Method`."""
         scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
         for group, place, own in self._places(number):
-            stored = np.load(self._file("labelled", group, ".npy"), mmap_mode="r")
-            scores[:, own] = stored[:, place]
+            scores[:, own] = self._mapped("labelled", group)[:, place]
         if not self._potentials:
             return scores
-        known = scores[np.isfinite(scores).all(axis=1)]
-        lead = 1.0
-        if len(known) and known.shape[1] > 1:
-            top = np.partition(known, -2, axis=1)
-            lead = float(np.median(top[:, -1] - top[:, -2])) or 1.0
-        save_array(self.folder / f"lead-{number}.npy", np.array(lead))
+        save_array(self.folder / f"lead-{number}.npy", np.array(usual_lead(scores)))
         return self._as_shares(scores, number)
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
@@ -233,7 +236,7 @@ class Fields:
         inside = rows >= 0
         scores = np.full((len(rows), self.labelled.count), np.nan, np.float32)
         for group, place, own in self._places(number):
-            scores[inside, own] = self._field(group)[rows[inside], place]
+            scores[inside, own] = self._mapped("field", group)[rows[inside], place]
         return self._as_shares(scores, number) if self._potentials else scores
 
     @property
@@ -261,9 +264,11 @@ class Fields:
         doubled = "-double" if group in self.doubled else ""
         return self.folder / f"{part}-{group}{doubled}{ending}"
 
-    def _field(self, number: int, mode: str = "r") -> NDArray[np.float32]:
-        path = self._file("field", number)
-        shape = (self.operator.rows, len(self.groups[number]))
+    def _mapped(self, part: str, number: int, mode: str = "r") -> NDArray[np.float32]:
+        """Map the columns of a group: of all rows ("field") or of the labelled samples ("labelled")."""
+        path = self._file(part, number)
+        rows = self.operator.rows if part == "field" else len(self.labelled.sample)
+        shape = (rows, len(self.groups[number]))
         if mode != "r":
             create_memmap(path, shape, np.float32)
         return attach_memmap(path, shape, np.float32, mode)
@@ -282,15 +287,8 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", row_components(context))
     lowest = lowest_pairs(context, folder / "row.npy")
-    fields = Fields(
-        context.job.learn,
-        labelled,
-        operator,
-        component,
-        folder,
-        lowest,
-        fits_in(context, operator),
-    )
+    fits = fits_in(context, operator, len(labelled.sample))
+    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
     exact = exact if operator.rows <= EXACT_ROWS else []
@@ -304,7 +302,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
             context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
-            fields, operator=operator, in_memory=fits_in(context, operator),
+            fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
             tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)

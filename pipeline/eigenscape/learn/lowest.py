@@ -40,7 +40,7 @@ class LowestPairs:
     rows: str
     degree: str | None
 
-    def solve(self, rows: NDArray[np.int64], source: F8, X: Array) -> None:
+    def solve(self, rows: NDArray[np.int64], source: Array, X: Array) -> None:
         """X <- V diag(1 / values) V^T B: the part of L^+ B that the pairs span.
 
         Of the normalised Laplacian it is D^-1/2 V ... V^T D^-1/2 B: with the diagonal of L as a
@@ -60,7 +60,7 @@ class LowestPairs:
             at = self._rows(block)
             known = np.flatnonzero(np.isin(at, rows))
             if len(known):
-                own = source[np.searchsorted(rows, at[known])]
+                own = source[np.searchsorted(rows, at[known])].astype(np.float64)
                 products += self._vectors(block, at)[known].T @ own
         products /= self.values[:, None]
         for block in self._blocks():

@@ -18,12 +18,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.learn.conjugate import F8, Allocate, Solved, System, solve
-from eigenscape.learn.smoothness import Heat, Marked, Power
+from eigenscape.learn.heatkernel import solve_kernel
+from eigenscape.learn.smoothness import Marked, Power
 from eigenscape.learn.targets import Labels
 from eigenscape.spectrum.gather import WIDTH
 from eigenscape.spectrum.operator import Array, Operator
 
-Start = Callable[[NDArray[np.int64], F8, Array], None]
+Start = Callable[[NDArray[np.int64], Array, Array], None]
 """Called with the rows on which B is not 0, B there and zeros X, sets X to about the solution."""
 
 _MOST_PRODUCTS = 2000
@@ -67,24 +68,23 @@ def interpolate(
     tolerance, most
         See `conjugate.solve`.
     """
-    kind = operator.diagonal.dtype
     # Constants are harmonic already, so only the rest is solved for: smaller numbers, less rounding.
     weights = operator.null[labels.rows] if operator.singular else np.zeros(len(labels.rows))
-    rest, share = labels.centred(weights)
-    free = ~labels.known
-    inverse = 1 / operator.diagonal
+    share, inverse = labels.share(weights), 1 / operator.diagonal
+    rest, free, nothing, inverse_at = (allocate(len(labels.rows)) for _ in range(4))
+    labels.take_off(weights, share, rest)
+    for piece, known in labels.pieces():
+        free[piece] = ~known
+        inverse_at[piece] = ~known * inverse[labels.rows[piece], None]
     X = allocate(operator.rows)
     X[labels.rows] = rest
-    system = System(
-        Marked(Power(operator), labels.rows, free.astype(kind), np.zeros(rest.shape, kind)),
-        inverse,
-        labels.rows,
-        (free * inverse[labels.rows, None]).astype(kind),
-        np.zeros(rest.shape, kind),
-    )
+    marked = Marked(Power(operator), labels.rows, free, nothing)
+    system = System(marked, inverse, labels.rows, inverse_at, nothing)
     solved = solve(system, X, allocate, tolerance=tolerance, most=most)
     _add_outer(X, operator.null, share)
-    X[labels.rows] = np.where(free, X[labels.rows], labels.values)
+    for piece, known in labels.pieces():
+        at = labels.rows[piece]
+        X[at] = np.where(known, labels.values[piece], X[at])
     return Propagated(X, solved)
 
 
@@ -131,70 +131,32 @@ def regularize(
     if not (gamma > 0 and time > 0 and (power is None or power >= 1)):
         raise ValueError(f"gamma {gamma}, time {time} and power {power} have to be positive")
     kind = operator.diagonal.dtype
-    rest, _ = labels.centred(np.ones(len(labels.rows)))
-    count = labels.known.sum(axis=0)
+    ones, penalty = np.ones(len(labels.rows)), gamma * np.maximum(labels.counts(), 1)
+    rest = allocate(len(labels.rows))
+    labels.take_off(ones, labels.share(ones), rest)
     X = allocate(operator.rows)
     if power is None:
-        penalty = gamma * np.maximum(count, 1)
-        solved = _solve_kernel(operator, labels, rest, penalty, time, X, allocate, tolerance, most)
+        solved = solve_kernel(operator, labels, rest, penalty, time, X, allocate, tolerance, most)
         return Propagated(X, solved)
-    # Divided by k gamma, so that only the labelled rows depend on the column.
-    weight = labels.known / (gamma * np.maximum(count, 1))
     spare = allocate(operator.rows) if power > 1 else None
     diagonal = operator.diagonal.astype(np.float64) ** power
+    keep, added, inverse_at = (allocate(len(labels.rows)) for _ in range(3))
+    keep[:], source = 1, rest
+    for piece, known in labels.pieces():
+        # Divided by k gamma, so that only the labelled rows depend on the column.
+        weight, at = known / penalty, labels.rows[piece]
+        added[piece], source[piece] = weight, weight * rest[piece]
+        inverse_at[piece] = 1 / (diagonal[at, None] + weight)
+        # From 0 the residual on the labelled rows alone would decide, the more the smaller gamma is.
+        X[at] = inverse_at[piece] * source[piece]
     system = System(
-        Marked(
-            Power(operator, power, spare),
-            labels.rows,
-            np.ones(rest.shape, kind),
-            weight.astype(kind),
-        ),
+        Marked(Power(operator, power, spare), labels.rows, keep, added),
         (1 / diagonal).astype(kind),
         labels.rows,
-        (1 / (diagonal[labels.rows, None] + weight)).astype(kind),
-        (weight * rest).astype(kind),
+        inverse_at,
+        source,
     )
-    # From 0 the residual on the labelled rows alone would decide, the more the smaller gamma is.
-    X[labels.rows] = system.inverse_at * system.source
     return Propagated(X, solve(system, X, allocate, tolerance=tolerance, most=most))
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    """P K P^T + diag(penalty), columns by columns, on the labelled rows alone."""
-
-    kernel: Heat
-    rows: NDArray[np.int64]
-    known: Array
-    penalty: Array
-    X: Array
-    image: Array
-
-    def apply(self, X: Array, Z: Array) -> None:
-        self.X[:] = 0
-        self.X[self.rows] = self.known * X
-        self.kernel.apply(self.X, self.image)
-        Z[:] = self.known * self.image[self.rows] + self.penalty * X
-
-
-def _solve_kernel(
-    operator: Operator, labels: Labels, rest: F8, penalty: F8, time: float,
-    X: Array, allocate: Allocate, tolerance: float, most: int,
-) -> Solved:  # fmt: skip
-    """Solve for the heat kernel's coefficients on the labelled rows; X becomes its image."""
-    kind, rows = operator.diagonal.dtype, labels.rows
-    known = labels.known.astype(kind)
-    whole, spare = allocate(operator.rows), allocate(operator.rows)
-    kernel = Heat(operator, time, spare)
-    product = _Sampled(kernel, rows, known, penalty.astype(kind), whole, X)
-    a, places = allocate(len(rows)), np.arange(len(rows))
-    ones = np.ones(rest.shape, kind)
-    system = System(product, ones[:, 0].copy(), places, ones, rest.astype(kind))
-    solved = solve(system, a, allocate, tolerance=tolerance, most=most)
-    whole[:] = 0
-    whole[rows] = known * a
-    kernel.apply(whole, X)
-    return solved
 
 
 def poisson(
@@ -234,10 +196,11 @@ def poisson(
     ValueError
         The operator is not an unnormalised Laplacian.
     """
-    source, offset = sources(operator, labels, component)
-    kind, inverse = operator.diagonal.dtype, 1 / operator.diagonal
-    spread = np.broadcast_to(inverse[labels.rows, None], source.shape).copy()
-    system = System(Power(operator), inverse, labels.rows, spread, source.astype(kind))
+    source = allocate(len(labels.rows))
+    offset = sources(operator, labels, source, component)
+    inverse, spread = 1 / operator.diagonal, allocate(len(labels.rows))
+    spread[:] = inverse[labels.rows, None]
+    system = System(Power(operator), inverse, labels.rows, spread, source)
     X = allocate(operator.rows)
     if start is not None:
         start(labels.rows, source, X)
@@ -245,21 +208,29 @@ def poisson(
     where = np.zeros(operator.rows, np.int32) if component is None else component
     _centre(X, operator.diagonal, where, offset)
     if shares is not None:
-        mean = labels.centred(np.ones(len(labels.rows)))[1]
-        X *= np.divide(shares, mean, out=np.ones(WIDTH), where=mean > 0).astype(kind)
+        mean = labels.share(np.ones(len(labels.rows)))
+        X *= np.divide(shares, mean, out=np.ones(WIDTH), where=mean > 0).astype(X.dtype)
     return Propagated(X, solved)
 
 
 def sources(
-    operator: Operator, labels: Labels, component: NDArray[np.int32] | None = None
-) -> tuple[F8, F8]:
-    """Return the right-hand sides of `poisson`, and the mean that each component is to have.
+    operator: Operator,
+    labels: Labels,
+    source: Array,
+    component: NDArray[np.int32] | None = None,
+) -> F8:
+    """Set the right-hand sides of `poisson`; return the mean that each component is to have.
+
+    Parameters
+    ----------
+    operator, labels, component
+        See `poisson`.
+    source : array, shape (l, WIDTH)
+        Set to the right-hand sides, which sum to 0 on every component.
 
     Returns
     -------
-    source : array, shape (l, WIDTH)
-        They sum to 0 on every component.
-    offset : array, shape (components, WIDTH)
+    array, shape (components, WIDTH)
 
     Raises
     ------
@@ -268,16 +239,21 @@ def sources(
     """
     if not operator.singular or np.ptp(operator.null) > 0:
         raise ValueError("Poisson learning needs the unnormalised Laplacian, without a potential")
-    overall = labels.centred(np.ones(len(labels.rows)))[1]
-    where = np.zeros(len(labels.rows), np.intp) if component is None else component[labels.rows]
-    source = np.zeros(labels.values.shape)
-    offset = np.zeros((1 if component is None else int(component.max()) + 1, WIDTH))
+    ones = np.ones(len(labels.rows))
+    overall = labels.share(ones)
+    if component is None:
+        labels.take_off(ones, overall, source)
+        return np.zeros((1, WIDTH))
+    where = component[labels.rows]
+    offset = np.zeros((int(component.max()) + 1, WIDTH))
     for number in np.unique(where):
-        own = where == number
+        own = np.flatnonzero(where == number)
         part = Labels(labels.rows[own], labels.values[own])
-        source[own], mean = part.centred(np.ones(int(own.sum())))
-        offset[number] = np.where(part.known.any(axis=0), mean - overall, 0)
-    return source, offset
+        mean, rest = part.share(ones[own]), np.empty((len(own), WIDTH), source.dtype)
+        part.take_off(ones[own], mean, rest)
+        source[own] = rest
+        offset[number] = np.where(part.counts() > 0, mean - overall, 0)
+    return offset
 
 
 @njit(cache=True, nogil=True)

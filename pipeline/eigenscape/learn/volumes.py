@@ -85,7 +85,7 @@ def poisson_mbo(
     """
     if sizes.size > WIDTH:
         raise ValueError(f"{sizes.size} classes do not fit into one group of {WIDTH} columns")
-    if (labels.known.any(axis=0) != (np.arange(WIDTH) < sizes.size)).any():
+    if ((labels.counts() > 0) != (np.arange(WIDTH) < sizes.size)).any():
         raise ValueError(
             f"the first {sizes.size} columns, and no others, need labels: one per class"
         )
@@ -102,7 +102,7 @@ def poisson_mbo(
     )
     U, residual = potentials.X, float(potentials.solved.residuals.max())
     # What conjugate gradients needed is free again.
-    X, Y, spare = (array for array in arrays if array is not U)
+    *_, X, Y, spare = arrays
     firsts = range(0, sizes.size, sizes.shape[1])
     found = [threshold(U, own, first=first) for first, own in zip(firsts, sizes, strict=True)]
     heat = Steps(operator, steps, spare)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from eigenscape.arrays import chunk_rows
 from eigenscape.neighbors.bisection import rank_blocks
 from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS, TASK_RANKS
 from eigenscape.neighbors.landmarks import DRAWN
@@ -18,6 +19,7 @@ from eigenscape.options import NeighborOptions
 from eigenscape.stage import sample_blocks
 
 _LIBRARY = 64 * 2**20
+_ROUTING = 8 * 2**20
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class Footprint:
     ----------
     tasks
         Number of tasks.
-    each, shared
-        Bytes of anonymous memory that one task takes, and that are held beside the tasks.
+    each, shared, before
+        Bytes of anonymous memory that one task takes, that are held beside the tasks, and that the
+        tree takes before them.
     disk, scratch
         Bytes that it adds to the store, and that it needs until it ends.
     """
@@ -39,6 +42,7 @@ class Footprint:
     shared: float
     disk: float
     scratch: float
+    before: float
 
 
 def footprint(
@@ -67,13 +71,17 @@ def footprint(
     route = sample_blocks(n, 1, budget, route_row)
     tree = 2.2 * row_bytes * min(n, TREE_SAMPLE, TREE_ROWS << levels) if levels else 0
     # Its pieces and the part, a leaf of the first split; lists, their numbers, sorted for the mail.
-    search = part * (3 * row_bytes + 28 * leaves.k + 80) + 4 * QUERY_ROWS * leaves.size
+    search = part * (2 * row_bytes + 28 * leaves.k + 80) + 4 * QUERY_ROWS * leaves.size
     tile = (TILE_ROWS + QUERY_ROWS) * (3 * row_bytes + 4 * QUERY_ROWS)
-    each = max((route[0][1] - route[0][0]) * route_row, search, tile)
+    # What is read, and a copy of it.
+    routed = (route[0][1] - route[0][0]) * 2 * row_bytes + _ROUTING
+    # Lists of the samples, and the arrays that they become.
+    writing = min(n, chunk_rows(n, 4 * k)) * k * 22
+    each = max(routed, search, tile, writing)
     scratch = copies * (row_bytes + 12 + 8 * leaves.k) + n * (row_bytes + 24)
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
-    shared = max(tree, 24.0 * n)
+    shared = 24.0 * n
     if options.method == "lanczos-bisection":
         ranges = rank_blocks(n)
         width = 40 * leaves.k
@@ -97,4 +105,4 @@ def footprint(
         # As many neighbours as there may be; what there are only the search tells.
         each = max(each, 100 * min(n, TASK_RANKS) * min(n, MOST_NEIGHBORS))
         tasks += 2 * -(-n // TASK_RANKS)
-    return Footprint(tasks, each, shared, n * (8 * k + 8), scratch)
+    return Footprint(tasks, each, shared, n * (8 * k + 8), scratch, tree)

@@ -77,6 +77,7 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
             f"neighbors.radius = {options.radius}: about {reach.mean:.3g} neighbours each, and none for "
             f"{100 * reach.alone:.2g} % of the samples"
         )
+        context.foresee(reach.mean)
         found = radius_lists(context, layout, options.radius, options.metric)
         if not found["entries"]:
             raise _nothing_within(context, layout, options)
