@@ -32,10 +32,14 @@ def told(directory):
 def test_write_outcomes__rows_of_other_scenes_stay(tmp_path, outcome):
     write_outcomes(tmp_path, [outcome("a"), outcome("b", state="to do")])
     first = earlier_rows(tmp_path)
-    write_outcomes(tmp_path, [outcome("c"), outcome("a", "two"), outcome("b", state="failed")], first)
+    write_outcomes(
+        tmp_path, [outcome("c"), outcome("a", "two"), outcome("b", state="failed")], first
+    )
     # A scene of the same name in another folder is another scene.
     assert sorted(told(tmp_path)) == [("a", "failed")] * 2 + [("b", "failed"), ("c", "failed")]
-    folders = {Path(row["files"]).parent.name for row in earlier_rows(tmp_path) if row["scene"] == "a"}
+    folders = {
+        Path(row["files"]).parent.name for row in earlier_rows(tmp_path) if row["scene"] == "a"
+    }
     assert folders == {"one", "two"}
     rows = earlier_rows(tmp_path)
     write_outcomes(tmp_path, [outcome(name) for name in "abc"], rows)
