@@ -62,7 +62,7 @@ def test_enmap_potsdam__keeps_the_grid_and_reaches_the_thesis_protocol(tmp_path,
         assert np.isfinite(confidence.read(1)[valid]).all()
     assert len(good) == 218
     np.testing.assert_array_equal(classes > 0, valid)
-    assert result.scores["overall_accuracy"] >= 0.64
+    assert result.scores["training_pixels"]["overall_accuracy"] >= 0.64
 
 
 @pytest.fixture(scope="module")
@@ -99,4 +99,4 @@ def test_landsat_nc__labels_in_another_crs(landsat_runs, shared_data, labels, fi
     np.testing.assert_array_equal(classes > 0, valid)
     # Water is nodata in the last band, so its labels lie on no sample in two of the three files.
     assert len(result.scores["per_class"]) in (6, 7)
-    assert result.scores["overall_accuracy"] > 0.5
+    assert result.scores["training_pixels"]["overall_accuracy"] > 0.5

@@ -185,7 +185,7 @@ class LearnOptions(Options):
     feature space, or along the graph (Belkin 2003, 3.8). Without labels: k-way spectral clustering
     (Ng, Jordan, Weiss 2001) and recursive normalised cuts (Shi, Malik 2000; Belkin 2003, 1.2 and 2.4)."""
     clusters: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = "auto"
-    """For the methods without labels: how many; "auto": as many as classes, else by the largest eigengap."""
+    """For the methods without labels: how many; "auto": as many as classes, else by a clear eigengap."""
     assign: Literal["cluster-qr", "k-means"] = "cluster-qr"
     """For "spectral-clustering": column-pivoted QR (Damle and others 2019), or k-means (extra "clusters")."""
     ncut: Annotated[float, Field(gt=0, le=2)] | None = None

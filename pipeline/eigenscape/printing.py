@@ -58,6 +58,13 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
             f"  far        {applied['far']} samples are like none of the run (confidence lowered), "
             f"{applied['without_class']} got no class"
         )
+    if shift := applied.get("shift"):
+        yield (
+            f"  shift      {_percent(shift['farther'])} of comparisons say farther than usual within the "
+            f"run's scene (50 % is usual, above {100 * shift['limit']:.0f} % it differs)"
+        )
+        if shift["differs"]:
+            yield f"  warning    {shift['message']}"
     if "clusters" in scores:
         yield f"agreement    {_agreement(scores['agreement'])}"
     elif scores:
@@ -105,19 +112,37 @@ def _print_found(result: Any, say: Callable[..., None]) -> None:
         say(cluster_table(scores))
         for line in cluster_lines(scores):
             say(line)
-    elif scores:
-        say(_accuracy(scores))
-        for split, held in scores["held_out"].items():
-            say(
-                f"  held out   {_percent(held['overall_accuracy'])} +- "
-                f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
-                f"{held['training_pixels']} training pixels, {held['trials']} trials)"
-            )
-        for split, held in scores.get("calibration", {}).get("after", {}).items():
-            say(
-                f"  confidence off by {_percent(held['expected_calibration_error'])} on average "
-                f"({split} split)"
-            )
+    for line in score_lines(scores):
+        say(line)
+
+
+def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how good a class map is: on held-out pixels, blocked first, and last on its own.
+
+    Parameters
+    ----------
+    scores
+        Of a method that learns from labels: see `eigenscape.learn.stage`; nothing of any other.
+    """
+    if "held_out" not in scores:
+        return
+    yield _accuracy(scores)
+    for split, held in scores["held_out"].items():
+        yield (
+            f"  held out   {_percent(held['overall_accuracy'])} +- "
+            f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
+            f"{held['training_pixels']} training pixels, {held['trials']} trials)"
+        )
+    for split, held in scores.get("calibration", {}).get("after", {}).items():
+        yield (
+            f"  confidence off by {_percent(held['expected_calibration_error'])} on average "
+            f"({split} split)"
+        )
+    itself = scores["training_pixels"]
+    yield (
+        f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "
+        "that the map learned from: no measure of others"
+    )
 
 
 def print_plan(planned: Any, limit: int) -> None:
@@ -168,7 +193,7 @@ def print_status(found: dict[str, Any]) -> None:
         line += f" ({driver['job']}), {len(driver['jobs'])} submitted"
         line += ", at work" if driver["at_work"] else ""
         wide.print(f"{line}. {driver['message']}".strip(), highlight=False, soft_wrap=True)
-    for line in dimension_lines(found["intrinsic_dimension"]):
+    for line in (*dimension_lines(found["intrinsic_dimension"]), *score_lines(found["scores"])):
         wide.print(line, highlight=False, soft_wrap=True)
 
 

@@ -175,6 +175,7 @@ def status(path: Path) -> dict[str, Any]:
         "stages": stages,
         "driver": driver,
         "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
+        "scores": _summary(manifest, "learn").get("scores", {}),
     }
 
 
@@ -211,7 +212,9 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
         outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
         converged=bool(spectrum.get("converged", True)),
         applied={
-            key: extend[key] for key in ("how", "samples", "without_class", "far") if key in extend
+            key: extend[key]
+            for key in ("how", "samples", "without_class", "far", "shift")
+            if key in extend
         },
     )
 

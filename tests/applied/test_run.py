@@ -84,7 +84,9 @@ def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path,
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert [stage["name"] for stage in told["stages"]] == ["ingest", "extend", "export"]
+    shift = told["applied"].pop("shift")
     assert told["applied"] == {"how": "eigenvectors", "samples": 720, "without_class": 0, "far": 0}
+    assert shift["differs"] == (shift["farther"] > shift["limit"]) == bool(shift["message"])
     assert told["scores"]["overall_accuracy"] > 0.97
     assert "has not seen" in told["scores"]["protocol"]
     assert set(told["outputs"]) == {"class_map", "confidence", "entropy", "legend", "quicklook"}

@@ -56,7 +56,7 @@ def ours(directory: Path, number: int) -> dict:
         "stages": {stage["name"]: stage["seconds"] for stage in run["stages"]},
         "recall": run["neighbors"]["recall"],
         "max_residual": run["spectrum"]["max_residual"],
-        "accuracy": run["scores"]["overall_accuracy"],
+        "accuracy": run["scores"]["training_pixels"]["overall_accuracy"],
     }
 
 

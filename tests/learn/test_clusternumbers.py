@@ -17,7 +17,7 @@ def options(**given):
     [
         ({"clusters": 4}, 1, 9, 4, "learn.clusters"),
         ({}, 1, 5, 5, "classes of the labels"),
-        ({}, 1, 0, 3, "relative gap, 0.94"),
+        ({}, 1, 0, 3, "relative gap of 0.94"),
         ({}, 1, 1, 3, "between numbers 3 and 4"),
         ({"ncut": 0.3}, 1, 5, 6, "learn.ncut"),
         ({"ncut": 0.3, "clusters": 2}, 1, 5, 2, "learn.clusters"),
@@ -41,6 +41,25 @@ def test_choose_count__refuses_more_than_the_eigenvectors():
         choose_count(options(clusters=7), VALUES, 1, 0)
     with pytest.raises(InputError, match=r'learn.clusters = "auto": 2 eigenvectors show no gap'):
         choose_count(options(), VALUES[:2], 1, 0)
+
+
+def test_choose_count__many_clusters_make_a_small_gap_clear():
+    rising = 0.001 * np.arange(1, 31) ** (2 / 3)
+    values = np.concatenate([[0], rising])
+    values[20:] *= 1.4
+    count, reason = choose_count(options(), values, 1, 0)
+    assert count == 20
+    assert "between numbers 20 and 21" in reason
+
+
+def test_choose_count__refuses_eigenvalues_that_tell_nothing():
+    rising = np.concatenate([[0], 0.001 * np.arange(1, 31) ** (2 / 3)])
+    with pytest.raises(
+        InputError, match=r"none of the gaps .* numbers 2 \(0.37\), 3 .* Set learn.clus"
+    ):
+        choose_count(options(), rising, 1, 0)
+    # Two that almost fall apart, and nothing else.
+    assert choose_count(options(), np.append([0, 1e-5], rising[2:]), 1, 0)[0] == 2
 
 
 def test_by_size__largest_first_and_none_empty():

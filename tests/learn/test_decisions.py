@@ -37,8 +37,11 @@ def test_decide__class_probability_runner_up_and_entropy(seed, classes):
 
 
 def some_calibration(rng, classes, zones=1):
-    factors, even = rng.uniform(0.05, 20, (zones, classes)), rng.uniform(0, 0.95, (zones, classes))
-    return Calibration.from_json({"factors": factors.tolist(), "even": even.tolist()})
+    values = {"factors": rng.uniform(0.05, 20, zones), "even": rng.uniform(0, 0.95, zones)}
+    values |= {"slopes": rng.uniform(0.02, 4, zones), "offsets": rng.normal(0, 3, (zones, classes))}
+    calibration = Calibration.from_json({name: own.tolist() for name, own in values.items()})
+    assert Calibration.from_json(calibration.to_json()) == calibration
+    return calibration
 
 
 @given(
@@ -63,13 +66,39 @@ def test_decide__the_called_class_has_the_largest_probability(seed, classes, sca
         assert (found.confidence >= 1 / classes).all()
         assert (found.runner_up != found.classes).all()
     for zone in (0, 1):
-        own = Calibration((calibration.factors[zone],), (calibration.even[zone],))
+        own = Calibration(*((values[zone],) for values in vars(calibration).values()))
         expected = probabilities(scores, own)[zones == zone]
         np.testing.assert_array_equal(
             probabilities(scores, calibration, zones)[zones == zone], expected
         )
     # Without zones a sample is taken for one of the last: far from everything.
     np.testing.assert_array_equal(probabilities(scores, calibration), probabilities(scores, own))
+
+
+def test_probabilities__log_odds_of_the_called_class():
+    scores = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]], np.float32)
+    own = Calibration((1.0,), (0.0,), (0.5,), ((1.0, 0.0, -0.3),))
+    q = probabilities(scores, Calibration.none(3)).astype(float)
+    p = probabilities(scores, own).astype(float)
+    for row, called, offset in ((0, 0, 1.0), (1, 2, -0.3)):
+        odds = 0.5 * np.log(q[row, called] / (1 - q[row, called])) + offset
+        assert p[row, called] == pytest.approx(1 / (1 + np.exp(-odds)), rel=1e-5)
+        others = np.delete(np.arange(3), called)
+        ratio = q[row, others[0]] / q[row, others[1]]
+        assert p[row, others[0]] / p[row, others[1]] == pytest.approx(ratio, rel=1e-5)
+    # Hardly ever right: no other class gets more, and the called one 1 / classes at least.
+    for offset in (-0.5, -1, -3, -60):
+        rare = Calibration((1.0,), (0.0,), (1.0,), ((offset,) * 3,))
+        p = probabilities(scores, rare)
+        assert (p.argmax(axis=1) == [0, 2]).all()
+        assert (p.max(axis=1) >= np.float32(1 / 3)).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
+    # As sure as numbers go: nothing is left for the others, which is no division by 0.
+    assert np.isfinite(probabilities(10 * np.eye(3, dtype=np.float32), some_sure())).all()
+
+
+def some_sure():
+    return Calibration((100.0,), (0.0,), (4.0,), ((6.0,) * 3,))
 
 
 def test_evidence__keeps_the_order_of_scores_and_their_differences_above_1():
@@ -106,7 +135,8 @@ def test_choose__a_class_that_is_out_of_the_question():
 
 @pytest.mark.parametrize("cut", [1, 17, 39])
 def test_decide__same_answer_for_any_block(cut):
-    scores, calibration = shares(1), Calibration(((0.5,) * 5,), ((0.1, 0, 0, 0, 0.3),))
+    scores = shares(1)
+    calibration = Calibration((0.5,), (0.1,), (0.7,), ((0.5, 0, -2, 0, 0.1),))
     whole = decide(scores, calibration)
     parts = [decide(part, calibration) for part in np.split(scores, [cut])]
     for name in ("classes", "confidence", "runner_up", "entropy"):

@@ -234,7 +234,10 @@ def test_learn_stage__draws_as_the_split_says(learn, scene, split, train):
     labelled = int((given > 0).sum())
     size = train if train == 60 else round(0.2 * labelled)
     held = summary["scores"]["held_out"]
-    assert list(held) == [split, "blocked"]
+    assert list(held) == ["blocked", split]
+    assert summary["scores"]["protocol"] == "pixels held out (blocked)"
+    assert summary["scores"]["overall_accuracy"] == held["blocked"]["overall_accuracy"]
+    assert list(summary["scores"])[-1] == "training_pixels"
     drawn = np.bincount(classes[given > 0]) - np.array(held[split]["confusion"]).sum(axis=1) / 4
     if split == "uniform":
         assert drawn.sum() == size

@@ -248,7 +248,7 @@ def test_export_stage__labels_in_the_colours_of_their_clusters(tmp_path, rng, mo
 def test_describe_scores__says_what_was_measured_on_what():
     shares = {"overall_accuracy": 0.987}
     text = describe_scores({"training_pixels": shares, "held_out": {"blocked": shares}})
-    assert text.startswith("accuracy on the training pixels 98.7 %; held out: blocked split 98.7 %")
+    assert text == "accuracy on held-out pixels: blocked split 98.7 %; on training pixels 98.7 %"
     nothing = {"overall_accuracy": None}
     text = describe_scores({"training_pixels": nothing, "held_out": {"file": nothing}})
     assert "not measured" in text

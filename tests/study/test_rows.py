@@ -12,26 +12,32 @@ HELD = {
 ITSELF = {"overall_accuracy": 0.95, "average_accuracy": 0.9, "kappa": 0.8, "samples": 500}
 
 
-def rows_of(protocol, held=("random", "blocked")):
+def rows_of(held=("random", "blocked"), **changed):
     scores = {
-        "protocol": protocol,
+        "protocol": "pixels held out (blocked)",
+        "held_out": {name: {**HELD, **changed} for name in held},
         "training_pixels": ITSELF,
-        "held_out": {name: HELD for name in held},
     }
     return score_rows({"learn": {"scores": scores}})
 
 
-def test_score_rows__the_jobs_own_protocol_comes_first():
-    rows = rows_of("pixels held out (random)")
+def test_score_rows__held_out_pixels_come_first_and_squares_before_others():
+    rows = rows_of()
     assert [(row["protocol"], row["main"]) for row in rows] == [
-        ("random", True), ("blocked", False), ("training", False),
+        ("blocked", True), ("random", False), ("training", False),
     ]  # fmt: skip
-    rows = rows_of("the labelled pixels themselves, all of them learned from")
-    assert (rows[0]["protocol"], rows[0]["main"]) == ("training", True)
+    assert (rows[0]["training_accuracy"], rows[0]["training_error"]) == (95, pytest.approx(5))
+    assert not any(name.startswith("training_acc") for row in rows[1:] for name in row)
+    table = rows_of(["uniform"])
+    assert [(row["protocol"], row["main"]) for row in table] == [
+        ("uniform", True), ("training", False),
+    ]  # fmt: skip
+    nothing = rows_of(["file"], overall_accuracy=None)
+    assert [row["main"] for row in nothing] == [False, True]
 
 
 def test_score_rows__percent_and_standard_errors():
-    first, *_, training = rows_of("pixels held out (random)")
+    first, *_, training = rows_of()
     assert first["accuracy"] == pytest.approx(90)
     assert first["error"] == pytest.approx(10)
     assert first["error_se"] == first["accuracy_se"] == pytest.approx(2 / math.sqrt(4))

@@ -2,7 +2,7 @@
 
 ::
 
-    model    one task        scale, degree and class of each sample of the run; the index
+    model    one task        scale, degree, class of each sample of the run; index; usual distances
     extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
     score    one task        where the scene has labels
@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 from eigenscape.applied.index import Index
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
+from eigenscape.applied.shift import Shift, verdict
 from eigenscape.arrays import (
     attach_memmap,
     chunk_rows,
@@ -101,10 +102,11 @@ class Extension:
         if self._indexed(trained):
             chosen = trained.candidates[trained.degree[trained.candidates] > 0]
             self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
+        Shift(self.folder).prepare(trained, self.values.shape[0])
         write_json(self.folder / "run.json", {"least": least, "bandwidth": trained.bandwidth})
 
-    def extend(self, block: Block) -> dict[str, int]:
-        """Classify a block; return how many samples have no class, and how many are far away."""
+    def extend(self, block: Block) -> dict[str, Any]:
+        """Classify a block; return how many samples have no class, are far away, and how far all are."""
         trained = self._trained()
         features = trained.project(self._samples(trained, block))
         check_range(features)
@@ -136,7 +138,8 @@ class Extension:
         known[twins >= 0] = 1
         p = known[:, None] * p + (1 - known[:, None]) / model.count
         self._keep(block, describe(called, p.astype(np.float32)))
-        return {"without": int((called < 0).sum()), "far": int((known < 1).sum())}
+        counted = Shift(self.folder).count(features, block[0])
+        return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
 
     def _samples(self, trained: Trained, block: Block) -> Vectors:
         """Return samples of the scene as the run has its own: less its origin, or whole without one."""
@@ -263,6 +266,9 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
             f"{told['far']} of {samples} samples are far from all of the run's: their confidence is "
             "lowered"
         )
+    shift = verdict([part["shift"] for part in found])
+    if shift and shift["differs"]:
+        context.reporter.note(shift["message"])
     return {
         "classes": list(model.numbers),
         "legend": asdict(model.legend),
@@ -271,6 +277,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         "samples": samples,
         "without_class": told["without"],
         "far": told["far"],
+        "shift": shift,
         "scores": scores,
     }
 

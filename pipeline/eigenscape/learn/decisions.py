@@ -1,18 +1,23 @@
 """Scores of classes to a class, probabilities and an uncertainty: the same for every method.
 
 A score is about the share that speaks for a class: votes cast, the value of a harmonic function, a
-least-squares estimate of the probability. The largest one decides. Scores become probabilities by a
-softmax of their logarithms; a calibration scales these and mixes in equal shares::
+least-squares estimate of the probability. The largest one decides. Scores become shares by a softmax
+of their logarithms; a calibration scales these and mixes in equal shares, and then says how often a
+class that is called with such a share is right::
 
     s_c = score_c, all of a sample less what its largest one is above 1
-    h_c = (s_c + sqrt(s_c^2 + 4 floor^2)) / 2       about s_c, and above 0
-    p_c = (1 - e) exp(a log h_c) / sum + e / classes   a = 1, e = 0: the shares themselves
+    h_c = (s_c + sqrt(s_c^2 + 4 floor^2)) / 2             about s_c, and above 0
+    q_c = (1 - e) exp(a log h_c) / sum + e / classes      a = 1, e = 0: the shares themselves
+    log odds p_k = b log odds q_k + o_k                   k the called class; b = 1, o = 0: as it is
+    p_c = (1 - p_k) q_c / (1 - q_k)                       c another one; evened where it exceeds p_k
 
-Each step keeps the order of the scores, so the called class is the one of the largest probability.
+Each step keeps the order of the scores, so the called class is the one of the largest probability,
+which is 1 / classes at least.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,27 +38,36 @@ class Calibration:
 
     Attributes
     ----------
-    factors, even : tuple of tuple of float, one for each zone
-        a, above 0, and e, from 0 to below 1, of the samples for which each class is called. The last
-        zone is that of samples far from everything that is labelled (`eigenscape.learn.zones`).
+    factors, even : tuple of float, one for each zone
+        a, above 0, and e, from 0 to below 1. The last zone is that of samples far from everything
+        that is labelled (`eigenscape.learn.zones`).
+    slopes : tuple of float, one for each zone
+        b, above 0.
+    offsets : tuple of tuple of float, one for each zone
+        o of the samples for which each class is called.
     """
 
-    factors: tuple[tuple[float, ...], ...]
-    even: tuple[tuple[float, ...], ...]
+    factors: tuple[float, ...]
+    even: tuple[float, ...]
+    slopes: tuple[float, ...]
+    offsets: tuple[tuple[float, ...], ...]
 
     @classmethod
-    def none(cls, count: int) -> "Calibration":
+    def none(cls, count: int, zones: int = 1) -> "Calibration":
         """Return the one that takes shares as they are."""
-        return cls(((1.0,) * count,), ((0.0,) * count,))
+        ones = (1.0,) * zones
+        return cls(ones, (0.0,) * zones, ones, ((0.0,) * count,) * zones)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Sequence[Sequence[float]]]) -> "Calibration":
+    def from_json(cls, values: Mapping[str, Any]) -> "Calibration":
         """Return what `to_json` was made of."""
-        return cls(**{name: tuple(map(tuple, zones)) for name, zones in values.items()})
+        plain = {name: tuple(values[name]) for name in ("factors", "even", "slopes")}
+        return cls(**plain, offsets=tuple(map(tuple, values["offsets"])))
 
-    def to_json(self) -> dict[str, list[list[float]]]:
+    def to_json(self) -> dict[str, list[Any]]:
         """Return it as lists, for a summary."""
-        return {name: [list(zone) for zone in zones] for name, zones in vars(self).items()}
+        lists = {name: list(values) for name, values in vars(self).items()}
+        return {**lists, "offsets": [list(zone) for zone in self.offsets]}
 
 
 @dataclass(frozen=True)
@@ -141,11 +155,67 @@ def probabilities(scores: F4, calibration: Calibration, zones: ZoneNumbers = Non
         Zone of each; the last one by default.
     """
     called = choose(scores)
-    place = (-1 if zones is None else zones, called)
-    factors = np.asarray(calibration.factors, np.float32)[place][:, None]
-    even = np.asarray(calibration.even, np.float32)[place][:, None]
-    p = (1 - even) * softmax(factors * evidence(scores)) + even / np.float32(scores.shape[1])
-    return keep_class(p, called)
+    zone = np.broadcast_to(np.intp(-1) if zones is None else zones, called.shape)
+    q = tempered(evidence(scores), calibration, zone)
+    slope = np.asarray(calibration.slopes, np.float32)[zone]
+    offset = np.asarray(calibration.offsets, np.float32)[zone, called]
+    return keep_class(resolve(q, called, slope * log_odds(q, called) + offset), called)
+
+
+def tempered(logs: F4, calibration: Calibration, zones: NDArray[np.intp]) -> F4:
+    """Return the shares q of the head of this module.
+
+    Parameters
+    ----------
+    logs : array, shape (m, count)
+        See `evidence`.
+    zones : array of int, shape (m,)
+    """
+    factors, even = (
+        np.asarray(values, logs.dtype)[zones][:, None]
+        for values in (calibration.factors, calibration.even)
+    )
+    return (1 - even) * softmax(factors * logs) + even / logs.dtype.type(logs.shape[1])
+
+
+def log_odds(q: F4, called: NDArray[np.intp]) -> F4:
+    """Return the logarithm of the share of the called class over that of all others, shape (m,)."""
+    rows = np.arange(len(q))
+    # Not 1 - q: of a share near 1 little would be left of that.
+    others = q.copy()
+    others[rows, called] = 0
+    rest = np.maximum(others.sum(axis=1), np.finfo(np.float32).tiny)
+    return np.asarray(np.log(q[rows, called] / rest), q.dtype)
+
+
+def resolve(q: F4, called: NDArray[np.intp], odds: F4) -> F4:
+    """Return distributions whose called class has given log odds, the others as in q.
+
+    Parameters
+    ----------
+    q : array, shape (m, count)
+        Shares, that of the called class the largest.
+    called : array of int, shape (m,)
+    odds : array, shape (m,)
+        Odds that would leave it less than 1 / count count as those of 1 / count. Where another class
+        would have more than the called one, the others are evened until none has.
+    """
+    rows, count = np.arange(len(q)), q.shape[1]
+    if count == 1:
+        return np.asarray(q / q)
+    own = np.maximum(1 / (1 + np.exp(-np.clip(odds, -80, 80))), 1 / count)
+    others = q.copy()
+    others[rows, called] = 0
+    total = others.sum(axis=1, keepdims=True)
+    others = np.divide(others, total, out=np.full_like(others, 1 / (count - 1)), where=total > 0)
+    # own <= 1 / 2 wherever others can exceed it.
+    most = own / np.maximum(1 - own, np.finfo(np.float32).tiny)
+    top, even = others.max(axis=1), 1 / (count - 1)
+    spread = np.maximum(top - even, np.finfo(np.float32).tiny)
+    mixed = (np.clip(top - most, 0, spread) / spread)[:, None]
+    p = (1 - own)[:, None] * ((1 - mixed) * others + mixed * even)
+    p[rows, called] = own
+    return np.asarray(p, q.dtype)
 
 
 def keep_class(values: F4, classes: NDArray[np.intp]) -> F4:

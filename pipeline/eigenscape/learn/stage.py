@@ -25,11 +25,10 @@ from eigenscape.learn.labelled import Labelled, plan_fits
 from eigenscape.learn.methods import prepare
 from eigenscape.learn.priors import Prior
 from eigenscape.learn.queries import propose
-from eigenscape.learn.scores import accuracy, summarize
+from eigenscape.learn.scores import accuracy, lead, summarize
 from eigenscape.learn.smoothing import prepare_smoothing
 from eigenscape.learn.sources import Fitted, Source
 from eigenscape.learn.zones import Zones, prepare_zones
-from eigenscape.options import LearnOptions
 from eigenscape.scenes.types import Grid
 from eigenscape.stage import Block, Context, sample_blocks
 
@@ -69,7 +68,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
     fitted = Fitted(method, Prior(options.prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
-    scores = _score(options, confusions, fits, labelled)
+    scores = _score(confusions, fits, labelled)
     _store_model(context, folder)
     source: Source = fitted
     if options.smoothing:
@@ -77,12 +76,14 @@ def learn_stage(context: Context) -> dict[str, Any]:
         bundles = list(range(len(smoothed.bundles)))
         found = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
         unsmoothed, confusions = scores, np.array([fit for bundle in found for fit in bundle])
-        scores = _score(options, confusions, fits, labelled)
+        scores = _score(confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(context, labelled, grid)
     protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
     found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    # Last: what a map says of its own training pixels is no measure of it.
+    scores["training_pixels"] = _score_training(confusions[0, 0])
     calibration = Calibration.from_json(found)
     row = method.bytes_per_sample + 24 * labelled.count
     ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, row)
@@ -141,33 +142,30 @@ def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score(
-    options: LearnOptions,
-    confusions: NDArray[np.int64],
-    fits: dict[str, list[int]],
-    labelled: Labelled,
+    confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
 ) -> dict[str, Any]:
-    """Return the scores of the map's own protocol, and beside them those of the others."""
-    itself = {
-        **accuracy(confusions[0, 0]),
-        "confusion": confusions[0, 0].tolist(),
-    }
+    """Return the scores on held-out pixels, blocked first: what is to be expected of the map."""
     held_out = {
         split: summarize(list(confusions[numbers, 1]))
-        for split, numbers in fits.items()
+        for split, numbers in sorted(fits.items(), key=lambda item: item[0] != "blocked")
         if split != "all"
     }
-    for split, numbers in fits.items():
-        if split != "all":
-            held_out[split]["training_pixels"] = int(labelled.train[numbers].sum(axis=1).mean())
-    if options.train == "all":
-        main, protocol = itself, "the labelled pixels themselves, all of them learned from"
-    else:
-        split = next(iter(held_out))
-        main, protocol = held_out[split], f"pixels held out ({split})"
+    for split in held_out:
+        held_out[split]["training_pixels"] = int(labelled.train[fits[split]].sum(axis=1).mean())
+    leading = lead(held_out)
+    split = leading or next(iter(held_out))
     keys = ("overall_accuracy", "average_accuracy", "kappa", "per_class", "confusion")
     return {
-        "protocol": protocol,
-        **{key: main[key] for key in keys},
-        "training_pixels": itself,
+        "protocol": f"pixels held out ({split})" if leading else "no pixel is held out",
+        **{key: held_out[split][key] for key in keys},
         "held_out": held_out,
+    }
+
+
+def _score_training(confusion: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the scores of the map's own fit on the pixels that it learned from."""
+    return {
+        "protocol": "training pixels: those that the map learned from",
+        **accuracy(confusion),
+        "confusion": confusion.tolist(),
     }

@@ -259,7 +259,7 @@ def describe_scores(scores: dict[str, Any]) -> str:
         for split, result in scores["held_out"].items()
     )
     itself = _percent(scores["training_pixels"]["overall_accuracy"])
-    return f"accuracy on the training pixels {itself}; held out: {held_out}"
+    return f"accuracy on held-out pixels: {held_out}; on training pixels {itself}"
 
 
 def _percent(share: float | None) -> str:

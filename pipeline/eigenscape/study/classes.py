@@ -55,7 +55,8 @@ def draw_classes(panels: Sequence[HasTitle], title: str) -> Figure:
     axes.set_yticks(rows, [names[number].replace("$", r"\$") for number in numbers], fontsize=8.5)
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
-    axes.set_xlabel("accuracy of the class (%)", color=INK)
+    protocol = panels[0].shown.summary("learn")["scores"]["protocol"]
+    axes.set_xlabel(f"accuracy of the class (%): {protocol}", color=INK)
     axes.grid(color=_FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     for spine in ("top", "right"):

@@ -36,6 +36,15 @@ MEASURES: dict[str, Measure] = {
     "error": Measure("error", "%", lower_is_better=True),
     "accuracy": Measure("overall accuracy", "%", lower_is_better=False),
     "average_accuracy": Measure("average accuracy", "%", lower_is_better=False),
+    "training_accuracy": Measure(
+        "overall accuracy on training pixels",
+        "%",
+        lower_is_better=False,
+        short="on training pixels",
+    ),
+    "training_average_accuracy": Measure(
+        "average accuracy on training pixels", "%", lower_is_better=False
+    ),
     "kappa": Measure("kappa", lower_is_better=False),
     "ari": Measure("adjusted Rand index", lower_is_better=False),
     "nmi": Measure("normalized mutual information", lower_is_better=False),

@@ -4,15 +4,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from eigenscape.learn.scores import lead
 from eigenscape.study.measures import STAGE_NAMES
 
 _PERCENT = ("accuracy", "average_accuracy")
+_TRAINING = ("accuracy", "average_accuracy", "error")
 _NAMES = {"overall_accuracy": "accuracy", "samples": "scored"}
 """Names of the scores, where the table has others: its ``samples`` are those of the scene."""
 
 
 def score_rows(summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the scores of a run, one row for each protocol, the one of the job's own first.
+    """Return the scores of a run, one row for each protocol: held-out pixels first, by squares if any.
 
     Parameters
     ----------
@@ -24,7 +26,8 @@ def score_rows(summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     list of dict
         ``protocol``: how the training samples were drawn, "training" for those learned from,
         "clusters" for methods without labels, None without scores. Accuracies and their standard
-        errors (``..._se``) in percent; ``kappa``; ``trials``; whatever else is a number.
+        errors (``..._se``) in percent; ``kappa``; ``trials``; whatever else is a number. The first row
+        has those of the training pixels beside its own, as ``training_...``.
     """
     scores = summaries.get("learn", {}).get("scores") or {}
     if not scores:
@@ -32,12 +35,16 @@ def score_rows(summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     if "held_out" not in scores:
         agreement = scores.get("agreement") or {}
         return [{"protocol": "clusters", "main": True, **_numbers(scores), **_numbers(agreement)}]
-    protocols = {**scores["held_out"], "training": {**scores["training_pixels"], "trials": 1}}
-    main = next(iter(scores["held_out"]), "training")
-    if scores["protocol"].startswith("the labelled pixels themselves"):
-        main = "training"
-    names = sorted(protocols, key=lambda name: name != main)
-    return [{"protocol": name, "main": name == main, **_numbers(protocols[name])} for name in names]
+    held_out = scores["held_out"]
+    main = lead(held_out) or "training"
+    rows = [
+        {"protocol": name, "main": name == main, **_numbers(held_out[name])}
+        for name in sorted(held_out, key=lambda name: name != main)
+    ]
+    itself = _numbers({**scores["training_pixels"], "trials": 1})
+    if main != "training":
+        rows[0].update({f"training_{name}": itself[name] for name in _TRAINING if name in itself})
+    return [*rows, {"protocol": "training", "main": main == "training", **itself}]
 
 
 def stage_columns(

@@ -1,0 +1,182 @@
+"""Whether a new scene differs from the one that a run learned from.
+
+Pixel by pixel a far scene looks near: each has some neighbour among thousands, and yet it may be of
+another class. As a whole it is told by distances to the nearest of some samples of the run, held
+against what is usual between squares of the run's own scene: of a square, to the samples outside of
+it. Their comparison is that of Mann and Whitney, the share of all pairs in which the new distance is
+the larger one: 0.5 where the new scene is to the run's as that is to itself, 1 where all of it is
+farther away. Of one scene drawn twice it is below 0.5, as draws have their neighbours beside them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.arrays import save_array
+from eigenscape.learn.nearest import nearest_rows
+from eigenscape.rows import Vectors
+from eigenscape.scenes.types import Grid
+from eigenscape.spectrum.trained import Trained
+
+F4 = NDArray[np.float32]
+
+LIMIT = 0.55
+"""Share above which a scene differs. Two draws of one scene, pixel by pixel or by squares: 0.34 to 0.49
+(Indian Pines, Urban, Landsat); their halves, each by the other: 0.54 to 0.78 but where the half that was
+learned from holds all that the other has (0.41 to 0.47)."""
+
+ACROSS = 4
+"""Zones along each side of the scene, of as many samples each."""
+
+MOST_SAMPLES = 4096
+_MOST_VALUES, _LEAST_SAMPLES = 2**21, 256
+
+
+def sample_size(columns: int) -> int:
+    """Return how many samples of each scene are compared, which take 8 MiB at most."""
+    return min(MOST_SAMPLES, max(_LEAST_SAMPLES, _MOST_VALUES // columns))
+
+
+def draw(samples: int, size: int) -> NDArray[np.int64]:
+    """Return the numbers of samples to compare, ascending: some, or all of fewer."""
+    rng = np.random.default_rng([0, 11])
+    return np.sort(rng.choice(samples, min(size, samples), replace=False))
+
+
+def zones_of(pixels: NDArray[np.int64], width: int) -> NDArray[np.intp]:
+    """Return the zone of each sample of a scene: `ACROSS` strips of rows, each in as many parts.
+
+    Parameters
+    ----------
+    pixels : array of int, shape (m,)
+        row * width + column.
+    width
+        Columns of the scene; 0 of a table, each of whose samples is a zone.
+    """
+    if not width:
+        return np.arange(len(pixels))
+    row, column = np.divmod(pixels, width)
+    zone = np.empty(len(pixels), np.intp)
+    for number, strip in enumerate(np.array_split(np.argsort(row, kind="stable"), ACROSS)):
+        order = strip[np.argsort(column[strip], kind="stable")]
+        for part, members in enumerate(np.array_split(order, ACROSS)):
+            zone[members] = ACROSS * number + part
+    return zone
+
+
+def usual_distances(features: F4, zones: NDArray[np.intp]) -> F4:
+    """Return the distance of each sample to the nearest one of another zone, ascending.
+
+    Parameters
+    ----------
+    features : array, shape (m, d)
+    zones : array of int, shape (m,)
+    """
+    if len(np.unique(zones)) == len(zones):
+        return np.sort(nearest(features, features, 2)[:, -1])
+    found = [
+        nearest(features[zones == zone], features[zones != zone])[:, 0] for zone in np.unique(zones)
+    ]
+    return np.sort(np.concatenate(found))
+
+
+def nearest(queries: F4, among: F4, k: int = 1) -> F4:
+    """Return the distances to the k nearest of some samples, inf where there are fewer."""
+    return nearest_rows(queries, lambda start, stop: among[start:stop], len(among), k)[1]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A comparison of two scenes. Small: its arrays lie in a folder.
+
+    Attributes
+    ----------
+    folder
+        ``reference.npy``, features of samples of the run; ``usual.npy``; ``compared.npy``, numbers
+        of samples of the new scene.
+    """
+
+    folder: Path
+
+    def prepare(self, trained: Trained, samples: int) -> None:
+        """Write what every block needs; nothing of a sparse table, which has no squares.
+
+        Parameters
+        ----------
+        trained
+            The run.
+        samples
+            Of the new scene.
+        """
+        if trained.rows.sparse:
+            return
+        size, columns = trained.rows.shape
+        chosen = draw(size, sample_size(columns))
+        ingest = trained.run.record("ingest")
+        assert ingest is not None, "the run has eigenvectors"
+        grid = Grid.from_json(ingest.summary["grid"])
+        pixels = np.asarray(trained.run.open("samples/pixel")[...])[chosen]
+        reference = trained.rows.take(chosen)
+        assert isinstance(reference, np.ndarray), "dense"
+        self.keep(reference, zones_of(pixels, 0 if grid.is_table else grid.width), samples)
+
+    def keep(self, reference: F4, zones: NDArray[np.intp], samples: int) -> None:
+        """Write features of samples of the run, what is usual among them, and what is compared."""
+        save_array(self.folder / "reference.npy", reference)
+        save_array(self.folder / "usual.npy", usual_distances(reference, zones))
+        save_array(self.folder / "compared.npy", draw(samples, sample_size(reference.shape[1])))
+
+    def count(self, features: Vectors, first: int) -> list[int]:
+        """Return in how many pairs a block's distances are the larger, twice, and of how many pairs.
+
+        None of either without what `prepare` writes.
+
+        Parameters
+        ----------
+        features : array, shape (m, d)
+            Of a block of the new scene.
+        first
+            Number of its first sample.
+        """
+        if not isinstance(features, np.ndarray):
+            return [0, 0]
+        reference, usual, compared = (
+            np.load(self.folder / f"{name}.npy", mmap_mode="r")
+            for name in ("reference", "usual", "compared")
+        )
+        own = slice(*np.searchsorted(compared, [first, first + len(features)]))
+        found = nearest(features[compared[own] - first], reference)[:, 0]
+        # Of equal distances one half counts; whole numbers, so that blocks do not matter.
+        larger = sum(int(np.searchsorted(usual, found, side).sum()) for side in ("left", "right"))
+        return [larger, len(found) * len(usual)]
+
+
+def verdict(counted: list[list[int]]) -> dict[str, Any] | None:
+    """Return how a scene compares, from the counts of all its blocks.
+
+    Returns
+    -------
+    dict
+        ``farther``: share of pairs in which the new scene is farther than usual, ``limit``,
+        ``differs``, and ``message``, empty where it does not. None where nothing was compared.
+    """
+    larger, pairs = (sum(part[place] for part in counted) for place in (0, 1))
+    if not pairs:
+        return None
+    farther = larger / (2 * pairs)
+    differs = farther > LIMIT
+    message = (
+        "This scene differs from the one that the model learned from: its samples are farther from "
+        f"that scene than squares of that scene from each other, in {100 * farther:.0f} % of all "
+        f"comparisons (50 % is usual, {100 * LIMIT:.0f} % the limit). Classes may be wrong, and sure "
+        "of it. Label some of its pixels and run it by itself."
+    )
+    return {
+        "farther": farther,
+        "limit": LIMIT,
+        "differs": differs,
+        "message": message if differs else "",
+    }
