@@ -195,6 +195,8 @@ def write_job(tmp_path: Path) -> Callable[..., Path]:
         merged = {
             key: {**defaults.get(key, {}), **tables.get(key, {})} for key in {**defaults, **tables}
         }
+        if merged["features"].get("method") == "none":
+            merged["features"] = tables["features"]  # it reads no dimension
         path = tmp_path / f"{name}.toml"
         path.write_text(tomlkit.dumps(merged), encoding="utf-8")
         return path

@@ -111,6 +111,25 @@ def test_to_toml__a_job_that_says_all_keys_can_be_read_again(tmp_path, method):
     assert load_job(tmp_path / "job.toml").learn == job.learn
 
 
+def test_load_job__an_override_of_a_method_leaves_out_what_it_does_not_read(tmp_path):
+    (tmp_path / "job.toml").write_text(
+        '[scene]\npath = "a.tif"\n[learn]\nmethod = "tikhonov"\ngamma = 0.5\n[features]\ndimension = 9\n'
+    )
+    path = tmp_path / "job.toml"
+    job = load_job(path, ["learn.method=k-nn", "features.method=none"])
+    assert (job.learn.method, job.learn.gamma, job.features.dimension) == ("k-nn", 1e-5, 80)
+    assert load_job(path, ["learn.power=2"]).learn.gamma == 0.5
+    with pytest.raises(
+        JobError, match=r"learn\.power = 2: nothing reads it with learn\.method = \"k-nn"
+    ):
+        load_job(path, ["learn.method=k-nn", "learn.power=2"])
+    with pytest.raises(JobError, match=r"learn\.k = 5: nothing reads it"):
+        load_job(path, ["learn.k=5"])
+    path.write_text(path.read_text() + "seed = 3\n[neighbors]\nlandmarks = 50\n")
+    with pytest.raises(JobError, match=r"neighbors\.landmarks = 50: nothing reads it"):
+        load_job(path, ["learn.method=k-nn"])
+
+
 def test_parse_job__not_strict_takes_what_an_earlier_version_wrote():
     table = {"scene": {"path": "a.tif"}, "learn": {"gamma": 0.5}}
     job = parse_job(table, strict=False)

@@ -23,7 +23,7 @@ from eigenscape.options import (
     SceneOptions,
     SpectrumOptions,
 )
-from eigenscape.relevance import refuse_unread
+from eigenscape.relevance import leave_out, refuse_unread
 from eigenscape.study.options import StudyOptions, flatten
 
 _MOST_BYTES = 2**24
@@ -70,7 +70,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     path
         The TOML file.
     overrides
-        ``key=value`` texts such as ``neighbors.k=8``; values are TOML, bare words are strings.
+        ``key=value`` texts such as ``neighbors.k=8``; values are TOML, bare words are strings. Keys of the
+        file that nothing reads because of them are left out.
     small
         Take the small version of a study: what its table ``[study.small]`` says.
 
@@ -88,8 +89,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     for text in overrides:
         override(table, text)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
-    job = parse_job(table, name=name, base=path.resolve().parent, source=source)
-    for key in [text.partition("=")[0].strip() for text in overrides]:
+    keys, base = [text.partition("=")[0].strip() for text in overrides], path.resolve().parent
+    if keys and "study" not in table:  # its variants leave out what they do not read
+        leave_out(parse_job(table, base=base, source=source, strict=False), table, keys)
+    job = parse_job(table, name=name, base=base, source=source)
+    for key in keys:
         if job.study is not None and key in job.study.grid:
             raise JobError(f"{source}: the study varies {key}; set study.grid.{key} to a list.")
     return job

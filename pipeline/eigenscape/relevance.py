@@ -4,7 +4,7 @@
 its default value asks for nothing: a job that says all keys can be read again, whatever its methods.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,25 @@ def refuse_unread(job: "Job", source: str) -> None:
     """
     if found := unread(job):
         raise JobError("\n".join(f"{source}: {text}" for text in found.values()))
+
+
+def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) -> None:
+    """Take out of the tables of a job file what an override of a method leaves without a reader.
+
+    Parameters
+    ----------
+    job
+        What the tables say.
+    table
+        Nested; changed in place.
+    overridden
+        Keys that overrides have set: these stay, and what nothing reads for other reasons stays, too.
+    """
+    for key in unread(job).keys() - set(overridden):
+        choices = (choice.key for each in READ_WITH[key] for choice in each)
+        if any(choice in overridden for choice in choices):
+            section, _, name = key.partition(".")
+            del table[section][name]
 
 
 def value_of(job: Any, key: str) -> Any:
