@@ -131,6 +131,22 @@ def test_run__mends_groups_and_the_copy_of_the_job(finished):
     assert verify(path)["whole"]
 
 
+def test_verify__a_kill_between_a_changed_job_and_the_manifest_is_no_damage(finished, monkeypatch):
+    job, path = finished
+    changed = job.model_copy(update={"learn": job.learn.model_copy(update={"seed": 5})})
+
+    def killed(file):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("eigenscape.course.file_sum", killed)
+        run(changed, run_dir=path)
+    assert "seed = 5" in (path / "job.toml").read_text(encoding="utf-8")
+    assert verify(path)["whole"]
+    run(changed, run_dir=path)
+    assert verify(path)["whole"]
+
+
 def test_run__does_not_take_over_what_is_damaged_beside_it(finished, write_job):
     job, path = finished
     other = load_job(write_job("other", scene={"labels": "labels.tif"}, learn={"train": 0.5}))

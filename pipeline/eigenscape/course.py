@@ -254,9 +254,13 @@ def _describe_run(directory: Run, course: Course) -> None:
     job = course.job
     absolute = job.model_copy(update={"scene": _absolute_scene(job)})
     with explain_write_errors(directory.path):
-        file = directory.path / "job.toml"
+        file, text = directory.path / "job.toml", absolute.to_toml()
+        if file.exists() and file.read_bytes() != text.encode():
+            # Nothing vouches for the job while it is replaced: a kill between the two files is no damage.
+            directory.manifest.pop("job", None)
+            directory.save_manifest()
         with written_whole(file) as temporary:
-            temporary.write_text(absolute.to_toml(), encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
         directory.manifest |= {
             "eigenscape": __version__,
             "name": job.name,
