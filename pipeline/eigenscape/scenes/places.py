@@ -51,13 +51,18 @@ def check_exists(path: str) -> None:
         raise SceneError(f"{path}: the file is empty (0 bytes). Copy or download it again.")
     for other in _beside(path):
         _check_kind(other)
-    for source in _sources(path, {path}):
+    for source in vrt_sources(path):
         _check_kind(source)
 
 
 def is_local(path: str) -> bool:
     """Return whether a path is one of this machine, not an address or a file within another."""
     return "://" not in path and not path.startswith("/vsi") and not _CONTAINED.match(path)
+
+
+def vrt_sources(path: str) -> list[str]:
+    """Return the local files that a VRT names, and those that VRTs among them name; of others none."""
+    return list(_sources(path, {path}))
 
 
 def _check_kind(path: str) -> None:
@@ -84,7 +89,6 @@ def _beside(path: str) -> Iterator[str]:
 
 
 def _sources(path: str, seen: set[str]) -> Iterator[str]:
-    """Yield the local files that a VRT names, and those that VRTs among them name."""
     if not path.lower().endswith(".vrt") or not os.path.isfile(path):
         return
     try:
