@@ -32,7 +32,7 @@ class SceneOptions(Options):
     columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
     """Features of a CSV or Parquet file: names, numbers from 1, ranges "3-12"; all numbers by default."""
     variable: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the cube or table in a .mat, .npz or zarr file; needed when it holds more than one."""
+    """Name of the cube or table in a .mat, .npz, zarr, NetCDF or HDF file; the cube of most bands else."""
     labels: Annotated[str, Field(min_length=1)] | None = None
     """Raster (any CRS or grid), vector points or polygons, array, CSV or Parquet file with the classes."""
     labels_variable: Annotated[str, Field(min_length=1)] | None = None

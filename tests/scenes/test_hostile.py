@@ -206,3 +206,12 @@ def test_npz_shorter_than_its_header_takes_no_memory(tmp_path, scene):
         archive.writestr("cube.npy", header.getvalue() + bytes(1000))
     with pytest.raises(SceneError, match="shorter than its header says"):
         scene("a.npz").read(0, 1)
+
+
+def test_more_pixels_than_blocks_can_list(tmp_path, scene):
+    (tmp_path / "s.vrt").write_text(
+        '<VRTDataset rasterXSize="2147483647" rasterYSize="2147483647">'
+        '<VRTRasterBand dataType="Byte" band="1"/></VRTDataset>'
+    )
+    with pytest.raises(SceneError, match=r"2,147,483,647 x 2,147,483,647 pixels"):
+        scene("s.vrt")

@@ -150,3 +150,16 @@ def test_file_identity__of_a_directory(tmp_path, full):
     # One block of each file at least: the one in its midst.
     rewrite(tmp_path / "a.zarr" / "c" / "7", bytes(99_000) + b"x" * 2000 + bytes(99_000))
     assert identify() != first
+
+
+def test_file_identity__of_a_vrt_is_that_of_its_sources_too(tmp_path, identify):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.tif").write_bytes(b"one")
+    for name, source in (("a.vrt", "deep/a.vrt"), ("deep/a.vrt", "b.tif")):
+        (tmp_path / name).write_text(
+            f'<VRTDataset><SourceFilename relativeToVRT="1">{source}</SourceFilename></VRTDataset>'
+        )
+    first = identify("a.vrt")
+    assert identify("a.vrt") == first
+    rewrite(tmp_path / "deep" / "b.tif", b"two")
+    assert identify("a.vrt") != first

@@ -86,3 +86,14 @@ def test_usual_codecs_are_read(tmp_path, scene, store):
     for number, codec in enumerate((None, BloscCodec(), GzipCodec(), ZstdCodec())):
         cube = store(f"{number}.zarr", compressors=codec)
         np.testing.assert_array_equal(scene(f"{number}.zarr").read(0, 10)[0], cube)
+
+
+def test_missing_chunks_of_a_table_are_missing_samples(tmp_path, scene):
+    table = np.random.default_rng(0).integers(1, 100, (30, 6)).astype("int16")
+    zarr.create_array(tmp_path / "t.zarr", data=table, chunks=(10, 3))
+    (tmp_path / "t.zarr" / "c" / "1" / "1").unlink()
+    values, valid = scene("t.zarr").read(0, 30)
+    expected = np.ones(30, bool)
+    expected[10:20] = False
+    np.testing.assert_array_equal(valid.ravel(), expected)
+    np.testing.assert_array_equal(values[expected, 0], table[expected])

@@ -85,7 +85,7 @@ class ArraySource:
             return np.asarray(open_zarr(path, self.variable)[start:stop])
 
     def given(self, start: int, stop: int) -> NDArray[np.bool_] | None:
-        """Return which pixels of rows start ... stop-1 the store has, shape (rows, columns); None for all.
+        """Return what of rows start ... stop-1 the store has, by its second axis; None for all.
 
         A zarr store may lack chunks. Reading gives their fill value, which is nothing that was measured.
         """

@@ -62,7 +62,8 @@ class ArrayScene:
         valid = np.ones(stored.shape[:2], np.bool_)
         given = self.source.given(start, stop)
         if given is not None:
-            valid &= given
+            # Of a table these are features, all of which a sample needs.
+            valid &= given if self.grid.width > 1 else given.all(axis=1, keepdims=True)
         fill_samples(stored, self.calibration, values, valid)
         values[~valid] = 0
         return values, valid

@@ -10,6 +10,7 @@ from typing import Any
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.arrays import is_zarr
+from eigenscape.scenes.outside import check_sources
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.rasterfiles import open_raster
 from eigenscape.scenes.registry import is_registered, registered
@@ -37,7 +38,7 @@ def file_identity(
     With `full` it is all of the content, and not the time.
 
     The name is left out: a scene that was moved is the same scene. Side-car files beside it (same
-    stem) count, since they hold nodata, headers and names.
+    stem) count, since they hold nodata, headers and names, and so do the files that a VRT names.
 
     Parameters
     ----------
@@ -89,7 +90,8 @@ def file_identity(
         return [
             [str(part.relative_to(file)), *one] for part, one in zip(parts, within, strict=True)
         ]
-    return _family(file, full)
+    sources = [_family(Path(source), full) for source in check_sources(place)]
+    return [*_family(file, full), *sources]
 
 
 def _check_store(place: str, key: str) -> None:

@@ -14,6 +14,9 @@ from eigenscape.scenes.types import Scene
 
 Resolve = Callable[[str], str]
 
+MOST_PIXELS = 2**36
+"""Pixels of a scene: their blocks are listed in memory."""
+
 
 def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
     """Open a scene; only its metadata is read.
@@ -36,6 +39,11 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
         The source, its mask or its bands cannot be used.
     """
     scene = _open_unmasked(options, resolve)
+    if scene.grid.size > MOST_PIXELS:
+        raise SceneError(
+            f"{scene.files[0]}: has {scene.grid.height:,} x {scene.grid.width:,} pixels (rows x columns); "
+            f"{MOST_PIXELS:,} in all can be worked on. Check the size in its header, or give a part of it."
+        )
     if options.mask is not None:
         from eigenscape.scenes.masks import mask_scene
 

@@ -110,17 +110,23 @@ def check_address(path: str) -> None:
         )
 
 
-def check_sources(path: str) -> None:
+def check_sources(path: str) -> tuple[str, ...]:
     """Refuse a VRT that refers to anything but raster files of this machine; other files pass.
+
+    Returns
+    -------
+    tuple of str
+        The files that a VRT refers to, and those that VRTs among them refer to; of other files none.
 
     Raises
     ------
     SceneError
         It refers to the network, to a service or database, or to a file that is not here.
     """
-    if os.path.isfile(path):
-        state = os.stat(path)
-        _check_file(path, state.st_mtime_ns, state.st_size)
+    if not os.path.isfile(path):
+        return ()
+    state = os.stat(path)
+    return _check_file(path, state.st_mtime_ns, state.st_size)
 
 
 def check_vectors(path: str) -> None:
@@ -139,9 +145,9 @@ def check_vectors(path: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _check_file(path: str, modified: int, size: int) -> None:
+def _check_file(path: str, modified: int, size: int) -> tuple[str, ...]:
     """Check a file and what it refers to; a changed file is another entry."""
-    seen, left = {path}, [path]
+    found, left = list[str](), [path]
     while left:
         file = left.pop()
         if b"<VRTDataset" not in _start(file):
@@ -152,9 +158,10 @@ def _check_file(path: str, modified: int, size: int) -> None:
                     f"{path}: the VRT refers to {source!r}, {fault}. Sources of a VRT are raster files on "
                     "this machine: bring it here first (gdal_translate) and build the VRT anew."
                 )
-            if source not in seen:
-                seen.add(source)
+            if source != path and source not in found:
+                found.append(source)
                 left.append(source)
+    return tuple(found)
 
 
 def _references(file: str, path: str) -> Iterator[str]:

@@ -59,16 +59,19 @@ def given_pixels(
 ) -> NDArray[np.bool_] | None:
     """Return which pixels of some rows have all their chunks in a store; None if all have.
 
+    The second axis are the columns of an image, or the features of a table.
+
     Parameters
     ----------
     path, variable
-        The array, of two axes or more.
+        The array.
     start, stop
         Rows start ... stop-1.
 
     Returns
     -------
     array of bool, shape (stop - start, columns), or None
+        One column for an array of one axis.
     """
     array = open_zarr(path, variable)
     missing = list(_missing(path, array, start, stop))
@@ -78,12 +81,11 @@ def given_pixels(
     given = np.ones((stop - start, columns), np.bool_)
     step = block_shape(array)
     for place in missing:
-        first = max(place[0] * step[0] - start, 0)
-        rows = slice(first, (place[0] + 1) * step[0] - start)
-        if (len(array.shape) == 2 and columns > 1) or len(array.shape) == 3:
-            given[rows, place[1] * step[1] : (place[1] + 1) * step[1]] = False
-        else:
-            given[rows] = False
+        rows = slice(max(place[0] * step[0] - start, 0), (place[0] + 1) * step[0] - start)
+        across = (
+            slice(place[1] * step[1], (place[1] + 1) * step[1]) if len(place) > 1 else slice(None)
+        )
+        given[rows, across] = False
     return given
 
 
