@@ -1,5 +1,6 @@
 import mmap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from eigenscape.memory import (
     format_bytes,
     parse_bytes,
     release,
+    return_quickly,
     rows_within,
     watch,
 )
@@ -60,6 +62,25 @@ def test_anonymous_bytes__leaves_mapped_files_out(tmp_path):
     held.write(b"\1" * (64 * MIB))
     assert anonymous_bytes() - before > 48 * MIB
     held.close()
+
+
+def test_return_quickly__heaps_of_threads_keep_little():
+    return_quickly()
+    # What teaches glibc to keep more, where it may learn.
+    del [np.ones(31 * MIB, np.uint8)][:]
+    release()
+    before, barrier = anonymous_bytes(), threading.Barrier(4)
+
+    def work(_):
+        held = [np.ones(3 * MIB, np.uint8) for _ in range(8)]
+        # At the same time, so that each thread has a heap of its own.
+        barrier.wait(30)
+        return len(held)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(work, range(4))) == 32
+    # They held 96 MiB.
+    assert anonymous_bytes() - before < 24 * MIB
 
 
 def test_watch__sees_what_was_freed_before_its_end():

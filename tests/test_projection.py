@@ -43,7 +43,7 @@ def test_project_plan__one_entry_for_each_stage(project):
     assert (planned.samples, planned.bands, planned.dimension) == (1200, 20, 10)
     for stage in planned.stages:
         assert stage.tasks >= 1
-        assert stage.peak_bytes >= BASE_BYTES
+        assert 100 * MIB < stage.peak_bytes < 300 * MIB
 
 
 def test_project_plan__says_what_was_decided(project):
@@ -163,7 +163,7 @@ def test_project_plan__a_sparse_table_that_stays_sparse(sparse):
 
 def test_project_plan__pca_of_many_columns_is_refused_where_it_cannot_fit(sparse):
     _, stages = sparse(features={"method": "pca"})
-    assert stages["features"].peak_bytes > BASE_BYTES + 2 * 8 * 6000**2
+    assert stages["features"].peak_bytes > 100 * MIB + 2 * 8 * 6000**2
     with pytest.raises(MemoryLimitError, match="covariance of 60000 columns") as caught:
         sparse(columns=60_000, features={"method": "pca"})
     for word in ("53.6 GiB", "limits.memory is 2.0 GiB", "random-projection", "55168MiB or more"):

@@ -12,6 +12,7 @@ import numpy as np
 from eigenscape.arrays import chunk_rows
 from eigenscape.errors import MemoryLimitError
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
+from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job import Job
 from eigenscape.learn.bench import LABEL_ARRAYS, MOST_ARRAYS
@@ -32,8 +33,8 @@ from eigenscape.stage import BASE_BYTES, sample_blocks
 _MIB = 2**20
 
 _BASES = {
-    "ingest": 120, "features": 123, "neighbors": 148, "graph": 148, "spectrum": 156, "learn": 154,
-    "export": 214,
+    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 156, "learn": 154,
+    "export": 224,
 }  # fmt: skip
 """MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
 2,000 pixels, with a little to spare: another machine has other versions of them."""
@@ -184,10 +185,10 @@ class Sizes:
             each = max(2 * each, rows * (k + spatial.neighbors) * 80)
             entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
             scratch += 8 * spatial.neighbors * n
-        components, disk = 48.0 * n, 8 * entries + 24 * n
-        return self._stage(
-            "graph", tasks, each, shared, disk, scratch, most=most, before=components
-        )
+        before, disk = 48.0 * n, 8 * entries + 24 * n
+        if self.job.graph.components == "connect":
+            before = max(before, self.tasks * (_HEAP_BYTES + bridging_bytes(n, 4.0 * self.d)))
+        return self._stage("graph", tasks, each, shared, disk, scratch, most=most, before=before)
 
     def spectrum(self) -> StagePlan:
         """Count matrix and vectors on disk; groups of columns, tiles, a small eigenproblem in memory."""

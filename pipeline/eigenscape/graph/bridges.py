@@ -22,8 +22,9 @@ MOST_QUERIES = 2**13
 than its share is searched whole; of a larger one its share of samples stands for the rest. Where
 there are more components than this, one sample stands for each, and so many are sought at a time."""
 
-_TILE = 2048
-_RANGE = CHUNK_ROWS // 8
+_TILE = min(1024, CHUNK_ROWS)
+RANGE = CHUNK_ROWS // 8
+"""Candidates that a task reads, at most."""
 
 Way = tuple[NDArray[np.float32], NDArray[np.int64]]
 """Squared distance and number of the nearest outsider of each query."""
@@ -55,6 +56,11 @@ def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.i
     return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
 
+def bridging_bytes(rows: int, row_bytes: float) -> float:
+    """Return what a task of the search for bridges holds: candidates, a copy of some, distances."""
+    return 1.5 * row_bytes * min(rows, RANGE) + 4 * _TILE**2
+
+
 def _shortest_ways(
     context: Context, features: Rows, component: NDArray[np.int32], number: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -64,7 +70,7 @@ def _shortest_ways(
     row_bytes = values * (8 if features.sparse else 4)
     # Distances are exact, so that nothing hinges on how queries and candidates are cut.
     group = rows_within(context.task_bytes, 4 * row_bytes, most=MOST_QUERIES)
-    ranges = blocks(len(component), rows_within(context.task_bytes, 8 * row_bytes, most=_RANGE))
+    ranges = blocks(len(component), rows_within(context.task_bytes, 8 * row_bytes, most=RANGE))
     ways: list[Way] = []
     for start, stop in blocks(len(own), group):
         samples = own[start:stop]
