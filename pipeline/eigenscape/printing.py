@@ -133,11 +133,10 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
             f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
             f"{held['training_pixels']} training pixels, {held['trials']} trials)"
         )
-    for split, held in scores.get("calibration", {}).get("after", {}).items():
-        yield (
-            f"  confidence off by {_percent(held['expected_calibration_error'])} on average "
-            f"({split} split)"
-        )
+    calibrated = scores.get("calibration", {}).get("after", {})
+    for split in filter(calibrated.__contains__, scores["held_out"]):
+        error = calibrated[split]["expected_calibration_error"]
+        yield f"  confidence off by {_percent(error)} on average ({split} split)"
     itself = scores["training_pixels"]
     yield (
         f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "

@@ -60,7 +60,8 @@ def test_run_batch__one_bad_scene_does_not_stop_the_others(batch):
         assert "Traceback" in trace
     for name in "abc":
         assert float(found[name]["seconds"]) > 0
-        assert float(found[name]["overall_accuracy"]) > 0.8
+        assert float(found[name]["overall_accuracy"]) > 0.6
+        assert found[name]["measured_on"] == "pixels held out (blocked)"
         assert set(classes(found[name])) == {1, 2, 3}
     assert batch_status(result.path)["state"] == "3 done, 2 failed"
 
@@ -127,6 +128,7 @@ def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_o
 def test_batch_status__tells_when_a_run_was_deleted(batch, source_of, tmp_path):
     directory = tmp_path / "copy"
     shutil.copytree(batch[0], directory)
+    (directory / "runs" / "many" / "batch.csv").unlink()  # it names files of the other directory
     result = run_batch(
         source_of(directory, scenes=str(directory / "tiles" / "[ab].npy")), on=NOBODY
     )
@@ -229,8 +231,9 @@ def test_batch__prints_and_ends_with_2_where_a_scene_failed(batch, cli):
     assert done.exit_code == 2
     assert "2 skipped, 1 failed" in done.stdout
     assert "eigenscape: broken failed: " in done.stderr
+    # The other scenes of the directory are still in its table.
     shown = cli("status", result.path)
-    assert "2 skipped, 1 failed" in shown.stdout
+    assert "1 done, 2 skipped, 2 failed" in shown.stdout
     fine = cli("batch", *arguments[:3], directory / "tiles" / "[ab].npy", "--json")
     assert fine.exit_code == 0
     assert '"skipped": 2' in fine.stdout

@@ -5,7 +5,14 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss
 
-from eigenscape.learn.calibration import BINS, calibrate, calibrate_fits, calibration_error, measure
+from eigenscape.learn.calibration import (
+    BINS,
+    STEPS,
+    calibrate,
+    calibrate_fits,
+    calibration_error,
+    measure,
+)
 from eigenscape.learn.calibrationfit import Fit, Sample, fit_calibration
 from eigenscape.learn.decisions import Calibration, probabilities
 from eigenscape.learn.labelled import Labelled
@@ -48,10 +55,18 @@ def test_calibrate__each_half_is_measured_with_the_other(rng):
     for name in ("expected_calibration_error", "log_loss"):
         assert report["after"]["random"][name] < report["before"]["random"][name]
     assert report["pixels"] == 3000
-    crossed = [measure(halves[1 - own], fit_calibration(halves[own], 1)) for own in (0, 1)]
-    expected = np.mean([one["log_loss"] for one in crossed])
-    assert report["after"]["random"]["log_loss"] == pytest.approx(expected)
-    assert found == fit_calibration(Sample.join(halves), 1)
+    crossed = {
+        step: np.mean(
+            [
+                measure(halves[1 - own], fit_calibration(halves[own], 1).taken(step))["log_loss"]
+                for own in (0, 1)
+            ]
+        )
+        for step in STEPS
+    }
+    assert report["after"]["random"]["log_loss"] == pytest.approx(min(crossed.values()))
+    assert report["step"] == min(STEPS, key=lambda step: crossed[step])
+    assert found == fit_calibration(Sample.join(halves), 1).taken(report["step"])
 
 
 def fits_of(rng, trials, rows=600):

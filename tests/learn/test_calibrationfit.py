@@ -95,6 +95,12 @@ def test_fit_of__is_what_its_samples_have(rng):
     own = replace(sample, rarity=rarity[sample.scores.argmax(axis=1)])
     expected = probabilities(sample.scores, fit.of(rarity), sample.zones)
     np.testing.assert_allclose(fit.probabilities(own), expected, atol=1e-5)
+    assert fit.taken(1.0) == fit
+    none = fit.taken(0.0)
+    assert (none.calibration.slopes, none.weights) == ((1.0,), (0.0,))
+    odds = [np.log(f.probabilities(own).max(axis=1)) for f in (none, fit.taken(0.5), fit)]
+    assert (np.minimum(odds[0], odds[2]) <= odds[1] + 1e-9).all()
+    assert (odds[1] <= np.maximum(odds[0], odds[2]) + 1e-9).all()
 
 
 def test_rarity_of__classes_that_are_called_too_often(rng):

@@ -20,6 +20,9 @@ F8 = NDArray[np.float64]
 BINS = 15
 """Bins of equal width of the expected calibration error (Guo and others 2017)."""
 
+STEPS = (0.5, 1.0)
+"""How far the odds may be taken: see `eigenscape.learn.calibrationfit.Fit.taken`."""
+
 _MOST_VALUES = 2**18
 """Scores that a calibration is fitted to and measured on, at most: seconds of work."""
 
@@ -61,7 +64,7 @@ def calibrate(
 ) -> tuple[Fit, dict[str, Any]]:
     """Return the calibration of all samples, and what it does to samples it was not fitted to.
 
-    Each half is measured with the calibration of the other.
+    Each half is measured with the calibration of the other, and says how far the odds are taken.
 
     Parameters
     ----------
@@ -73,13 +76,21 @@ def calibrate(
         Number of zones.
     """
     fitted = [fit_calibration(half, zones) for half in halves]
+    found = {
+        step: {
+            name: _pooled(pair, [fit.taken(step) for fit in fitted]) for name, pair in tests.items()
+        }
+        for step in STEPS
+    }
+    step = min(STEPS, key=lambda step: sum(test["log_loss"] for test in found[step].values()))
     none = [Fit(Calibration.none(halves[0].scores.shape[1], zones), (0.0,) * zones)] * 2
     report: dict[str, Any] = {
         "pixels": sum(len(half.classes) for half in halves),
+        "step": step,
         "before": {name: _pooled(pair, none) for name, pair in tests.items()},
-        "after": {name: _pooled(pair, fitted) for name, pair in tests.items()},
+        "after": found[step],
     }
-    return fit_calibration(Sample.join(halves), zones), report
+    return fit_calibration(Sample.join(halves), zones).taken(step), report
 
 
 def _pooled(pair: tuple[Sample, Sample], fitted: list[Fit]) -> dict[str, float]:

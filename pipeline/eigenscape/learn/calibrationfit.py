@@ -14,8 +14,9 @@ far ones.
    of Poisson learning where the labels of one class outnumber the others.
 
 Offsets of classes are drawn to the common one by some samples' worth: a class that few squares hold was
-right or wrong there by chance. All numbers are fitted by maximum likelihood, and keep the called
-class the most probable one.
+right or wrong there by chance. For the same reason the odds are taken whole or half of the way from
+those of the shares, whichever has the lower log loss on other draws. All numbers are fitted by maximum
+likelihood, and keep the called class the most probable one.
 """
 
 from collections.abc import Sequence
@@ -128,6 +129,18 @@ class Fit:
         """Return the calibration of the samples of one fit, by the rarity of its classes."""
         offsets = np.array(self.calibration.offsets) + np.outer(self.weights, rarity)
         return replace(self.calibration, offsets=tuple(map(tuple, offsets.tolist())))
+
+    def taken(self, step: float) -> "Fit":
+        """Return the fit that goes a part of the way from shares as tempered to these odds, 0 ... 1."""
+        own = self.calibration
+        return Fit(
+            replace(
+                own,
+                slopes=tuple(1 + step * (slope - 1) for slope in own.slopes),
+                offsets=tuple(tuple(step * value for value in zone) for zone in own.offsets),
+            ),
+            tuple(step * weight for weight in self.weights),
+        )
 
     def probabilities(self, sample: Sample) -> F8:
         """Return a distribution over the classes for each sample."""

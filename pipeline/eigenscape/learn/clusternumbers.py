@@ -14,6 +14,9 @@ scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters.
 CLEAR_GAP = 0.8
 """Relative gap that tells few clusters by itself: 0.96 to 1.0 for two to four made ones."""
 
+_LEAST_GAP = 0.3
+"""Relative gap below which it is noise among the many large numbers, however large the product is."""
+
 _SHOWN = 4
 
 
@@ -70,7 +73,7 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
         )
     numbers = np.arange(first, modes)
     gaps = 1 - values[first - 1 : -1] / np.maximum(values[first:], np.finfo(float).tiny)
-    excess = numbers * gaps
+    excess = np.where(gaps >= _LEAST_GAP, numbers * gaps, 0)
     place = int(excess.argmax() if excess.max() >= CLEAR_EXCESS else gaps.argmax())
     count = int(numbers[place])
     if excess[place] >= CLEAR_EXCESS or gaps[place] >= CLEAR_GAP:
@@ -78,7 +81,7 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
             f"a relative gap of {gaps[place]:.2f} among the {modes} eigenvalues, between numbers "
             f"{count} and {count + 1}"
         )
-    best = numbers[np.argsort(-excess, kind="stable")[:_SHOWN]].tolist()
+    best = numbers[np.argsort(-numbers * gaps, kind="stable")[:_SHOWN]].tolist()
     listed = ", ".join(f"{number} ({gaps[number - first]:.2f})" for number in sorted(best))
     raise InputError(
         f'learn.clusters = "auto": none of the gaps among the {modes} eigenvalues is clear enough to '
