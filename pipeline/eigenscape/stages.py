@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from eigenscape.errors import SceneError
 from eigenscape.features.stage import features_stage
 from eigenscape.fingerprint import code_fingerprint
 from eigenscape.graph.stage import graph_stage
@@ -66,8 +68,9 @@ def _scene(job: Job) -> dict[str, Any]:
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
     if job.scene.mask:
         files.append(_identity(job, job.scene.mask, "scene.mask"))
-    # Known to be there by now.
-    options["variable"] = chosen_variable(job.scene, job.resolve)
+    # What cannot be read is refused by who reads it; in a batch it may be growing still.
+    with suppress(SceneError):
+        options["variable"] = chosen_variable(job.scene, job.resolve)
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 

@@ -1,6 +1,7 @@
 """Grids compared: same size, same place, extents."""
 
 import numpy as np
+from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 from rasterio.transform import Affine
@@ -55,7 +56,7 @@ def extent_in(box: Extent, crs_wkt: str, target_wkt: str) -> Extent | None:
         left, bottom, right, top = transform_bounds(
             CRS.from_wkt(crs_wkt), CRS.from_wkt(target_wkt), *box
         )
-    except RasterioError:
+    except (RasterioError, CPLE_BaseError):
         return None
     image = float(left), float(bottom), float(right), float(top)
     return image if np.isfinite(image).all() else None
