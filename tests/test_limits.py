@@ -53,7 +53,7 @@ def test_run_confined__leaves_mapped_files_to_the_system(way, tmp_path):
 def folder(make_scene, tmp_path_factory):
     """Return a folder with two scenes, all pixels labelled: arrays of labels are as large as can be."""
     folder = tmp_path_factory.mktemp("scenes")
-    for name, side in (("small", 45), ("scene", 160)):
+    for name, side in (("small", 60), ("scene", 160)):
         made = make_scene(side, side, 30, hole=False, labelled=1.0)
         np.savez(folder / f"{name}.npz", cube=made.cube, truth=made.labels)
     return folder

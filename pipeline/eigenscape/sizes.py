@@ -21,7 +21,7 @@ from eigenscape.learn.fields import EXACT_ROWS
 from eigenscape.learn.fields import METHODS as FIELDS
 from eigenscape.learn.smoothing import ARRAYS as SMOOTHED_ARRAYS
 from eigenscape.memory import ROW_TILE, format_bytes
-from eigenscape.neighbors.footprint import footprint
+from eigenscape.neighbors.footprint import LIBRARY_BYTES, footprint
 from eigenscape.neighbors.stage import plan_leaves
 from eigenscape.rasters.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.spectrum.columns import MOST_COLUMNS, column_count, tile_rows
@@ -33,7 +33,7 @@ from eigenscape.stage import BASE_BYTES, sample_blocks
 _MIB = 2**20
 
 _BASES = {
-    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 156, "learn": 154,
+    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 160, "learn": 154,
     "export": 224,
 }  # fmt: skip
 """MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
@@ -103,6 +103,8 @@ class Sizes:
         """
         at_once = min(tasks, self.tasks, most)
         working = at_once * (each + _HEAP_BYTES * (each > 0))
+        if self.job.neighbors.method == "landmarks" and name not in ("ingest", "features"):
+            shared += LIBRARY_BYTES
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -221,7 +223,7 @@ class Sizes:
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
         # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
         small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
-        small += 24 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        small += 28 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
         coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.

@@ -18,7 +18,9 @@ from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS
 from eigenscape.options import NeighborOptions
 from eigenscape.stage import sample_blocks
 
-_LIBRARY = 64 * 2**20
+LIBRARY_BYTES = 64 * 2**20
+"""scikit-learn, which only landmarks need; it stays for the stages after them."""
+
 _ROUTING = 8 * 2**20
 
 
@@ -96,9 +98,8 @@ def footprint(
         tasks += -(-n // TASK_RANKS)
         scratch += 18 * n * k
     elif options.method == "landmarks":
-        # What k-means sees, its own copy and work; scikit-learn, which no other stage needs.
+        # What k-means sees, its own copy and work.
         each = max(each, 3 * row_bytes * min(n, DRAWN * options.landmarks))
-        shared += _LIBRARY
         tasks += 1 - (-n // TASK_RANKS)
         scratch += 18 * n * k
     else:
