@@ -25,8 +25,8 @@ F4 = NDArray[np.float32]
 
 LIMIT = 0.55
 """Share above which a scene differs. Every other square of a scene, or pixels at random, against the rest:
-0.33 to 0.48 (Indian Pines, EnMAP, Urban); tiles of EnMAP and halves of all, each by the other: 0.56 to 1, but
-where the half that was learned from holds all that the other has (0.41 to 0.47 of Urban and Landsat)."""
+0.33 to 0.49 (Indian Pines, EnMAP, Urban, Landsat); tiles of EnMAP and halves of all, each by the other:
+0.56 to 1, but where the half that was learned from holds what the other has (0.41 to 0.47 of two)."""
 
 ACROSS = 4
 """Zones along each side of the scene, of as many samples each."""
