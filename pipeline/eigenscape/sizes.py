@@ -208,8 +208,8 @@ class Sizes:
             shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         if solver == "lobpcg":
-            # The matrix and its hierarchy; blocks of vectors, directions and images.
-            shared = 12 * entries * 4 + 8 * n * 10 * modes
+            # The matrix and its hierarchy; blocks of vectors, directions and images; PyAMG.
+            shared = 12 * entries * 4 + 8 * n * 10 * modes + 8 * _MIB
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
         block = min(columns, MOST_COLUMNS)

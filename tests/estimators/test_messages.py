@@ -73,7 +73,7 @@ PROVOKED = [
     (fit(LaplacianEigenmaps(0)), "n_components = 0"),
     (fit(LaplacianEigenmaps(60)), "n_components = 60: 60 samples have at most 59"),
     (fit(LaplacianEigenmaps(memory="much")), "memory = 'much'"),
-    (fit(LaplacianEigenmaps(memory="100MiB")), 'memory = 100.0 MiB: .* Set memory to "256MiB" or more'),
+    (fit(LaplacianEigenmaps(memory="100MiB")), 'memory = 100.0 MiB: .* Set memory to "192MiB" or more'),
     (fit(LaplacianEigenmaps(threads=0)), "threads = 0"),
     (fit(LaplacianEigenmaps(directory="/dev/null/x")), "Set directory to a directory"),
     (
