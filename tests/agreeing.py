@@ -8,7 +8,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-import eigenscape.store
+import eigenscape.store.run
 from eigenscape import EigenfunctionClassifier, PoissonClassifier, SpectralClusterer
 from eigenscape.estimators.base import GraphEstimator
 
@@ -100,7 +100,7 @@ def classes_by_job(
         {"scene": scene, **tables}, name="job", base=folder, source="agreement"
     )
     run = eigenscape.run(job)
-    store = eigenscape.store.Run(run.path, create=False)
+    store = eigenscape.store.run.Run(run.path, create=False)
     return np.asarray(store.open("labels/class")[...]).astype(np.int64) - 1
 
 

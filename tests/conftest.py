@@ -243,7 +243,7 @@ def cli() -> Callable[..., Any]:
     """Call the command line in this process; the result has exit_code, stdout and stderr."""
     from typer.testing import CliRunner
 
-    from eigenscape.cli import app
+    from eigenscape.cli.app import app
 
     def call(*arguments: Any) -> Any:
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])

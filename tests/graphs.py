@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from eigenscape.scenes.types import Grid
-from eigenscape.spectrum.operator import RowBlock
+from eigenscape.spectrum.kernels.operator import RowBlock
 from harness import Harness
 
 

@@ -1,6 +1,6 @@
 """Single stages on given arrays: a real run directory, no scene, no command line.
 
-A test puts the arrays that a stage reads, runs the stage as `eigenscape.workflow` would, and reads
+A test puts the arrays that a stage reads, runs the stage as `eigenscape.workflow.spine` would, and reads
 what it committed.
 """
 
@@ -12,19 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from eigenscape.arrays import attach_whole, open_array
-from eigenscape.cluster import OnDone, Task, Threads
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import OnDone, Task, Threads
+from eigenscape.context import Context
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
-from eigenscape.job import Job
+from eigenscape.job.jobfile import Job
 from eigenscape.learn.stage import learn_stage
-from eigenscape.manifest import Record
 from eigenscape.neighbors.stage import neighbors_stage
-from eigenscape.progress import Silent
-from eigenscape.rows import create_sparse
 from eigenscape.spectrum.stage import spectrum_stage
-from eigenscape.stage import Context
-from eigenscape.store import Run
+from eigenscape.store.arrays import attach_whole, open_array
+from eigenscape.store.manifest import Record
+from eigenscape.store.rows import create_sparse
+from eigenscape.store.run import Run
 
 STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
     "features": features_stage,

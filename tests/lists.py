@@ -14,10 +14,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from eigenscape.arrays import attach_whole
-from eigenscape.cluster import OnDone, Task, Threads
-from eigenscape.neighbors.duplicates import most_equal
-from eigenscape.rows import create_sparse, unit_vectors
+from eigenscape.clusters import OnDone, Task, Threads
+from eigenscape.neighbors.search.duplicates import most_equal
+from eigenscape.store.arrays import attach_whole
+from eigenscape.store.rows import create_sparse, unit_vectors
 from harness import POOLS, Frail, Harness, name_of
 
 METHODS = ["lanczos-bisection", "exact", "pynndescent"]
@@ -28,13 +28,13 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Only what the process of the stage looks at is changed: worker processes are not.
     """
-    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 128)
-    monkeypatch.setattr("eigenscape.arrays.ROW_TILE", 512)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 512)
-    monkeypatch.setattr("eigenscape.neighbors.partition.LEAST_PART", 800)
-    monkeypatch.setattr("eigenscape.neighbors.exhaustive.TASK_RANKS", 512)
-    monkeypatch.setattr("eigenscape.neighbors.recall._ROWS", 1024)
-    monkeypatch.setattr("eigenscape.neighbors.bisection.MOST_RANKS", 512)
+    monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
+    monkeypatch.setattr("eigenscape.store.arrays.ROW_TILE", 512)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 512)
+    monkeypatch.setattr("eigenscape.neighbors.kernels.partition.LEAST_PART", 800)
+    monkeypatch.setattr("eigenscape.neighbors.search.exhaustive.TASK_RANKS", 512)
+    monkeypatch.setattr("eigenscape.neighbors.search.recall._ROWS", 1024)
+    monkeypatch.setattr("eigenscape.neighbors.search.bisection.MOST_RANKS", 512)
 
 
 class Plain:

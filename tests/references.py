@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import scenery
-from eigenscape.graph.kernels import WEIGHT_FLOOR
-from eigenscape.job import Job
-from eigenscape.rows import Rows
-from eigenscape.store import Run
+from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
+from eigenscape.job.jobfile import Job
+from eigenscape.store.rows import Rows
+from eigenscape.store.run import Run
 
 DENSE = 2000
 _DRAWN = 200

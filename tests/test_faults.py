@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import rasterio
 
-from eigenscape.store import Run
+from eigenscape.store.run import Run
 
 # Of a shell without job control, jobs in the background ignore SIGINT; so would what they start.
 MAIN = """\

@@ -56,7 +56,7 @@ def test_jobs__can_be_planned(path, tmp_path):
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
 def test_clusters__can_be_read(path):
-    from eigenscape.cluster import load_cluster
+    from eigenscape.clusters import load_cluster
 
     assert load_cluster(path).kind == tomllib.loads(path.read_text(encoding="utf-8"))["kind"]
 

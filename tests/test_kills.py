@@ -1,6 +1,6 @@
 """A run that is killed at each named point, in one stage after the other, and given again.
 
-The points are those of `eigenscape.points`; tests/bench/kills.py kills at each of them in each of its steps,
+The points are those of `eigenscape.base.points`; tests/bench/kills.py kills at each of them in each of its steps,
 and with many jobs. What it demands of the second command stands there.
 """
 
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import eigenscape
-from eigenscape.points import POINTS, reached, watched_by
-from eigenscape.stages import STAGES
+from eigenscape.base.points import POINTS, reached, watched_by
+from eigenscape.workflow.stages import STAGES
 
 SCRIPT = Path(__file__).parent / "bench" / "kills.py"
 PACKAGE = Path(eigenscape.__file__).parent

@@ -87,7 +87,7 @@ def heavy(code):
     "code",
     [
         "import eigenscape",
-        "import eigenscape.cli",
+        "import eigenscape.cli.app",
         "import eigenscape; eigenscape.load_job",
         """
 import sys

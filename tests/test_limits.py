@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tomlkit
 
-import eigenscape.sizes
+import eigenscape.workflow.footprint
 from confined import can_make_groups, run_confined
 from eigenscape import load_job, plan, run
-from eigenscape.clusters import executors
-from eigenscape.progress import Silent
-from eigenscape.projection import project_again
+from eigenscape.base.progress import Silent
+from eigenscape.clusters.workers import executors
+from eigenscape.workflow.plan import project_again
 
 MIB = 2**20
 HOLD = "held = bytearray({} << 20); print(len(held))"
@@ -87,7 +87,7 @@ def test_run__holds_no_more_than_its_limit(folder, method):
 
 def test_run__has_as_many_threads_as_the_plan_says(written, write_job, monkeypatch):
     # As if each task took 64 MiB more: the limit has room for few of them.
-    monkeypatch.setattr(eigenscape.sizes, "_HEAP_BYTES", 64 * MIB)
+    monkeypatch.setattr(eigenscape.workflow.footprint, "_HEAP_BYTES", 64 * MIB)
     pools = []
 
     class Pool(executors.ThreadPoolExecutor):

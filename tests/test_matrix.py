@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from eigenscape.base.memory import CHUNK_VARIABLE, check_chunk_rows
 from eigenscape.errors import InputError
-from eigenscape.memory import CHUNK_VARIABLE, check_chunk_rows
 
 SCRIPT = Path(__file__).parent / "bench" / "matrix.py"
 

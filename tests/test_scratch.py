@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eigenscape.cluster import Threads
+from eigenscape.clusters import Threads
 from eigenscape.errors import StoreError
-from eigenscape.job import load_job
-from eigenscape.spectrum.state import State
-from eigenscape.workflow import run
+from eigenscape.job.jobfile import load_job
+from eigenscape.spectrum.iteration.state import State
+from eigenscape.workflow.spine import run
 from harness import KilledError
 
 # What only the process that leads the run reads.

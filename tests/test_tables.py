@@ -11,8 +11,8 @@ import eigenscape
 from eigenscape.applied.run import apply
 from eigenscape.errors import InputError, SceneError
 from eigenscape.estimators import EigenfunctionClassifier, LaplacianEigenmaps
-from eigenscape.stages import stage_keys
-from eigenscape.store import Run
+from eigenscape.store.run import Run
+from eigenscape.workflow.stages import stage_keys
 
 NAMES = np.array(["elm", "oak", "ash"])
 
@@ -187,11 +187,11 @@ def test_tables__more_than_one_chunk(tmp_path, write_job):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet", index=False, row_group_size=50_000)
     np.save(tmp_path / "t.npy", X)
-    from eigenscape.cluster import Threads
-    from eigenscape.progress import Silent
+    from eigenscape.base.progress import Silent
+    from eigenscape.clusters import Threads
+    from eigenscape.context import Context
     from eigenscape.scenes.ingest import ingest_stage
-    from eigenscape.stage import Context
-    from eigenscape.store import Record
+    from eigenscape.store.run import Record
 
     for name in ("t.npy", "t.csv", "t.parquet"):
         keys = {} if name == "t.npy" else {"labels_field": "kind"}

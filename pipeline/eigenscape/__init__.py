@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from eigenscape.lazily import lazy_names
+from eigenscape.base.lazily import lazy_names
 
 try:
     __version__ = version("eigenscape")
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
         SpectralClusterer,
     )
     from eigenscape.estimators.labels import labelled_accuracy
-    from eigenscape.inmemory import Eigenpairs, eigenpairs
-    from eigenscape.job import Job, load_job, parse_job
-    from eigenscape.results import open_run
+    from eigenscape.job.jobfile import Job, load_job, parse_job
+    from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
     from eigenscape.spectrum.extension import extend
+    from eigenscape.store.verification import verify
     from eigenscape.study.outcomes import StudyResult
     from eigenscape.study.run import run_study
-    from eigenscape.verification import verify
-    from eigenscape.workflow import Result, plan, run
+    from eigenscape.workflow.results import open_run
+    from eigenscape.workflow.spine import Result, plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",

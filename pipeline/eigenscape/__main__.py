@@ -1,5 +1,5 @@
 """``python -m eigenscape``."""
 
-from eigenscape.cli import main
+from eigenscape.cli.app import main
 
 main()

@@ -4,9 +4,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from eigenscape.applied import index as module
 from eigenscape.applied.index import Index
-from eigenscape.arrays import open_array
-from eigenscape.rows import Rows
-from eigenscape.workspace import Workspace
+from eigenscape.store.arrays import open_array
+from eigenscape.store.rows import Rows
+from eigenscape.store.workspace import Workspace
 
 K = 6
 

@@ -1,9 +1,9 @@
 import pytest
 
 from eigenscape.batch.lanes import MOST_AT_ONCE, Planned, _processes, _tasks
-from eigenscape.cluster import Threads
-from eigenscape.projection import Plan
-from eigenscape.sizes import StagePlan
+from eigenscape.clusters import Threads
+from eigenscape.workflow.footprint import StagePlan
+from eigenscape.workflow.plan import Plan
 
 
 def scenes(count, *, peak=2**28, tasks=1):

@@ -14,9 +14,9 @@ import rasterio
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, ClusterError, InputError
-from eigenscape.store import Run, hold
+from eigenscape.store.run import Run, hold
 from eigenscape.study.table import read_table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from eigenscape.batch.outcomes import Outcome
 from eigenscape.batch.sources import Scene
 from eigenscape.batch.table import batch_status, earlier_rows, write_outcomes
 from eigenscape.errors import StoreError
-from eigenscape.job import parse_job
+from eigenscape.job.jobfile import parse_job
 
 
 @pytest.fixture

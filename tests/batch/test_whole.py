@@ -2,7 +2,7 @@ import pytest
 
 from eigenscape.batch.outcomes import plan_outcome
 from eigenscape.batch.whole import WholeScene, cluster_lane
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 
 

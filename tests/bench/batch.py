@@ -77,7 +77,7 @@ def measure(directory: Path, workers: int, out: Path) -> tuple[dict[str, float],
 
     from eigenscape.batch.run import run_batch
     from eigenscape.batch.sources import Source
-    from eigenscape.cluster import ClusterOptions
+    from eigenscape.clusters import ClusterOptions
 
     source = Source(template=directory / "tiles.toml", scenes=str(directory / "tiles" / "*.tif"))
     with (

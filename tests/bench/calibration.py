@@ -21,11 +21,11 @@ from unittest import mock
 import numpy as np
 
 import eigenscape
+from eigenscape.labels.training import Labelled
 from eigenscape.learn import stage
-from eigenscape.learn.calibration import calibrate, measure
-from eigenscape.learn.calibrationfit import Fit, Sample, rarity_of
-from eigenscape.learn.decisions import choose
-from eigenscape.learn.labelled import Labelled
+from eigenscape.learn.decide.calibration import calibrate, measure
+from eigenscape.learn.decide.calibrationfit import Fit, Sample, rarity_of
+from eigenscape.learn.kernels.decisions import choose
 
 METHODS = (
     "interpolated", "eigenfunctions", "tikhonov", "poisson", "poisson-mbo", "centroid-angle",

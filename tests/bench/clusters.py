@@ -21,8 +21,8 @@ from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons, 
 
 import eigenscape
 from eigenscape.errors import InputError
-from eigenscape.learn.clusternumbers import choose_count
-from eigenscape.options import LearnOptions
+from eigenscape.job.options import LearnOptions
+from eigenscape.learn.clustering.numbers import choose_count
 
 MODES = 40
 

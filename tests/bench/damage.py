@@ -82,8 +82,8 @@ def make_small() -> None:
     """Load everything that a run needs, once, and let it work in small blocks."""
     import importlib
 
-    import eigenscape.cli
-    import eigenscape.workflow  # noqa: F401
+    import eigenscape.cli.app
+    import eigenscape.workflow.spine  # noqa: F401
 
     for name, value in SMALL.items():
         module, _, constant = name.rpartition(".")
@@ -134,7 +134,7 @@ class Trial:
         }
 
     def _write_scene(self, name: str, seed: int) -> None:
-        from eigenscape.scenes.synthetic import synthesize
+        from eigenscape.datasets.synthetic import synthesize
 
         path = self.directory / f"{name}.tif"
         size = self.arguments.size
@@ -148,7 +148,7 @@ class Trial:
 
         def work() -> int:
             import eigenscape
-            from eigenscape import store
+            from eigenscape.store import run as store
 
             moments.mkdir()
             stage = ["begin"]
@@ -303,7 +303,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 def command(*arguments: object) -> int:
     """Give a command as in a shell; return its exit status."""
-    from eigenscape.cli import main as eigenscape_main
+    from eigenscape.cli.app import main as eigenscape_main
 
     sys.argv = ["eigenscape", *map(str, arguments)]
     try:

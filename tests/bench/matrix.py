@@ -40,11 +40,11 @@ import tomlkit
 import references
 import scenery
 from eigenscape import apply, plan, run
-from eigenscape.cluster import ClusterOptions, connect
+from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
-from eigenscape.job import Job, parse_job
-from eigenscape.options import Options
-from eigenscape.relevance import unread
+from eigenscape.job.jobfile import Job, parse_job
+from eigenscape.job.options import Options
+from eigenscape.job.relevance import unread
 
 BASE: dict[str, Any] = {
     "scene.path": "scene.tif",

@@ -25,8 +25,8 @@ import tomlkit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from confined import run_confined
-from eigenscape.memory import parse_bytes
-from eigenscape.options import LearnOptions
+from eigenscape.base.memory import parse_bytes
+from eigenscape.job.options import LearnOptions
 
 SIZES = ("40x50", "100x200", "400x400", "679x944")
 LIMITS = ("512MiB", "1GiB", "2GiB")

@@ -419,7 +419,7 @@ def remove(path: Path) -> None:
 
 def give(*arguments: object) -> int:
     """Give a command as in a shell; return its exit status."""
-    from eigenscape.cli import main as eigenscape_main
+    from eigenscape.cli.app import main as eigenscape_main
 
     sys.argv = ["eigenscape", *map(str, arguments)]
     try:

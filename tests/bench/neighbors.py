@@ -229,7 +229,7 @@ def recall_of(features: str, limits: str, index: np.ndarray) -> float:
 
 def measured(build: Any, times: int, features: str, limits: str | None) -> dict[str, Any]:
     """Time a builder and watch its memory; `build` returns lists without the sample itself."""
-    from eigenscape import memory
+    from eigenscape.base import memory
 
     before, seconds, peak = memory.anonymous_bytes(), [], 0
     for _ in range(times):
@@ -265,9 +265,9 @@ def run_eigenscape(
     import shutil
     from contextlib import nullcontext
 
-    from eigenscape.arrays import open_array
-    from eigenscape.cluster import ClusterOptions, connect
-    from eigenscape.memory import parse_bytes
+    from eigenscape.base.memory import parse_bytes
+    from eigenscape.clusters import ClusterOptions, connect
+    from eigenscape.store.arrays import open_array
     from harness import Harness
 
     run = Path(folder) / "run"

@@ -26,17 +26,17 @@ from pathlib import Path
 import numpy as np
 
 import eigenscape
-from eigenscape.arrays import open_array
-from eigenscape.cluster import Threads
-from eigenscape.job import Job
-from eigenscape.learn.centroid import angle_scores, class_sums, unit_means
-from eigenscape.manifest import Record
-from eigenscape.progress import Silent
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.context import Context
+from eigenscape.datasets.synthetic import synthesize
+from eigenscape.job.jobfile import Job
+from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.scenes.synthetic import synthesize
-from eigenscape.stage import Context
-from eigenscape.stages import STAGES
-from eigenscape.store import Run
+from eigenscape.store.arrays import open_array
+from eigenscape.store.manifest import Record
+from eigenscape.store.run import Run
+from eigenscape.workflow.stages import STAGES
 
 MIDDLE = ("features", "neighbors", "graph", "spectrum")
 

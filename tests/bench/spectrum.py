@@ -102,9 +102,9 @@ def build_graph(features: str, folder: str, k: int) -> dict[str, Any]:
 
 def operator_of(harness: Any, dtype: Any) -> Any:
     """Return the normalised Laplacian of a run, in memory."""
-    from eigenscape.arrays import open_memmap
-    from eigenscape.spectrum.laplacian import laplacian
-    from eigenscape.spectrum.operator import RowBlock
+    from eigenscape.spectrum.kernels.laplacian import laplacian
+    from eigenscape.spectrum.kernels.operator import RowBlock
+    from eigenscape.store.arrays import open_memmap
 
     run = harness.run_directory
     blocks: list[Any] = []
@@ -159,8 +159,8 @@ def run_eigenscape(
     import shutil
     from contextlib import nullcontext
 
-    from eigenscape import memory as sizes
-    from eigenscape.cluster import ClusterOptions, connect
+    from eigenscape.base import memory as sizes
+    from eigenscape.clusters import ClusterOptions, connect
 
     harness = harness_on(
         folder,
@@ -234,7 +234,7 @@ def product(folder: str) -> dict[str, Any]:
     """
     import numba
 
-    from eigenscape.spectrum.gather import WIDTH
+    from eigenscape.spectrum.kernels.gather import WIDTH
 
     operator = operator_of(harness_on(folder), np.float32)
     entries = sum(len(block.data) for block in operator.blocks)
@@ -314,7 +314,7 @@ def finish(
 def run_eigsh(folder: str, pairs: int, tolerance: float) -> dict[str, Any]:
     from scipy.sparse.linalg import eigsh
 
-    from eigenscape import memory
+    from eigenscape.base import memory
 
     S = scipy.sparse.load_npz(f"{folder}/graph.npz")
     before = memory.anonymous_bytes()
@@ -332,7 +332,7 @@ def run_lobpcg(folder: str, pairs: int, tolerance: float) -> dict[str, Any]:
     import pyamg
     from scipy.sparse.linalg import lobpcg
 
-    from eigenscape import memory
+    from eigenscape.base import memory
 
     S = scipy.sparse.csr_matrix(scipy.sparse.load_npz(f"{folder}/graph.npz"))
     L = scipy.sparse.csr_matrix(scipy.sparse.eye_array(S.shape[0]) - S)
@@ -356,7 +356,7 @@ def run_scikit_learn(folder: str, pairs: int, tolerance: float) -> dict[str, Any
 
     from sklearn.manifold import spectral_embedding
 
-    from eigenscape import memory
+    from eigenscape.base import memory
 
     # It normalises by itself, and gives D^-1/2 times the eigenvectors.
     S = scipy.sparse.csr_matrix(scipy.sparse.load_npz(f"{folder}/weights.npz"))

@@ -6,8 +6,8 @@ import sys
 import pytest
 import tomlkit
 
-from eigenscape.job import load_job
-from eigenscape.workflow import run
+from eigenscape.job.jobfile import load_job
+from eigenscape.workflow.spine import run
 
 pytestmark = pytest.mark.glusterfs
 

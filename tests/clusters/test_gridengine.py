@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tomlkit
 
-from eigenscape.cluster import load_cluster
-from eigenscape.clusters.jobqueue import cancel, driver_script, job_state, submit
-from eigenscape.clusters.reports import job_reason
-from eigenscape.job import load_job
-from eigenscape.store import Run
-from eigenscape.workflow import run
+from eigenscape.clusters import load_cluster
+from eigenscape.clusters.kinds.jobqueue import cancel, driver_script, job_state, submit
+from eigenscape.clusters.workers.reports import job_reason
+from eigenscape.job.jobfile import load_job
+from eigenscape.store.run import Run
+from eigenscape.workflow.spine import run
 from waiting import wait_until
 
 pytestmark = pytest.mark.gridengine
@@ -98,11 +98,11 @@ def test_cluster_check__one_worker(gridengine, tmp_path):
 def test_connect__nobody_else_reaches_scheduler_and_workers(gridengine, tmp_path):
     # Where the jobs are, which is no network of this process.
     code = (
-        "import sys; from eigenscape.cluster import connect, load_cluster; "
+        "import sys; from eigenscape.clusters import connect, load_cluster; "
         "from strangers import check_strangers, http_answers\n"
         "with connect(load_cluster(sys.argv[1]), None, 2**30) as executor:\n"
         "    assert len(check_strangers(executor._client)) == 3\n"
-        "    assert http_answers('eigenscape.clusters.worker') == ({'127.0.0.1'}, [])\n"
+        "    assert http_answers('eigenscape.clusters.workers.process') == ({'127.0.0.1'}, [])\n"
     )
     helpers = str(Path(__file__).resolve().parents[1])
     done = gridengine.inside.run(

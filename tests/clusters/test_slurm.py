@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tomlkit
 
-from eigenscape.cluster import connect, load_cluster
-from eigenscape.clusters import supply
-from eigenscape.clusters.jobqueue import cancel, driver_script, job_state, submit
+from eigenscape.clusters import connect, load_cluster
+from eigenscape.clusters.kinds.jobqueue import cancel, driver_script, job_state, submit
+from eigenscape.clusters.workers import supply
 from eigenscape.errors import ClusterError
-from eigenscape.job import load_job
-from eigenscape.store import Run
-from eigenscape.workflow import run
+from eigenscape.job.jobfile import load_job
+from eigenscape.store.run import Run
+from eigenscape.workflow.spine import run
 from strangers import check_strangers, http_answers
 from waiting import wait_until
 
@@ -68,7 +68,7 @@ def test_run__through_jobs_one_of_which_is_cancelled(slurm, job, tmp_path):
     with connect(read(tmp_path, jobs=2), None, GIB) as executor:
         wait_until(lambda: executor.width == 2)
         assert len(check_strangers(executor._client)) == 5
-        assert http_answers("eigenscape.clusters.worker") == ({"127.0.0.1"}, [])
+        assert http_answers("eigenscape.clusters.workers.process") == ({"127.0.0.1"}, [])
         heard = []
 
         def hear(index, number, peak):
@@ -154,7 +154,7 @@ def test_connect__inside_an_allocation(slurm, monkeypatch, tmp_path):
         wait_until(lambda: executor.width == 2)
         assert executor.tasks_per_process == 1
         assert len(check_strangers(executor._client)) == 5
-        assert http_answers("eigenscape.clusters.worker") == ({"127.0.0.1"}, [])
+        assert http_answers("eigenscape.clusters.workers.process") == ({"127.0.0.1"}, [])
         found = {}
         executor.run(
             lambda item: item**2, [3, 4], lambda i, result, peak: found.update({i: result})

@@ -9,12 +9,12 @@ from distributed.security import Security
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eigenscape.clusters.arguments import job_arguments
-from eigenscape.clusters.jobqueue import driver_script, job_class
+from eigenscape.clusters.kinds.arguments import job_arguments
+from eigenscape.clusters.kinds.jobqueue import driver_script, job_class
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.options import QUEUES
-from eigenscape.clusters.refusals import noting_refusals
 from eigenscape.clusters.words import check_plain, expanded, python_word, shell_word
+from eigenscape.clusters.workers.refusals import noting_refusals
 from eigenscape.errors import ClusterError
 from shells import breaks, make_teller, told, words
 
@@ -66,7 +66,7 @@ def test_shell_word__variables_and_nothing_else(teller, value):
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_driver_script__every_word_arrives_as_it_is(teller, kind, one, other):
     options = parse_cluster({"kind": kind, "interface": "lo", "environment": ["x=1"]}, "c.toml")
-    command = ["-m", "eigenscape.driver", one, other]
+    command = ["-m", "eigenscape.schedule.driver", one, other]
     try:
         script = driver_script(options, command, before=[python_word(None)])
     except ClusterError:
@@ -97,7 +97,7 @@ def test_job_script__certificates_and_scratch_of_the_node(teller, kind, folder):
         return
     found = told(body(kind, job.job_script()), teller, SCRATCH="/a * b")[2:]
     after = dict(pairwise(found))
-    assert found[:3] == ["-m", "eigenscape.clusters.worker", "tls://127.0.0.1:1"]
+    assert found[:3] == ["-m", "eigenscape.clusters.workers.process", "tls://127.0.0.1:1"]
     assert after["--local-directory"] == "/a * b/x"
     assert [after[f"--tls-{name}"] for name in ("ca-file", "cert", "key")] == files
 

@@ -16,8 +16,8 @@ from eigenscape import datasets
 from eigenscape.datasets import load
 from eigenscape.datasets.catalog import DATA_SETS
 from eigenscape.errors import SceneError
-from eigenscape.options import SceneOptions
-from eigenscape.scenes.labels import open_labels
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import registered
 

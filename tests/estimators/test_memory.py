@@ -4,9 +4,10 @@ import dask.array
 import numpy as np
 import pytest
 
-from eigenscape import LaplacianEigenmaps, PoissonClassifier, memory
+from eigenscape import LaplacianEigenmaps, PoissonClassifier
+from eigenscape.base import memory
+from eigenscape.context import BASE_BYTES
 from eigenscape.estimators.folders import RunFolder
-from eigenscape.stage import BASE_BYTES
 
 MIB = 2**20
 ROWS, COLUMNS, DISTINCT = 150_000, 500, 4000

@@ -17,7 +17,7 @@ from eigenscape import (
 from eigenscape.errors import EstimatorError, InputError, MemoryLimitError, MissingExtraError
 from eigenscape.estimators import base, fitting
 from eigenscape.estimators.fitting import KEYS, in_parameters, parameter_names
-from eigenscape.job import Job
+from eigenscape.job.jobfile import Job
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, make_blobs, make_moons
 
 import eigenscape
 from eigenscape import EigenfunctionClassifier, LaplacianEigenmaps, PoissonClassifier
-from eigenscape.cluster import Threads
+from eigenscape.clusters import Threads
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators import samples
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.features.kernels import (
     add_products,
     centre_products,
@@ -19,7 +20,6 @@ from eigenscape.features.kernels import (
     sparse_scatter,
     sparse_sums,
 )
-from eigenscape.memory import ROW_TILE
 
 
 @given(bands=st.integers(1, 40), share=st.floats(0.01, 1), seed=st.integers(0, 2**63 - 1))

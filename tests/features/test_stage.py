@@ -4,14 +4,14 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from eigenscape.arrays import attach_whole
 from eigenscape.errors import SceneError
 from eigenscape.features import stage
 from eigenscape.features.kernels import noise_fractions, orthoprojector
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
-from eigenscape.options import FeatureOptions
-from eigenscape.rows import Rows, create_sparse
+from eigenscape.job.options import FeatureOptions
 from eigenscape.scenes.types import Grid
+from eigenscape.store.arrays import attach_whole
+from eigenscape.store.rows import Rows, create_sparse
 from harness import Frail, Harness, KilledError
 
 
@@ -142,7 +142,7 @@ def test_is_projected__never_onto_as_many_dimensions():
 @pytest.fixture
 def many(rng, monkeypatch):
     """Samples enough for blocks of several sizes, in chunks of 4096."""
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
     return rng.standard_normal((70_000, 30)).astype(np.float32)
 
 
@@ -262,8 +262,8 @@ def test_stays_sparse():
 def test_features_stage__sparse_gives_the_same_bits_under_any_limit(
     extract_sparse, counts, monkeypatch, method
 ):
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_BYTES", 4096)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_BYTES", 4096)
     many = np.tile(counts, (3, 1))
     options = {"method": method, "dimension": 20, "standardize": True}
     small, large = Frail(), Frail()
@@ -340,7 +340,7 @@ def test_features_stage__mnf_weighs_even_all_bands(extract_pixels, noisy):
 
 
 def test_features_stage__mnf_gives_the_same_bits_under_any_limit(extract_pixels, rng, monkeypatch):
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
     cube, valid = rng.standard_normal((300, 270, 10)), rng.random((300, 270)) < 0.9
     options = {"method": "mnf", "dimension": 4}
     small = extract_pixels(cube, valid, memory="205MiB", name="a", executor=Frail(), **options)

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
-from eigenscape.graph.kernels import WEIGHT_FLOOR
+from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
 from eigenscape.graph.spatial import adjacent
 from eigenscape.scenes.types import Grid
-from eigenscape.store import Run
+from eigenscape.store.run import Run
 from graphs import brute_lists, build_graph, clumps, expected_weights
 from harness import Frail, KilledError
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 from eigenscape.errors import InputError
-from eigenscape.graph.kernels import WEIGHT_FLOOR
-from eigenscape.spectrum.laplacian import laplacian
-from eigenscape.spectrum.operator import RowBlock
+from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
+from eigenscape.spectrum.kernels.laplacian import laplacian
+from eigenscape.spectrum.kernels.operator import RowBlock
 from graphs import (
     Lists,
     brute_lists,

@@ -8,9 +8,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
-from eigenscape.learn import splits
-from eigenscape.learn.decisions import evidence
-from eigenscape.options import LearnOptions
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels import splits
+from eigenscape.learn.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
 from harness import Frail, Harness, KilledError
@@ -213,8 +213,8 @@ def test_learn_stage__geodesic_nn_equals_networkx(learn, scene):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
-    monkeypatch.setattr("eigenscape.memory.ROW_TILE", 128)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 256)
+    monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 256)
     whole = Frail()
     expected, summary = learn("whole", whole, method=method, trials=2)
     for tasks in range(1, len(whole.log), max(1, len(whole.log) // 4)):

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from eigenscape.progress import Silent
-from eigenscape.rows import Rows
-from eigenscape.stage import Context
+from eigenscape.base.progress import Silent
+from eigenscape.context import Context
+from eigenscape.store.rows import Rows
 from harness import Harness
 from lists import Found, Plain, check_found, cut_small, find_lists, put_features
 

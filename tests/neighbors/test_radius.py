@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
-from eigenscape.neighbors import exhaustive
+from eigenscape.neighbors.search import exhaustive
 from lists import (
     as_chords,
     as_points,

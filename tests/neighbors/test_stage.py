@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from eigenscape.cluster import ClusterOptions, connect
+from eigenscape.clusters import ClusterOptions, connect
 from harness import Frail
 from lists import (
     as_chords,

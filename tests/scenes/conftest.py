@@ -10,8 +10,8 @@ import pytest
 import rasterio
 from rasterio.transform import Affine
 
-from eigenscape.options import SceneOptions
-from eigenscape.scenes.labels import open_labels
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 
 UTM = "EPSG:32633"

@@ -5,14 +5,14 @@ import pytest
 import rasterio
 
 import eigenscape
-from eigenscape.cluster import Threads
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.context import Context
 from eigenscape.errors import SceneError
-from eigenscape.job import load_job
-from eigenscape.progress import Silent
+from eigenscape.job.jobfile import load_job
 from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.stage import Context
-from eigenscape.store import Record, Run
+from eigenscape.store.run import Record, Run
 
 
 class Notes(Silent):

@@ -12,7 +12,7 @@ from scipy.io import savemat
 
 from eigenscape.datasets import cache
 from eigenscape.errors import SceneError
-from eigenscape.options import SceneOptions
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.open import open_scene
 
 CUBE = np.random.default_rng(0).integers(0, 1000, (60, 40, 12)).astype("uint16")

@@ -4,16 +4,16 @@ import re
 import numpy as np
 import pytest
 
-from eigenscape.cluster import Threads
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.context import Context
 from eigenscape.errors import InputError, SceneError
-from eigenscape.job import load_job, parse_job
-from eigenscape.manifest import Record
-from eigenscape.progress import Silent
+from eigenscape.job.jobfile import load_job, parse_job
 from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import check_sizes, ingest_stage, strip_rows
 from eigenscape.scenes.open import open_scene
-from eigenscape.stage import Context
-from eigenscape.store import Run
+from eigenscape.store.manifest import Record
+from eigenscape.store.run import Run
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import scipy.sparse
 import zarr
 from pyarrow import parquet
 
-from eigenscape.arrays import open_array
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import EigenscapeError, MemoryLimitError, SceneError
-from eigenscape.job import parse_job
-from eigenscape.projection import project_plan
+from eigenscape.job.jobfile import parse_job
+from eigenscape.store.arrays import open_array
+from eigenscape.workflow.plan import project_plan
 
 CUBE = np.arange(24, dtype="float32").reshape(4, 3, 2)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eigenscape.errors import JobError, SceneError
-from eigenscape.job import load_job, parse_job
+from eigenscape.job.jobfile import load_job, parse_job
 from eigenscape.scenes.places import check_exists
 
 KINDS = {

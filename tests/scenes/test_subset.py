@@ -9,7 +9,7 @@ import scipy.sparse
 
 from eigenscape import load_job
 from eigenscape.errors import SceneError
-from eigenscape.stages import stage_keys
+from eigenscape.workflow.stages import stage_keys
 
 
 @pytest.fixture

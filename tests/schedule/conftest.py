@@ -5,8 +5,8 @@ import os
 import pytest
 import tomlkit
 
-from eigenscape.manifest import FORMAT, write_manifest
-from eigenscape.stages import STAGES
+from eigenscape.store.manifest import FORMAT, write_manifest
+from eigenscape.workflow.stages import STAGES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eigenscape.batch.sources import Source
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.schedule.cron import parse_cron
 from eigenscape.schedule.entry import (

@@ -1,9 +1,9 @@
 import pytest
 
 from eigenscape.batch.sources import Source
-from eigenscape.lock import hold
 from eigenscape.schedule.entry import make_schedule
 from eigenscape.schedule.once import LARGEST_LOG, OLD_LOGS, rotate, run_once
+from eigenscape.store.lock import hold
 
 
 @pytest.fixture

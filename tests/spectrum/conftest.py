@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap
-from eigenscape.spectrum.laplacian import laplacian
-from eigenscape.spectrum.operator import RowBlock, store_operator
-from eigenscape.spectrum.tasks import Problem
-from eigenscape.workspace import Workspace
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.kernels.laplacian import laplacian
+from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
+from eigenscape.store.arrays import attach_memmap, create_memmap, open_array, open_memmap
+from eigenscape.store.workspace import Workspace
 
 
 def row_blocks(W, count: int = 1) -> list[RowBlock]:

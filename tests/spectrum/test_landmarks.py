@@ -123,8 +123,8 @@ def test_landmark_spectrum__is_the_same_on_any_blocks(tmp_path, points, plain, m
     # Blocks of the graph, and of samples, of 64 instead of all.
     monkeypatch.setattr("eigenscape.graph.stage._BLOCK_ENTRIES", 8 * 64)
     monkeypatch.setattr("eigenscape.graph.stage.ROW_TILE", 64)
-    monkeypatch.setattr("eigenscape.arrays.ROW_TILE", 64)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 64)
+    monkeypatch.setattr("eigenscape.store.arrays.ROW_TILE", 64)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 64)
     other = nystrom(tmp_path / "run", points, limits={"memory": "256MiB", "threads": 1})
     assert other.run_directory.array_path("graph/5/data").exists()
     for name in ("value", "vector", "residual"):

@@ -7,8 +7,8 @@ from scipy.spatial import cKDTree
 from eigenscape import load_job, parse_job, plan, run
 from eigenscape.errors import InputError, JobError
 from eigenscape.scenes.types import Grid
-from eigenscape.stages import stage_keys
-from eigenscape.store import Run
+from eigenscape.store.run import Run
+from eigenscape.workflow.stages import stage_keys
 from harness import Frail, Harness, KilledError
 
 GRID = Grid(20, 30)
@@ -108,7 +108,7 @@ def classes(rng):
 @pytest.mark.parametrize("potential", ["barrier", "identification"])
 def test_spectrum_stage__adds_a_potential(solve, rng, monkeypatch, classes, kind, potential, rows):
     if rows == "chebyshev":
-        monkeypatch.setattr("eigenscape.spectrum.solvers.DENSE_ROWS", 0)
+        monkeypatch.setattr("eigenscape.spectrum.iteration.solvers.DENSE_ROWS", 0)
     W = neighbour_graph(rng)
     options = {"kind": potential, "labels": "all", "alpha": 0.3}
     found = solve(W, options, kind=kind, labels=classes)
@@ -260,7 +260,7 @@ def test_spectrum_stage__each_component_with_a_potential(solve, rng, kind):
 def test_spectrum_stage__same_bits_with_a_potential(
     solve, rng, monkeypatch, classes, potential, alpha
 ):
-    monkeypatch.setattr("eigenscape.spectrum.solvers.DENSE_ROWS", 0)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.solvers.DENSE_ROWS", 0)
     W = neighbour_graph(rng)
     options = {"kind": potential, "labels": "all", "alpha": alpha}
     first = solve(W, options, labels=classes, name="a", threads=1)
@@ -275,7 +275,7 @@ def test_spectrum_stage__same_bits_with_a_potential(
 def test_spectrum_stage__with_a_potential_goes_on_after_a_kill(
     solve, rng, monkeypatch, classes, noted
 ):
-    monkeypatch.setattr("eigenscape.spectrum.solvers.DENSE_ROWS", 0)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.solvers.DENSE_ROWS", 0)
     W = neighbour_graph(rng)
     options = {"kind": "identification", "labels": "all", "alpha": 1e3}
     whole = Frail()

@@ -11,9 +11,9 @@ import networkx as nx
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from eigenscape.spectrum.chebyshev import solve
-from eigenscape.spectrum.operator import StoredOperator
-from eigenscape.spectrum.tasks import Problem
+from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.kernels.operator import StoredOperator
 
 SCRIPT = """
 import json, os, signal, sys

@@ -75,7 +75,7 @@ def dense(W, kind):
 @pytest.fixture
 def iterate(monkeypatch):
     """Let small graphs be solved by iteration too."""
-    monkeypatch.setattr("eigenscape.spectrum.solvers.DENSE_ROWS", 0)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.solvers.DENSE_ROWS", 0)
 
 
 SOLVERS = ["chebyshev", "lanczos", "dense"]
@@ -228,7 +228,7 @@ def test_spectrum_stage__refuses_more_than_there_are(solve, rng, solver):
 
 @pytest.mark.usefixtures("iterate")
 def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rng, monkeypatch):
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 9000)
     first = solve(W, name="a", threads=1, memory="8GiB", dimension=20)
     second = solve(W, name="b", threads=2, memory="200MiB", dimension=20)
@@ -240,8 +240,8 @@ def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rn
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("step", ["start", "Filter", "Gram", "Rotate", "Residuals", "_write_block"])
 def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, noted):
-    monkeypatch.setattr("eigenscape.spectrum.columns._TILE_BYTES", 1)
-    monkeypatch.setattr("eigenscape.arrays._CHUNK_ROWS", 4096)
+    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
+    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 5000)
     options = {"dimension": 20, "tolerance": 1e-7, "rows_per_block": 2000}
     whole = Frail()
@@ -263,7 +263,7 @@ def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, not
 
 @pytest.mark.usefixtures("iterate")
 def test_spectrum_stage__says_when_it_did_not_converge(solve, rng, monkeypatch):
-    monkeypatch.setattr("eigenscape.spectrum.chebyshev.MOST_PASSES", 1)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev.MOST_PASSES", 1)
     W = neighbour_graph(rng, 800)
     value, vector, residual, summary = solve(W, dimension=10, tolerance=1e-10)
     assert not summary["converged"]

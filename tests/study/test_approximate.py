@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from eigenscape.scenes.synthetic import synthesize
-from eigenscape.study.measures import STAGE_NAMES
+from eigenscape.datasets.synthetic import synthesize
+from eigenscape.job.measures import STAGE_NAMES
 from eigenscape.study.measuring import trusted_share
 
 

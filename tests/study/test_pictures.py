@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from eigenscape import load_job, parse_job
 from eigenscape.errors import JobError
-from eigenscape.study.options import PictureOptions
+from eigenscape.job.study import PictureOptions
 from eigenscape.study.pictures import draw_pictures
 from eigenscape.study.results import write_results
 from eigenscape.study.run import run_study

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from eigenscape import load_job, run
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.study import run as study_run
 from eigenscape.study.run import run_study

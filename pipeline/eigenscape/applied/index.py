@@ -17,16 +17,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, note_rows, save_array
-from eigenscape.files import written_whole
-from eigenscape.neighbors.bisection import list_length
-from eigenscape.neighbors.distances import squared
-from eigenscape.neighbors.forest import load_tree
-from eigenscape.neighbors.kernels import insert, push_products
-from eigenscape.neighbors.partition import TREE_SAMPLE, SplitTree, build_tree, route, split_levels
-from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS, compare
-from eigenscape.rows import Dense, Rows
-from eigenscape.stage import blocks
+from eigenscape.base.files import written_whole
+from eigenscape.context import blocks
+from eigenscape.neighbors.kernels.distances import squared
+from eigenscape.neighbors.kernels.lists import insert, push_products
+from eigenscape.neighbors.kernels.partition import (
+    TREE_SAMPLE,
+    SplitTree,
+    build_tree,
+    route,
+    split_levels,
+)
+from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS, compare
+from eigenscape.neighbors.search.bisection import list_length
+from eigenscape.neighbors.search.forest import load_tree
+from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.store.rows import Dense, Rows
 
 F4 = NDArray[np.float32]
 

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from eigenscape.errors import InputError, JobError, SceneError
-from eigenscape.job import Job, override, parse_job
-from eigenscape.learn.decisions import Calibration
-from eigenscape.manifest import read_manifest
+from eigenscape.job.jobfile import Job, override, parse_job
+from eigenscape.learn.kernels.decisions import Calibration
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.readers.tabularfiles import is_tabular
 from eigenscape.scenes.registry import is_registered
-from eigenscape.scenes.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
-from eigenscape.store import Run
-from eigenscape.verification import require_whole
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.run import Run
+from eigenscape.store.verification import require_whole
 
 How = Literal["eigenvectors", "neighbors"]
 

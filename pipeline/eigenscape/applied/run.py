@@ -9,22 +9,22 @@ import numpy as np
 
 from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
-from eigenscape.cluster import ClusterOptions, Executor
-from eigenscape.course import Course, fit_limits, work_through
-from eigenscape.job import Job
-from eigenscape.memory import ROW_TILE
-from eigenscape.neighbors.partition import TREE_SAMPLE
-from eigenscape.progress import Reporter, Silent
-from eigenscape.projection import Plan, fed_plan, plan_ingest
-from eigenscape.rasters.stage import export_applied_stage
-from eigenscape.rows import Rows
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions, Executor
+from eigenscape.context import BASE_BYTES, sample_blocks
+from eigenscape.export.stage import export_applied_stage
+from eigenscape.job.jobfile import Job
+from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
-from eigenscape.sizes import Sizes, StagePlan
-from eigenscape.stage import BASE_BYTES, sample_blocks
-from eigenscape.stages import Stage, export_options, label_options, stage_keys
-from eigenscape.store import Run
-from eigenscape.workflow import Result, result_of, run_directory
+from eigenscape.store.rows import Rows
+from eigenscape.store.run import Run
+from eigenscape.workflow.footprint import Sizes, StagePlan
+from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
+from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.spine import Result, result_of, run_directory
+from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
 
 
 def apply(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.graph.kernels import last_distances
+from eigenscape.graph.kernels.weights import last_distances
 from eigenscape.spectrum.trained import Found
 
 F4 = NDArray[np.float32]

@@ -24,7 +24,24 @@ from eigenscape.applied.index import Index
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
-from eigenscape.arrays import (
+from eigenscape.base.files import write_json
+from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.errors import StoreError
+from eigenscape.labels.priors import weigh_scores
+from eigenscape.learn.clustering.report import describe_agreement
+from eigenscape.learn.decide.calibration import calibration_error
+from eigenscape.learn.kernels.agreement import contingency
+from eigenscape.learn.kernels.centroid import angle_scores
+from eigenscape.learn.kernels.decisions import Decided, choose, describe, probabilities
+from eigenscape.learn.kernels.eigenfunctions import estimates
+from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
+from eigenscape.neighbors.kernels.metrics import lengths
+from eigenscape.neighbors.kernels.tiles import check_range
+from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
+from eigenscape.scenes.centring import centre
+from eigenscape.spectrum.extension import nystrom, weigh
+from eigenscape.spectrum.trained import Found, Trained, read_origin
+from eigenscape.store.arrays import (
     attach_memmap,
     chunk_rows,
     create_memmap,
@@ -33,25 +50,8 @@ from eigenscape.arrays import (
     save_array,
     write_rows,
 )
-from eigenscape.centring import centre
-from eigenscape.errors import StoreError
-from eigenscape.files import write_json
-from eigenscape.learn.agreement import contingency
-from eigenscape.learn.calibration import calibration_error
-from eigenscape.learn.centroid import angle_scores
-from eigenscape.learn.clusterreport import describe_agreement
-from eigenscape.learn.decisions import Decided, choose, describe, probabilities
-from eigenscape.learn.eigenfunctions import estimates
-from eigenscape.learn.priors import weigh_scores
-from eigenscape.learn.scores import accuracy, confusion_matrix
-from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
-from eigenscape.neighbors.metrics import lengths
-from eigenscape.neighbors.tiles import check_range
-from eigenscape.rows import Rows, Vectors
-from eigenscape.spectrum.extension import nystrom, weigh
-from eigenscape.spectrum.trained import Found, Trained, read_origin
-from eigenscape.stage import Block, Context, blocks, sample_blocks
-from eigenscape.store import Run
+from eigenscape.store.rows import Rows, Vectors
+from eigenscape.store.run import Run
 
 TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
 """What is said of each sample."""

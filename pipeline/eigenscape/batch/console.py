@@ -8,14 +8,14 @@ from typing import Any
 
 from rich.table import Table
 
+from eigenscape.base.progress import console_reporter
+from eigenscape.base.signals import stopped_by_sigterm
 from eigenscape.batch.outcomes import TABLE, count_states
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
-from eigenscape.cluster import ClusterOptions
-from eigenscape.printing import console
-from eigenscape.progress import console_reporter
-from eigenscape.signals import stopped_by_sigterm
+from eigenscape.clusters import ClusterOptions
+from eigenscape.workflow.printing import console
 
 
 def run_and_print(

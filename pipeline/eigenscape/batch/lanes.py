@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psutil
 
+from eigenscape.base.memory import collected_quickly
+from eigenscape.base.progress import Reporter
 from eigenscape.batch.outcomes import Outcome
 from eigenscape.batch.whole import ChildLane, Lane, Report, WholeScene, cluster_lane, run_reported
-from eigenscape.cluster import ClusterOptions, Executor, Workers, connect
-from eigenscape.memory import collected_quickly
-from eigenscape.progress import Reporter
-from eigenscape.projection import Plan
+from eigenscape.clusters import ClusterOptions, Executor, Workers, connect
+from eigenscape.workflow.plan import Plan
 
 MOST_AT_ONCE = 64
 """Scenes at once on a cluster unless more are asked for: each has a thread of this process, which waits."""

@@ -8,11 +8,11 @@ from typing import Any
 from eigenscape.batch.sources import Scene
 from eigenscape.errors import EigenscapeError, StoreError
 from eigenscape.scenes.registry import is_registered
-from eigenscape.siblings import Siblings
-from eigenscape.stages import STAGES, stage_keys
-from eigenscape.store import Run
+from eigenscape.store.run import Run
+from eigenscape.store.siblings import Siblings
 from eigenscape.study.table import Row
-from eigenscape.workflow import Result, result_of
+from eigenscape.workflow.spine import Result, result_of
+from eigenscape.workflow.stages import STAGES, stage_keys
 
 TABLE = "batch.csv"
 

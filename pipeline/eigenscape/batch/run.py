@@ -18,20 +18,20 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.progress import Reporter, Silent
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, Outcome, plan_outcome
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import earlier_rows, write_outcomes, write_trace
 from eigenscape.batch.watch import Arrivals
 from eigenscape.batch.whole import Report, failure
-from eigenscape.cluster import ClusterOptions
-from eigenscape.course import fit_limits
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, InputError
-from eigenscape.files import explain_write_errors
-from eigenscape.lock import hold
-from eigenscape.progress import Reporter, Silent
-from eigenscape.projection import project_plan
-from eigenscape.workflow import parent_directory
+from eigenscape.store.lock import hold
+from eigenscape.workflow.plan import project_plan
+from eigenscape.workflow.runner import fit_limits
+from eigenscape.workflow.spine import parent_directory
 
 
 def run_batch(

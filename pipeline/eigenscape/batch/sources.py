@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigenscape.errors import EigenscapeError, InputError, JobError
-from eigenscape.job import Job, load_job, unknown_key
+from eigenscape.job.jobfile import Job, load_job, unknown_key
 from eigenscape.scenes.registry import is_registered
 from eigenscape.study.table import read_table
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.files import explain_write_errors
 from eigenscape.batch.outcomes import TABLE, Outcome, count_states
 from eigenscape.errors import StoreError
-from eigenscape.files import explain_write_errors
-from eigenscape.lock import lock_holder
 from eigenscape.scenes.registry import is_registered
-from eigenscape.stages import STAGES
-from eigenscape.store import Run
+from eigenscape.store.lock import lock_holder
+from eigenscape.store.run import Run
 from eigenscape.study.table import Row, read_table, text_of, write_csv
+from eigenscape.workflow.stages import STAGES
 
 COLUMNS = (
     "scene", "state", "reason", "run", "seconds", "overall_accuracy", "measured_on", "class_map", "files",

@@ -15,12 +15,12 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.progress import Reporter
 from eigenscape.batch.outcomes import measured, reason_of, siblings_of
-from eigenscape.cluster import ClusterOptions, Executor, Threads
+from eigenscape.clusters import ClusterOptions, Executor, Threads
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
-from eigenscape.job import Job
-from eigenscape.progress import Reporter
-from eigenscape.workflow import run
+from eigenscape.job.jobfile import Job
+from eigenscape.workflow.spine import run
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import psutil
 
+from eigenscape.base.files import explain_write_errors
 from eigenscape.clusters.mounts import mount_of
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.sharing import probe_sharing
 from eigenscape.clusters.start import open_client, wait_of
-from eigenscape.clusters.task import describe_differences, describe_unseen
 from eigenscape.clusters.versions import differences, versions
-from eigenscape.clusters.watch import Watch
-from eigenscape.clusters.workers import Say, host_of, lacks_eigenscape, print_nothing
+from eigenscape.clusters.workers.dask import Say, host_of, lacks_eigenscape, print_nothing
+from eigenscape.clusters.workers.task import describe_differences, describe_unseen
+from eigenscape.clusters.workers.watch import Watch
 from eigenscape.errors import ClusterError
-from eigenscape.files import explain_write_errors
 
 _SEEN_S = 60.0
 _BYTES = 2**26

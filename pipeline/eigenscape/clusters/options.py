@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from eigenscape.options import Options, Size
+from eigenscape.job.options import Options, Size
 
 Kind = Literal[
     "threads", "local", "existing", "slurm", "pbs", "lsf", "sge", "oar", "htcondor", "ssh", "allocation",

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.clusters.mounts import Mount, mount_of
 from eigenscape.errors import ClusterError
-from eigenscape.files import explain_write_errors, written_whole
 
 _TURNS = 2
 _LAG_S = 3.0

@@ -11,10 +11,9 @@ from typing import Any
 
 import dask
 
-from eigenscape.clusters.arguments import interface_of, job_arguments
-from eigenscape.clusters.executors import Executor, Threads
-from eigenscape.clusters.jobqueue import cluster_class, job_class, refusal
-from eigenscape.clusters.network import (
+from eigenscape.clusters.kinds.arguments import interface_of, job_arguments
+from eigenscape.clusters.kinds.jobqueue import cluster_class, job_class, refusal
+from eigenscape.clusters.kinds.network import (
     http_settings,
     scheduler_options,
     security_of,
@@ -22,10 +21,11 @@ from eigenscape.clusters.network import (
 )
 from eigenscape.clusters.options import QUEUES, ClusterOptions
 from eigenscape.clusters.owners import check_own
-from eigenscape.clusters.reports import QueueReports
-from eigenscape.clusters.supply import Jobs, Supply, Unmended
-from eigenscape.clusters.worker import SETTINGS
-from eigenscape.clusters.workers import Say, Workers, print_nothing
+from eigenscape.clusters.workers.dask import Say, Workers, print_nothing
+from eigenscape.clusters.workers.executors import Executor, Threads
+from eigenscape.clusters.workers.process import SETTINGS
+from eigenscape.clusters.workers.reports import QueueReports
+from eigenscape.clusters.workers.supply import Jobs, Supply, Unmended
 from eigenscape.errors import ClusterError
 
 _QUEUE_WAIT_S = 3600.0
@@ -110,12 +110,12 @@ def _cluster(
         with _local(options, threads, memory_limit) as local:
             yield local, Unmended("Its processes ended: is memory short?")
     elif options.kind == "ssh":
-        from eigenscape.clusters.ssh import ssh_cluster
+        from eigenscape.clusters.kinds.ssh import ssh_cluster
 
         with ssh_cluster(options, memory_limit) as machines:
             yield machines, Unmended("Can the machines reach this one on its interface?")
     elif options.kind == "allocation":
-        from eigenscape.clusters.allocation import allocation_cluster
+        from eigenscape.clusters.kinds.allocation import allocation_cluster
 
         with allocation_cluster(options, memory_limit, say) as both:
             yield both
@@ -168,7 +168,7 @@ def _jobs(options: ClusterOptions, memory_limit: int, say: Say) -> Iterator[tupl
     """Scheduler in this process, workers in jobs of a queue."""
     arguments = job_arguments(options, memory_limit)
     make = cluster_class(options.kind)
-    from eigenscape.clusters.refusals import noting_refusals
+    from eigenscape.clusters.workers.refusals import noting_refusals
 
     job = noting_refusals(job_class(options.kind), partial(refusal, options.kind))
     jobs = None if options.maximum_jobs else options.jobs or 1

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from eigenscape.base.lazily import lazy_names
 from eigenscape.datasets.manifolds import (
     arc,
     circle,
@@ -15,7 +16,6 @@ from eigenscape.datasets.manifolds import (
     torus,
 )
 from eigenscape.datasets.pictures import bars, urban_like
-from eigenscape.lazily import lazy_names
 
 if TYPE_CHECKING:
     from eigenscape.datasets.tables import Table, load

@@ -11,16 +11,16 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from eigenscape.base.fingerprint import code_fingerprint
 from eigenscape.datasets.entry import DataSet, Form
 from eigenscape.errors import OutputError
-from eigenscape.fingerprint import code_fingerprint
 
 VARIABLE = "EIGENSCAPE_DATA"
 """Environment variable that names a directory with one folder per data set."""
 
 _CODE = (
     "datasets/manifolds.py", "datasets/pictures.py", "datasets/recipes.py", "datasets/text.py",
-    "scenes/landcover.py", "scenes/synthetic.py",
+    "datasets/landcover.py", "datasets/synthetic.py",
 )  # fmt: skip
 """Modules that prepared arrays depend on."""
 

@@ -7,10 +7,10 @@ from zipfile import ZipFile
 
 from filelock import FileLock
 
+from eigenscape.base.files import written_whole
 from eigenscape.datasets.cache import VARIABLE, data_directory, explain_refusal, find_form
 from eigenscape.datasets.entry import DataSet, Remote
 from eigenscape.errors import FetchError, MissingExtraError
-from eigenscape.files import written_whole
 
 _BLOCK = 2**13
 """Bytes written at a time: what a broken connection loses at most."""

@@ -4,10 +4,10 @@ from typing import Any
 
 from rich.table import Table
 
+from eigenscape.base.memory import format_bytes
 from eigenscape.datasets.cache import data_directory, find_form
 from eigenscape.datasets.catalog import DATA_SETS
 from eigenscape.datasets.entry import DataSet
-from eigenscape.memory import format_bytes
 
 
 def list_data_sets() -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.datasets.landcover import smooth_noise
 from eigenscape.datasets.manifolds import generator
 from eigenscape.errors import InputError
-from eigenscape.scenes.landcover import smooth_noise
 
 SIDE = 40
 """Rows and columns of an image of a bar."""

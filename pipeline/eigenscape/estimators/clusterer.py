@@ -12,7 +12,7 @@ from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import parameter_names
 from eigenscape.estimators.spectral import Spectral
-from eigenscape.learn.clusters import cluster_qr, k_means, row_normalized
+from eigenscape.learn.clustering.embedding import cluster_qr, k_means, row_normalized
 
 
 class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from eigenscape.context import blocks
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
-from eigenscape.learn import eigenfunctions
-from eigenscape.rows import Rows
+from eigenscape.learn.kernels import eigenfunctions
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
-from eigenscape.stage import blocks
+from eigenscape.store.rows import Rows
 
 _MOST_COMPONENTS = 55
 _TILE_BYTES = 2**24

@@ -13,23 +13,24 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from threadpoolctl import ThreadpoolController
 
-from eigenscape import __version__, memory
-from eigenscape.cluster import Executor, OnDone, Task, Threads
+from eigenscape import __version__
+from eigenscape.base import memory
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import Executor, OnDone, Task, Threads
+from eigenscape.context import Context, task_bytes
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
 from eigenscape.features.stage import feature_count, features_stage
-from eigenscape.files import explain_write_errors
 from eigenscape.graph.stage import graph_stage
-from eigenscape.job import Job
-from eigenscape.manifest import Record
-from eigenscape.memory import ROW_TILE
+from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.stage import neighbors_stage
-from eigenscape.progress import Silent
-from eigenscape.projection import Plan
-from eigenscape.sizes import Sizes
 from eigenscape.spectrum.stage import spectrum_stage
-from eigenscape.stage import Context, task_bytes
-from eigenscape.store import Run
+from eigenscape.store.manifest import Record
+from eigenscape.store.run import Run
+from eigenscape.workflow.footprint import Sizes
+from eigenscape.workflow.plan import Plan
 
 KEYS = {
     "n_components": "spectrum.dimension",

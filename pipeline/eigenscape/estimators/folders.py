@@ -13,9 +13,9 @@ import dask.array
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import open_array
-from eigenscape.files import explain_write_errors
-from eigenscape.temporary import SHARED, temporary_place
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.temporary import SHARED, temporary_place
+from eigenscape.store.arrays import open_array
 
 SMALL_BYTES = 4 * 2**20
 """Samples up to this size make a small run."""

@@ -18,9 +18,9 @@ from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
 from eigenscape.estimators.potentials import new_shares, spread_labels
 from eigenscape.estimators.samples import Samples, stored_blocks
-from eigenscape.job import Job
-from eigenscape.learn.fields import TOLERANCE
-from eigenscape.spectrum.gather import WIDTH
+from eigenscape.job.jobfile import Job
+from eigenscape.learn.propagate.fields import TOLERANCE
+from eigenscape.spectrum.kernels.gather import WIDTH
 
 
 class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
@@ -41,7 +41,7 @@ class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
     label_distributions_ : array or dask array, shape (n, c), float32
         Shares of the classes of each fitted sample, a dask array if one was given: of the potentials
         in units of twice their usual lead at labelled samples, in their order
-        (`eigenscape.learn.decisions`). They are not calibrated.
+        (`eigenscape.learn.kernels.decisions`). They are not calibrated.
     transduction_ : array, shape (n,)
         Label of each fitted sample: that of the largest potential, and of the largest share.
     n_neighbors_, run_

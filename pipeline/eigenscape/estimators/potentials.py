@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, open_array
+from eigenscape.base.memory import rows_within
+from eigenscape.context import Block, Context, blocks, sample_blocks
 from eigenscape.estimators.samples import Samples, read_rows
-from eigenscape.job import Job
-from eigenscape.learn.decisions import Calibration, probabilities
-from eigenscape.learn.fields import prepare_fields
-from eigenscape.learn.labelled import Labelled
+from eigenscape.job.jobfile import Job
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.methods import Method
-from eigenscape.memory import rows_within
-from eigenscape.rows import Rows
+from eigenscape.learn.propagate.fields import prepare_fields
 from eigenscape.spectrum.trained import Trained
-from eigenscape.stage import Block, Context, blocks, sample_blocks
-from eigenscape.store import Run
+from eigenscape.store.arrays import chunk_rows, open_array
+from eigenscape.store.rows import Rows
+from eigenscape.store.run import Run
 
 VOTERS = 3
 """Fitted samples that a new one takes its classes from (Belkin 2003, 3.8.4)."""

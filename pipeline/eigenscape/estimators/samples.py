@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import validate_data
 
-from eigenscape.arrays import attach_whole, chunk_rows, open_array
-from eigenscape.centring import F8, centre, describe_lost, describe_steps, find_origin
+from eigenscape.base.memory import format_bytes
+from eigenscape.context import Block, blocks
 from eigenscape.errors import EstimatorError
-from eigenscape.memory import format_bytes
-from eigenscape.rows import Vectors, create_sparse
+from eigenscape.scenes.centring import F8, centre, describe_lost, describe_steps, find_origin
 from eigenscape.scenes.types import Bands, Grid
-from eigenscape.stage import Block, blocks
-from eigenscape.store import Run
-from eigenscape.workspace import Workspace
+from eigenscape.store.arrays import attach_whole, chunk_rows, open_array
+from eigenscape.store.rows import Vectors, create_sparse
+from eigenscape.store.run import Run
+from eigenscape.store.workspace import Workspace
 
 Samples: TypeAlias = Any
 """A NumPy array, a sparse array of compressed rows, or a dask array, shape (n, d)."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from eigenscape.arrays import open_array
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import (
     Features,
@@ -24,6 +23,7 @@ from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.samples import Samples
 from eigenscape.spectrum.extension import extend
+from eigenscape.store.arrays import open_array
 
 
 class Spectral(GraphEstimator):

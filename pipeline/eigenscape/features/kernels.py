@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
-from eigenscape.memory import ROW_TILE
+from eigenscape.base.memory import ROW_TILE
 
 _LEAST_NOISE = 1e-6
 """Variance of the noise along a direction, of the largest one: less is taken for rounding."""

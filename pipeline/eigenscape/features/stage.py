@@ -17,14 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import (
-    chunk_rows,
-    open_array,
-    open_memmap,
-    whole_file,
-    write_range,
-    write_rows,
-)
+from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
+from eigenscape.context import Block, Context, blocks, sample_blocks
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
     add_products,
@@ -39,11 +33,17 @@ from eigenscape.features.kernels import (
     sparse_scatter,
     sparse_sums,
 )
-from eigenscape.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.options import FeatureOptions
-from eigenscape.rows import Rows, Vectors, create_sparse, join
+from eigenscape.job.options import FeatureOptions
 from eigenscape.scenes.types import Grid
-from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.store.arrays import (
+    chunk_rows,
+    open_array,
+    open_memmap,
+    whole_file,
+    write_range,
+    write_rows,
+)
+from eigenscape.store.rows import Rows, Vectors, create_sparse, join
 
 COPY_ENTRIES = 32 * CHUNK_ROWS
 """Entries of a sparse table that a task copies."""
@@ -77,7 +77,7 @@ def features_stage(context: Context) -> dict[str, Any]:
     """Write ``features/values`` (sample, feature) and ``features/basis`` (band, feature).
 
     Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
-    sparse, ``features/values`` are the three arrays of `eigenscape.rows.Rows`. Where it keeps all of
+    sparse, ``features/values`` are the three arrays of `eigenscape.store.rows.Rows`. Where it keeps all of
     its columns there is no basis, which would be a diagonal matrix and larger than the table, but
     ``features/scale`` (band), its diagonal. What was subtracted from the samples is kept, as the
     features have it, as the attribute "origin" of ``features/values``: angles are those of whole vectors.

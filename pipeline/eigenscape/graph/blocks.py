@@ -4,8 +4,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_whole, note_rows
-from eigenscape.workspace import Workspace
+from eigenscape.store.arrays import attach_whole, note_rows
+from eigenscape.store.workspace import Workspace
 
 
 def write_whole(workspace: Workspace, name: str, values: NDArray[Any], *dims: str) -> None:

@@ -17,11 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_array, open_memmap, save_array
-from eigenscape.graph import kernels
-from eigenscape.graph.components import flatten, unite
-from eigenscape.memory import CHUNK_ROWS
-from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.graph.kernels import weights as kernels
+from eigenscape.graph.kernels.components import flatten, unite
+from eigenscape.store.arrays import (
+    attach_memmap,
+    create_memmap,
+    open_array,
+    open_memmap,
+    save_array,
+)
 
 _SCALE_FLOOR = 0.1
 _TILE_ROWS = CHUNK_ROWS // 2

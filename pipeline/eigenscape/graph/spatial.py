@@ -13,18 +13,18 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, open_array, write_range
+from eigenscape.context import Block, Context, sample_blocks
 from eigenscape.errors import InputError
-from eigenscape.graph import kernels
 from eigenscape.graph.blocks import write_whole
+from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import FlatLists, create_lists
-from eigenscape.neighbors.metrics import Metric, lengths
-from eigenscape.neighbors.tiles import square_norms
-from eigenscape.options import SpatialOptions
-from eigenscape.rows import Rows
+from eigenscape.job.options import SpatialOptions
+from eigenscape.neighbors.kernels.metrics import Metric, lengths
+from eigenscape.neighbors.kernels.tiles import square_norms
 from eigenscape.scenes.types import Grid
-from eigenscape.stage import Block, Context, sample_blocks
-from eigenscape.workspace import Workspace
+from eigenscape.store.arrays import attach_memmap, open_array, write_range
+from eigenscape.store.rows import Rows
+from eigenscape.store.workspace import Workspace
 
 _OFFSETS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1))
 _MEDIAN_ENTRIES = 2**22
@@ -171,7 +171,7 @@ def spatial_factor(
     lists, bandwidth
         Of the spatial weights.
     weight
-        See `eigenscape.options.SpatialOptions`.
+        See `eigenscape.job.options.SpatialOptions`.
     degree
         Raw file of the row sums of the spectral weights.
     """

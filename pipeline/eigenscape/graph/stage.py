@@ -21,11 +21,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
+from eigenscape.context import Block, Context
 from eigenscape.errors import InputError
-from eigenscape.graph import kernels
 from eigenscape.graph.blocks import write_whole
 from eigenscape.graph.bridges import find_bridges
+from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import FlatLists, connected_components, rank_lists
 from eigenscape.graph.spatial import (
     join_rows,
@@ -34,12 +35,11 @@ from eigenscape.graph.spatial import (
     spatial_lists,
     spectral_file,
 )
-from eigenscape.job import Job
-from eigenscape.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.neighbors.reach import MOST_COMPONENTS as MOST_BRIDGED
-from eigenscape.options import GraphOptions
-from eigenscape.stage import Block, Context
-from eigenscape.workspace import Workspace
+from eigenscape.job.jobfile import Job
+from eigenscape.job.options import GraphOptions
+from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
+from eigenscape.store.arrays import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.store.workspace import Workspace
 
 MOST_COMPONENTS = 1000
 """Components that "each" can solve on: every one adds a null vector that is stored."""

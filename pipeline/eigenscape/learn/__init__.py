@@ -1,5 +1,5 @@
 """Eigenpairs and labels to classes and scores."""
 
-from eigenscape.lazily import lazy_names
+from eigenscape.base.lazily import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__, {}, ("nearby",))

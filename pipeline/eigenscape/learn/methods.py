@@ -5,16 +5,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.context import Block, Context
 from eigenscape.errors import InputError
-from eigenscape.learn.coordinates import CentroidAngle, Eigenfunctions, gather
-from eigenscape.learn.fields import METHODS as FIELDS
-from eigenscape.learn.fields import prepare_fields
-from eigenscape.learn.labelled import Labelled
-from eigenscape.learn.nearby import prepare_geodesic, prepare_nearest
-from eigenscape.learn.priors import check_prior
-from eigenscape.options import LearnOptions
-from eigenscape.spectrum.gather import WIDTH
-from eigenscape.stage import Block, Context
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels.priors import check_prior
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.classify.coordinates import CentroidAngle, Eigenfunctions, gather
+from eigenscape.learn.classify.nearby import prepare_geodesic, prepare_nearest
+from eigenscape.learn.propagate.fields import METHODS as FIELDS
+from eigenscape.learn.propagate.fields import prepare_fields
+from eigenscape.spectrum.kernels.gather import WIDTH
 
 
 class Method(Protocol):
@@ -41,7 +41,7 @@ class Method(Protocol):
     def fit(self, number: int) -> NDArray[np.float32]:
         """Fit to one training set; return the scores of all labelled samples, (labelled, classes).
 
-        Scores are about the share that speaks for each class (`eigenscape.learn.decisions`); NaN
+        Scores are about the share that speaks for each class (`eigenscape.learn.kernels.decisions`); NaN
         where there is nothing to tell. The model stays where `scores` finds it.
         """
         ...

@@ -17,20 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, write_rows
-from eigenscape.learn.calibration import calibrate_fits
-from eigenscape.learn.clustering import cluster_stage
-from eigenscape.learn.decisions import Calibration, decide
-from eigenscape.learn.labelled import Labelled, plan_fits
+from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.labels.priors import Prior
+from eigenscape.labels.training import Labelled, plan_fits
+from eigenscape.labels.zones import Zones, prepare_zones
+from eigenscape.learn.clustering.stage import cluster_stage
+from eigenscape.learn.decide.calibration import calibrate_fits
+from eigenscape.learn.decide.queries import propose
+from eigenscape.learn.decide.smoothing import prepare_smoothing
+from eigenscape.learn.decide.sources import Fitted, Source
+from eigenscape.learn.kernels.decisions import Calibration, decide
+from eigenscape.learn.kernels.scores import accuracy, lead, summarize
 from eigenscape.learn.methods import prepare
-from eigenscape.learn.priors import Prior
-from eigenscape.learn.queries import propose
-from eigenscape.learn.scores import accuracy, lead, summarize
-from eigenscape.learn.smoothing import prepare_smoothing
-from eigenscape.learn.sources import Fitted, Source
-from eigenscape.learn.zones import Zones, prepare_zones
 from eigenscape.scenes.types import Grid
-from eigenscape.stage import Block, Context, sample_blocks
+from eigenscape.store.arrays import chunk_rows, write_rows
 
 _MODEL = {
     "means-0.npy": "learn/model",

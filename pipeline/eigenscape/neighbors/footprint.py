@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 
-from eigenscape.arrays import chunk_rows
-from eigenscape.neighbors.bisection import rank_blocks
-from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS, TASK_RANKS
-from eigenscape.neighbors.landmarks import DRAWN
-from eigenscape.neighbors.layout import routed_bytes
-from eigenscape.neighbors.partition import (
+from eigenscape.context import sample_blocks
+from eigenscape.job.options import NeighborOptions
+from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,
     TREE_SAMPLE,
     Leaves,
     part_size,
     split_levels,
 )
-from eigenscape.neighbors.tiles import QUERY_ROWS, TILE_ROWS
-from eigenscape.options import NeighborOptions
-from eigenscape.stage import sample_blocks
+from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS
+from eigenscape.neighbors.search.bisection import rank_blocks
+from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS, TASK_RANKS
+from eigenscape.neighbors.search.landmarks import DRAWN
+from eigenscape.neighbors.search.layout import routed_bytes
+from eigenscape.store.arrays import chunk_rows
 
 LIBRARY_BYTES = 64 * 2**20
 """scikit-learn, which only landmarks need; it stays for the stages after them."""

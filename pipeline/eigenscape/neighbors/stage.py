@@ -2,12 +2,12 @@
 
 ::
 
-    layout     samples by place, features in that order      (eigenscape.neighbors.layout)
+    layout     samples by place, features in that order      (eigenscape.neighbors.search.layout)
     lists      of ranks in that order, by one of
-                 bisection     search parts, merge, refine   (eigenscape.neighbors.bisection)
+                 bisection     search parts, merge, refine   (eigenscape.neighbors.search.bisection)
                  exhaustive    every tile against every other, or all pairs within a radius
                  descent       pynndescent, in memory
-                 landmarks     every sample against a few  (eigenscape.neighbors.landmarks)
+                 landmarks     every sample against a few  (eigenscape.neighbors.search.landmarks)
     write      sample blocks   ranks back to sample numbers, copies after their representatives
 
 Between layout and write everything is a raw file in scratch, indexed by part or by rank, so that
@@ -20,24 +20,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, open_array, write_rows
+from eigenscape.context import Block, Context, blocks, sample_blocks
 from eigenscape.errors import InputError
-from eigenscape.neighbors.bisection import bisect_lists, list_length
-from eigenscape.neighbors.descent import descend
-from eigenscape.neighbors.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
-from eigenscape.neighbors.duplicates import most_equal
-from eigenscape.neighbors.exhaustive import exact_lists, radius_lists
-from eigenscape.neighbors.landmarks import landmark_lists, write_landmarks
-from eigenscape.neighbors.layout import Layout, lay_out
-from eigenscape.neighbors.metrics import Metric, lengths
-from eigenscape.neighbors.partition import Leaves
-from eigenscape.neighbors.reach import check_reach, sample_reach
-from eigenscape.neighbors.recall import Truth
-from eigenscape.neighbors.scratch import Lists
-from eigenscape.neighbors.searchers import choose_searcher
-from eigenscape.options import NeighborOptions
-from eigenscape.rows import Rows
-from eigenscape.stage import Block, Context, blocks, sample_blocks
+from eigenscape.job.options import NeighborOptions
+from eigenscape.neighbors.kernels.descent import descend
+from eigenscape.neighbors.kernels.dimension import SEGMENT_ROWS, intrinsic_dimension, log_sums
+from eigenscape.neighbors.kernels.metrics import Metric, lengths
+from eigenscape.neighbors.kernels.partition import Leaves
+from eigenscape.neighbors.search.bisection import bisect_lists, list_length
+from eigenscape.neighbors.search.duplicates import most_equal
+from eigenscape.neighbors.search.exhaustive import exact_lists, radius_lists
+from eigenscape.neighbors.search.landmarks import landmark_lists, write_landmarks
+from eigenscape.neighbors.search.layout import Layout, lay_out
+from eigenscape.neighbors.search.reach import check_reach, sample_reach
+from eigenscape.neighbors.search.recall import Truth
+from eigenscape.neighbors.search.scratch import Lists
+from eigenscape.neighbors.search.searchers import choose_searcher
+from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.store.rows import Rows
 
 _DIMENSION_SEGMENTS = 256
 """Segments of samples, at most, whose lists the intrinsic dimension is estimated from."""

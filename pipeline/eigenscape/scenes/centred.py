@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.centring import F8, is_rounded
-from eigenscape.scenes.pixels import Calibration
+from eigenscape.scenes.centring import F8, is_rounded
+from eigenscape.scenes.readers.pixels import Calibration
 from eigenscape.scenes.types import Scene
 
 

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.centring import describe_lost, describe_steps
+from eigenscape.context import Context, blocks
 from eigenscape.errors import SceneError
-from eigenscape.job import Job
-from eigenscape.options import SceneOptions
+from eigenscape.job.jobfile import Job
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.centred import stored_type
+from eigenscape.scenes.centring import describe_lost, describe_steps
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.sparse import SparseScene
+from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.stage import Context, blocks
 
 LARGEST, SMALLEST = 1e18, 1e-25
 """Values beyond the one, and spreads below the other, have no squared distances in single precision."""

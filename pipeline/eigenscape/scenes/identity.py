@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import SceneError, did_you_mean
-from eigenscape.scenes.arrays import is_zarr
 from eigenscape.scenes.outside import check_sources
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.rasterfiles import open_raster
+from eigenscape.scenes.readers.arrays import is_zarr
+from eigenscape.scenes.readers.rasterfiles import open_raster
 from eigenscape.scenes.registry import is_registered, registered
 
 _END = 2**16
@@ -73,7 +73,7 @@ def file_identity(
     if not os.path.lexists(place):
         if key == "scene.path":
             # The reader's own message names what is there instead.
-            from eigenscape.options import SceneOptions
+            from eigenscape.job.options import SceneOptions
             from eigenscape.scenes.open import open_scene
 
             open_scene(SceneOptions(path=path), resolve)

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import save_array, write_rows
-from eigenscape.centring import find_origin
+from eigenscape.context import Block, Context, blocks
 from eigenscape.errors import InputError, SceneError
-from eigenscape.job import Job
-from eigenscape.rows import Vectors
+from eigenscape.job.jobfile import Job
 from eigenscape.scenes.centred import centred, stored_type
+from eigenscape.scenes.centring import find_origin
 from eigenscape.scenes.content import (
     check_labelled,
     check_values,
@@ -32,12 +31,13 @@ from eigenscape.scenes.content import (
     value_range,
 )
 from eigenscape.scenes.describe import describe_scene, notes_of
-from eigenscape.scenes.labels import open_labels
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.sparse import SparseScene
+from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.stage import Block, Context, blocks
+from eigenscape.store.arrays import save_array, write_rows
+from eigenscape.store.rows import Vectors
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
@@ -49,7 +49,7 @@ _MOST_CENTRED = 4
 def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) -> dict[str, Any]:
     """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
 
-    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.rows.Rows`. Bands that
+    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.store.rows.Rows`. Bands that
     lie far from 0, compared with their spread, are centred: ``samples/values`` are then what they
     have beyond ``samples/origin`` (band), which is 0 for all other bands.
 

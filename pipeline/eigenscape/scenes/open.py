@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eigenscape.errors import SceneError, did_you_mean
-from eigenscape.options import SceneOptions
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.outside import check_address, is_address, is_contained
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.registry import is_registered, registered, registered_names
@@ -88,7 +88,7 @@ def _open_files(paths: list[str], options: SceneOptions, resolve: Resolve) -> Sc
 
 
 def _takes_tables(path: str) -> bool:
-    from eigenscape.scenes.tabularfiles import is_tabular
+    from eigenscape.scenes.readers.tabularfiles import is_tabular
 
     if path.lower().endswith(".gz") and is_tabular(path[:-3]):
         raise SceneError(
@@ -98,33 +98,33 @@ def _takes_tables(path: str) -> bool:
 
 
 def _open_table(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
-    from eigenscape.scenes.tabular import open_tabular_scene
+    from eigenscape.scenes.readers.tabular import open_tabular_scene
 
     return open_tabular_scene(path, options, resolve)
 
 
 def _takes_sparse(path: str) -> bool:
-    from eigenscape.scenes.arrays import array_format
-    from eigenscape.scenes.sparse import is_sparse
+    from eigenscape.scenes.readers.arrays import array_format
+    from eigenscape.scenes.readers.sparse import is_sparse
 
     return array_format(path) == "npz" and is_sparse(path)
 
 
 def _open_sparse(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
-    from eigenscape.scenes.sparse import open_sparse_scene
+    from eigenscape.scenes.readers.sparse import open_sparse_scene
 
     _refuse_columns(path, options)
     return open_sparse_scene(path, options)
 
 
 def _takes_arrays(path: str) -> bool:
-    from eigenscape.scenes.arrays import array_format
+    from eigenscape.scenes.readers.arrays import array_format
 
     return array_format(path) is not None
 
 
 def _open_array(path: str, options: SceneOptions, resolve: Resolve) -> Scene:
-    from eigenscape.scenes.arrayscenes import open_array_scene
+    from eigenscape.scenes.readers.arrayscenes import open_array_scene
 
     _refuse_columns(path, options)
     return open_array_scene(path, options)
@@ -145,11 +145,11 @@ def chosen_variable(options: SceneOptions, resolve: Resolve) -> str | None:
     if _takes_tables(path) or _takes_sparse(path):
         return None
     if not _takes_arrays(path):
-        from eigenscape.scenes.containers import SUFFIXES, find_layer
+        from eigenscape.scenes.readers.containers import SUFFIXES, find_layer
 
         layer = find_layer(path, None) if Path(path).suffix.lower() in SUFFIXES else None
         return layer.name if layer else None
-    from eigenscape.scenes.cubes import find_cube
+    from eigenscape.scenes.readers.cubes import find_cube
 
     return find_cube(path, options)[0].variable
 
@@ -173,7 +173,7 @@ def _refuse_columns(path: str, options: SceneOptions) -> None:
 
 
 def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
-    from eigenscape.scenes.raster import open_raster_scene
+    from eigenscape.scenes.readers.raster import open_raster_scene
 
     _refuse_columns(paths[0], options)
     if options.layout == "table":
@@ -182,7 +182,7 @@ def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
             "the key out."
         )
     if len(paths) == 1:
-        from eigenscape.scenes.containers import describe_layer, find_layer
+        from eigenscape.scenes.readers.containers import describe_layer, find_layer
 
         check_exists(paths[0])
         layer = find_layer(paths[0], options.variable)

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
-from eigenscape.job import Job
-from eigenscape.options import SceneOptions
+from eigenscape.context import blocks
+from eigenscape.job.jobfile import Job
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
-from eigenscape.scenes.labels import PlaneLabels, open_labels
-from eigenscape.scenes.planes import ArrayPlane, RasterPlane
+from eigenscape.scenes.labels.sources import PlaneLabels, open_labels
+from eigenscape.scenes.readers.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.subset import SubsetLabels
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.stage import blocks
 
 MOST_COUNTED = 2**20
 """Pixels of a scene whose labels are read for a plan."""

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import (
+from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.store.arrays import (
     attach_memmap,
     chunk_rows,
     save_array,
@@ -20,8 +21,7 @@ from eigenscape.arrays import (
     write_range,
     write_rows,
 )
-from eigenscape.rows import Vectors, create_sparse
-from eigenscape.stage import Block, Context, sample_blocks
+from eigenscape.store.rows import Vectors, create_sparse
 
 
 def save_values(scratch: Path, row: int, values: Vectors) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.rows import Vectors
 from eigenscape.scenes.types import Bands, Grid, Labels, Legend, Scene
+from eigenscape.store.rows import Vectors
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def draw_samples(scene: Scene, count: int, seed: int) -> Scene:
     SceneError
         The scene is an image, or has fewer samples.
     """
-    from eigenscape.scenes.sparse import SparseScene
+    from eigenscape.scenes.readers.sparse import SparseScene
 
     height, width = scene.grid.height, scene.grid.width
     name = scene.files[0]

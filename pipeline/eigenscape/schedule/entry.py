@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eigenscape
+from eigenscape.base.memory import parse_bytes
 from eigenscape.batch.run import batch_directory
 from eigenscape.batch.sources import Source
-from eigenscape.cluster import ClusterOptions, load_cluster
+from eigenscape.clusters import ClusterOptions, load_cluster
 from eigenscape.errors import InputError
-from eigenscape.job import load_job
-from eigenscape.memory import parse_bytes
+from eigenscape.job.jobfile import load_job
 from eigenscape.schedule.blocks import Block, check_backslashes, check_lines, escape_percent
 from eigenscape.schedule.cron import Cron
-from eigenscape.workflow import parent_directory
+from eigenscape.workflow.spine import parent_directory
 
 _PASSED_ON = ("EIGENSCAPE_DATA", "SLURM_CONF", "DASK_CONFIG", "XDG_CACHE_HOME")
 """Variables that runs read. Others stay out of the table, where everything may be read."""

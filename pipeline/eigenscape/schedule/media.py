@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from eigenscape.cluster import ClusterOptions
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
-from eigenscape.files import explain_write_errors, written_whole
 from eigenscape.schedule.blocks import drop_block, find_blocks, put_block
 from eigenscape.schedule.cron import Cron
 from eigenscape.schedule.entry import (

@@ -5,12 +5,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.signals import stopped_by_sigterm
 from eigenscape.errors import BusyError, EigenscapeError
-from eigenscape.files import explain_write_errors
-from eigenscape.lock import hold
 from eigenscape.schedule.entry import Schedule
 from eigenscape.schedule.prune import prune_runs
-from eigenscape.signals import stopped_by_sigterm
+from eigenscape.store.lock import hold
 
 LOG = "schedule.log"
 LARGEST_LOG = 2**20

@@ -9,13 +9,13 @@ from typing import Any
 
 import filelock
 
+from eigenscape.base.files import DISCARDED, explain_write_errors
 from eigenscape.batch.outcomes import TABLE
 from eigenscape.errors import InputError, StoreError
-from eigenscape.files import DISCARDED, explain_write_errors
-from eigenscape.lock import lock_holder
-from eigenscape.manifest import read_manifest
+from eigenscape.store.lock import lock_holder
+from eigenscape.store.manifest import read_manifest
 from eigenscape.study.table import read_table
-from eigenscape.workflow import status
+from eigenscape.workflow.spine import status
 
 
 @dataclass(frozen=True)

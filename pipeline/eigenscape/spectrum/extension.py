@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 
-from eigenscape.centring import centre
+from eigenscape.base.memory import ROW_TILE, format_bytes, parse_bytes, rows_within
+from eigenscape.context import blocks
 from eigenscape.errors import InputError, MemoryLimitError
-from eigenscape.graph import kernels
-from eigenscape.memory import ROW_TILE, format_bytes, parse_bytes, rows_within
-from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
-from eigenscape.rows import Vectors
+from eigenscape.graph.kernels import weights as kernels
+from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
+from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.trained import Found, Trained
-from eigenscape.stage import blocks
-from eigenscape.verification import require_whole
+from eigenscape.store.rows import Vectors
+from eigenscape.store.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
@@ -132,7 +132,7 @@ def weigh(
     near
         The lists.
     rule
-        See `eigenscape.options.GraphOptions`.
+        See `eigenscape.job.options.GraphOptions`.
     scale : array, shape (n,), and float
         Scale of each sample of the run, and the least that a new one has.
     bandwidth

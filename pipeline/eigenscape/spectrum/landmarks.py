@@ -23,7 +23,17 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import (
+from eigenscape.base.files import written_whole
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.errors import InputError
+from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
+from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, largest, precision
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.kernels.laplacian import laplacian, usual_degree
+from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
+from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
+from eigenscape.store.arrays import (
     attach_memmap,
     chunk_rows,
     create_memmap,
@@ -31,16 +41,6 @@ from eigenscape.arrays import (
     write_range,
     write_rows,
 )
-from eigenscape.errors import InputError
-from eigenscape.files import written_whole
-from eigenscape.memory import ROW_TILE
-from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
-from eigenscape.spectrum.laplacian import laplacian, usual_degree
-from eigenscape.spectrum.operator import RowBlock, store_operator
-from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.spectrum.solvers import choose_solver, find_pairs, largest, precision
-from eigenscape.spectrum.tasks import Problem
-from eigenscape.stage import Block, Context, blocks, sample_blocks
 
 
 @dataclass(frozen=True)

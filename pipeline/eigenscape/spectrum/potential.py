@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import Context, blocks
 from eigenscape.errors import InputError
-from eigenscape.learn.labelled import plan_fits
-from eigenscape.memory import CHUNK_ROWS
-from eigenscape.options import LearnOptions, PotentialOptions, SceneOptions
-from eigenscape.scenes.arrays import array_format
-from eigenscape.scenes.labels import open_labels
+from eigenscape.job.options import LearnOptions, PotentialOptions, SceneOptions
+from eigenscape.labels.training import plan_fits
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import Resolve, open_scene
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.readers.arrays import array_format
+from eigenscape.scenes.readers.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.types import Grid, Labels, Scene
+from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.scaled import sample_rows
-from eigenscape.spectrum.ties import Ties
-from eigenscape.stage import Context, blocks
 
 _STRIP_PIXELS = 32 * CHUNK_ROWS
 _TABLE = "[graph.potential]"

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.arrays import attach_memmap, create_memmap, open_memmap
-from eigenscape.spectrum.laplacian import laplacian
-from eigenscape.spectrum.operator import RowBlock, StoredOperator, store_operator
-from eigenscape.spectrum.ties import Ties
-from eigenscape.stage import Block, Context
-from eigenscape.store import Run
+from eigenscape.context import Block, Context
+from eigenscape.spectrum.kernels.laplacian import laplacian
+from eigenscape.spectrum.kernels.operator import RowBlock, StoredOperator, store_operator
+from eigenscape.spectrum.kernels.ties import Ties
+from eigenscape.store.arrays import attach_memmap, create_memmap, open_memmap
+from eigenscape.store.run import Run
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def store_laplacian(
     directory
         Where the scaled weights go.
     kind, dtype, potential, ties, unit
-        See `eigenscape.spectrum.laplacian.laplacian`.
+        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
     """
     graph = stored_graph(context)
     paths: list[str] = []

@@ -18,14 +18,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.arrays import chunk_rows, open_memmap, save_array, write_rows
+from eigenscape.context import Block, Context, sample_blocks
 from eigenscape.errors import InputError
-from eigenscape.options import SpectrumOptions
-from eigenscape.spectrum.filter import NullSpace
-from eigenscape.spectrum.gather import WIDTH
+from eigenscape.job.options import SpectrumOptions
+from eigenscape.spectrum.iteration.solvers import (
+    choose_by_graph,
+    choose_solver,
+    find_pairs,
+    largest,
+    may_be_thin,
+    precision,
+)
+from eigenscape.spectrum.iteration.state import Solution
+from eigenscape.spectrum.iteration.tasks import Problem, fits
+from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.laplacian import usual_degree
+from eigenscape.spectrum.kernels.operator import Operator
+from eigenscape.spectrum.kernels.thin import Profile, profile, whole_structure
+from eigenscape.spectrum.kernels.ties import join_components
 from eigenscape.spectrum.landmarks import landmark_spectrum
-from eigenscape.spectrum.laplacian import usual_degree
-from eigenscape.spectrum.operator import Operator
 from eigenscape.spectrum.potential import Potential, make_potential
 from eigenscape.spectrum.scaled import (
     StoredGraph,
@@ -34,20 +47,7 @@ from eigenscape.spectrum.scaled import (
     store_laplacian,
     stored_graph,
 )
-from eigenscape.spectrum.solvers import (
-    choose_by_graph,
-    choose_solver,
-    find_pairs,
-    largest,
-    may_be_thin,
-    precision,
-)
-from eigenscape.spectrum.state import Solution
-from eigenscape.spectrum.tasks import Problem, fits
-from eigenscape.spectrum.thin import Profile, profile, whole_structure
-from eigenscape.spectrum.ties import join_components
-from eigenscape.spectrum.vectors import Vectors
-from eigenscape.stage import Block, Context, sample_blocks
+from eigenscape.store.arrays import chunk_rows, open_memmap, save_array, write_rows
 
 
 def spectrum_stage(context: Context) -> dict[str, Any]:

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.arrays import open_memmap
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import blocks
 from eigenscape.errors import InputError
 from eigenscape.features.kernels import project, project_sparse
-from eigenscape.graph import kernels
+from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
-from eigenscape.manifest import read_manifest
-from eigenscape.memory import CHUNK_ROWS
-from eigenscape.neighbors.duplicates import choose_copies, hash_rows, most_equal
-from eigenscape.neighbors.exhaustive import MOST_NEIGHBORS
-from eigenscape.neighbors.metrics import chord_of, lengths
-from eigenscape.neighbors.tiles import (
+from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
+from eigenscape.neighbors.kernels.metrics import chord_of, lengths
+from eigenscape.neighbors.kernels.tiles import (
     QUERY_ROWS,
     TILE_ROWS,
     check_range,
@@ -29,10 +27,12 @@ from eigenscape.neighbors.tiles import (
     push_tiles,
     square_norms,
 )
-from eigenscape.options import FeatureOptions, GraphOptions, NeighborOptions
-from eigenscape.rows import Rows, Vectors, unit_vectors
-from eigenscape.stage import blocks
-from eigenscape.store import Run
+from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, most_equal
+from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
+from eigenscape.store.arrays import open_memmap
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.rows import Rows, Vectors, unit_vectors
+from eigenscape.store.run import Run
 
 Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Where the list of each new sample begins; numbers of the neighbours, nearest first; distances."""

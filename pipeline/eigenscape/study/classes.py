@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigenscape.errors import JobError
-from eigenscape.rasters.palette import complete_legend
+from eigenscape.export.palette import complete_legend
 from eigenscape.study.panels import INK, HasTitle
 from eigenscape.study.plane import Shown
 from eigenscape.study.plot import COLORS, MARKERS

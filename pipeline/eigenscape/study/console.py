@@ -7,15 +7,15 @@ from pathlib import Path
 
 from rich.table import Table
 
-from eigenscape.cluster import ClusterOptions
-from eigenscape.job import Job
-from eigenscape.memory import format_bytes
-from eigenscape.printing import console
-from eigenscape.progress import console_reporter
+from eigenscape.base.memory import format_bytes
+from eigenscape.base.progress import console_reporter
+from eigenscape.clusters import ClusterOptions
+from eigenscape.job.jobfile import Job
 from eigenscape.study.outcomes import StudyResult
 from eigenscape.study.plan import plan_study, study_status
 from eigenscape.study.run import run_study
 from eigenscape.study.tabulate import tabulate
+from eigenscape.workflow.printing import console
 
 _MOST_LINES = 40
 

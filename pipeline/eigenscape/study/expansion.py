@@ -9,10 +9,10 @@ from functools import reduce
 from typing import Any
 
 from eigenscape.errors import JobError
-from eigenscape.job import Job, parse_job, unknown_key
-from eigenscape.relevance import refuse_unread, unread, value_of
-from eigenscape.study.conditions import Condition, parse_condition
-from eigenscape.study.options import StudyOptions, VariantOptions
+from eigenscape.job.conditions import Condition, parse_condition
+from eigenscape.job.jobfile import Job, parse_job, unknown_key
+from eigenscape.job.relevance import refuse_unread, unread, value_of
+from eigenscape.job.study import StudyOptions, VariantOptions
 
 _SAME_RESULT = ("limits.", "output.", "study.")
 """Tables that no result depends on: variants of them would be one and the same run."""

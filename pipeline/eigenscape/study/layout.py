@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eigenscape.errors import JobError, did_you_mean
-from eigenscape.job import Job
-from eigenscape.study.measures import MEASURES
-from eigenscape.study.options import StudyOptions
+from eigenscape.job.jobfile import Job
+from eigenscape.job.measures import MEASURES
+from eigenscape.job.study import StudyOptions
 from eigenscape.study.table import number_of, read_table, text_of
 
 TextRow = Mapping[str, str]

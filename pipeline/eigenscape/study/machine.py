@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from eigenscape.cluster import ClusterOptions
-from eigenscape.memory import format_bytes
+from eigenscape.base.memory import format_bytes
+from eigenscape.clusters import ClusterOptions
 
 
 def describe_machine(on: ClusterOptions, width: int) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import JobError
-from eigenscape.rasters.palette import complete_legend
+from eigenscape.export.palette import complete_legend
+from eigenscape.job.study import PictureOptions
 from eigenscape.scenes.types import Legend
-from eigenscape.study.options import PictureOptions
 from eigenscape.study.panels import INK, MOST_NAMES, HasTitle, rgb
 
 if TYPE_CHECKING:

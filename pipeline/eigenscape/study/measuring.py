@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.files import explain_write_errors, write_json
+from eigenscape.context import blocks
 from eigenscape.errors import JobError
-from eigenscape.files import explain_write_errors, write_json
-from eigenscape.job import Job
-from eigenscape.learn.nearby import classify_new
-from eigenscape.rows import join
+from eigenscape.job.jobfile import Job
+from eigenscape.job.study import StudyOptions, VariantOptions
+from eigenscape.learn.classify.nearby import classify_new
 from eigenscape.scenes.centred import centred
-from eigenscape.scenes.labels import open_labels
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.subset import subset_of
 from eigenscape.spectrum.trained import read_origin
-from eigenscape.stage import blocks
-from eigenscape.store import Run
-from eigenscape.study.options import StudyOptions, VariantOptions
+from eigenscape.store.rows import join
+from eigenscape.store.run import Run
 from eigenscape.study.outcomes import Outcome
 from eigenscape.study.plane import Shown
 

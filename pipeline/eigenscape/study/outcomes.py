@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import StoreError
-from eigenscape.job import Job
-from eigenscape.siblings import Siblings
-from eigenscape.stages import STAGES, stage_keys
-from eigenscape.store import Run
+from eigenscape.job.jobfile import Job
+from eigenscape.store.run import Run
+from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
 from eigenscape.study.table import Row
-from eigenscape.workflow import parent_directory
+from eigenscape.workflow.spine import parent_directory
+from eigenscape.workflow.stages import STAGES, stage_keys
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.rasters.palette import complete_legend
-from eigenscape.rasters.scatter import MOST_POINTS
+from eigenscape.export.palette import complete_legend
+from eigenscape.export.scatter import MOST_POINTS
+from eigenscape.job.study import Coordinates, PictureOptions, StudyOptions
 from eigenscape.scenes.types import Color
-from eigenscape.study.options import Coordinates, PictureOptions, StudyOptions
 from eigenscape.study.plane import Shown
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eigenscape.files import explain_write_errors, written_whole
-from eigenscape.job import Job
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.job.conditions import parse_condition
+from eigenscape.job.jobfile import Job
+from eigenscape.job.measures import MEASURES
+from eigenscape.job.study import PictureOptions, StudyOptions, VariantOptions
 from eigenscape.study.classes import draw_classes
-from eigenscape.study.conditions import parse_condition
 from eigenscape.study.layout import Point, TextRow, order_of, points_of
 from eigenscape.study.maps import draw_eigenvectors, draw_maps
-from eigenscape.study.measures import MEASURES
-from eigenscape.study.options import PictureOptions, StudyOptions, VariantOptions
 from eigenscape.study.outcomes import Outcome
 from eigenscape.study.panels import Planes
 from eigenscape.study.plane import Shown

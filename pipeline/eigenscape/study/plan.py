@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigenscape.cluster import ClusterOptions
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import MemoryLimitError, StoreError
-from eigenscape.job import Job
-from eigenscape.lock import lock_holder
-from eigenscape.projection import project_plan
-from eigenscape.sizes import StagePlan
-from eigenscape.stages import STAGES
-from eigenscape.store import Run
+from eigenscape.job.jobfile import Job
+from eigenscape.store.lock import lock_holder
+from eigenscape.store.run import Run
 from eigenscape.study.outcomes import plan_outcomes, siblings_of, study_directory
 from eigenscape.study.run import FORMAT
+from eigenscape.workflow.footprint import StagePlan
+from eigenscape.workflow.plan import project_plan
+from eigenscape.workflow.stages import STAGES
 
 
 @dataclass(frozen=True)

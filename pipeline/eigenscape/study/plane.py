@@ -8,16 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.context import Block, blocks
 from eigenscape.errors import JobError
-from eigenscape.job import Job
-from eigenscape.learn.labelled import Draws
-from eigenscape.manifest import Record
-from eigenscape.rows import Rows
+from eigenscape.job.jobfile import Job
+from eigenscape.job.study import Coordinates
+from eigenscape.labels.training import Draws
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Legend
-from eigenscape.stage import Block, blocks
-from eigenscape.store import Run
-from eigenscape.study.options import Coordinates
+from eigenscape.store.manifest import Record
+from eigenscape.store.rows import Rows
+from eigenscape.store.run import Run
 
 
 @dataclass(frozen=True)

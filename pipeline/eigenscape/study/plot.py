@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigenscape.files import explain_write_errors, written_whole
-from eigenscape.job import Job
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.job.jobfile import Job
+from eigenscape.job.measures import MEASURES
+from eigenscape.job.study import PlotOptions, StudyOptions
 from eigenscape.study.layout import Point, TextRow, order_of, points_of
-from eigenscape.study.measures import MEASURES
-from eigenscape.study.options import PlotOptions, StudyOptions
 from eigenscape.study.table import number_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eigenscape.progress import Reporter
+from eigenscape.base.progress import Reporter
 
 
 class StudyProgress:

@@ -4,9 +4,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.errors import InputError
-from eigenscape.files import explain_write_errors, written_whole
-from eigenscape.job import Job
+from eigenscape.job.jobfile import Job
 from eigenscape.study.layout import TextRow
 from eigenscape.study.outcomes import study_directory
 from eigenscape.study.plot import draw_plot

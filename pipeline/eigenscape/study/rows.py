@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from eigenscape.learn.scores import lead
-from eigenscape.study.measures import STAGE_NAMES
+from eigenscape.job.measures import STAGE_NAMES
+from eigenscape.learn.kernels.scores import lead
 
 _PERCENT = ("accuracy", "average_accuracy")
 _TRAINING = ("accuracy", "average_accuracy", "error")

@@ -19,17 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from eigenscape import __version__
-from eigenscape.cluster import ClusterOptions, connect
-from eigenscape.files import explain_write_errors, write_json
-from eigenscape.job import Job
-from eigenscape.lock import hold
-from eigenscape.memory import collected_quickly
-from eigenscape.progress import Reporter, Silent
-from eigenscape.stages import STAGES
-from eigenscape.store import Run
+from eigenscape.base.files import explain_write_errors, write_json
+from eigenscape.base.memory import collected_quickly
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.job.jobfile import Job
+from eigenscape.job.study import StudyOptions
+from eigenscape.store.lock import hold
+from eigenscape.store.run import Run
 from eigenscape.study.machine import describe_machine
 from eigenscape.study.measuring import measure, missing, read_measured
-from eigenscape.study.options import StudyOptions
 from eigenscape.study.outcomes import (
     Outcome,
     StudyResult,
@@ -43,7 +42,8 @@ from eigenscape.study.plot import draw_plot
 from eigenscape.study.progress import StudyProgress
 from eigenscape.study.rows import score_rows, stage_columns
 from eigenscape.study.table import Row, read_table, write_table
-from eigenscape.workflow import run
+from eigenscape.workflow.spine import run
+from eigenscape.workflow.stages import STAGES
 
 FORMAT = 1
 

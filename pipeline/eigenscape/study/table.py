@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from eigenscape.cells import from_cell, to_cell
-from eigenscape.files import explain_write_errors, written_whole
+from eigenscape.base.cells import from_cell, to_cell
+from eigenscape.base.files import explain_write_errors, written_whole
 
 Row = dict[str, Any]
 

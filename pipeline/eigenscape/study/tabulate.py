@@ -4,10 +4,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eigenscape.job import Job
+from eigenscape.job.jobfile import Job
+from eigenscape.job.measures import MEASURES
+from eigenscape.job.study import StudyOptions
 from eigenscape.study.layout import Point, TextRow, order_of, points_of
-from eigenscape.study.measures import MEASURES
-from eigenscape.study.options import StudyOptions
 from eigenscape.study.table import number_of
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from eigenscape.datasets.tables import load
 from eigenscape.errors import JobError, did_you_mean
+from eigenscape.job.study import PictureOptions
 from eigenscape.scenes.registry import is_registered
-from eigenscape.study.options import PictureOptions
 from eigenscape.study.panels import INK, axis_name, style_plane
 from eigenscape.study.plane import Shown
 

@@ -1,5 +1,5 @@
 """What the documents prove, as numbers: operators and spectra of samples tend to those of manifolds."""
 
-from eigenscape.lazily import lazy_names
+from eigenscape.base.lazily import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__, {}, ("lle", "operators", "spectra"))

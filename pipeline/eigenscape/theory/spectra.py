@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 from scipy.special import mathieu_a, mathieu_b
 
-from eigenscape.inmemory import Eigenpairs, eigenpairs
+from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
 
 F8 = NDArray[np.float64]
 

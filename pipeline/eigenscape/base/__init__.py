@@ -1,0 +1,1 @@
+"""Foundations without dask and zarr: memory, files, checksums, progress, signals."""

@@ -1,0 +1,201 @@
+"""The command line: each command with its arguments; further ones are in `eigenscape.cli`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from eigenscape import __version__
+from eigenscape.cli import apply, cluster, data, submit
+from eigenscape.cli.arguments import (
+    CheckInput,
+    DataDir,
+    JobFile,
+    Json,
+    On,
+    Page,
+    RunDir,
+    Set,
+    Small,
+    exit_status,
+    overrides,
+)
+from eigenscape.cli.batch import batch_command
+from eigenscape.cli.schedule import prune_command, schedule_command
+from eigenscape.cli.status import status_command
+from eigenscape.cli.verify import verify_command
+from eigenscape.workflow.printing import print_plan, print_result
+
+app = typer.Typer(
+    name="eigenscape",
+    help="Hyperspectral scene in, eigenmaps and georeferenced class map out, out of core.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(data.app, name="data")
+app.add_typer(cluster.app, name="cluster")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"eigenscape {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    pass
+
+
+@app.command("run")
+def run_command(
+    job: JobFile,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    check_input: CheckInput = None,
+    small: Small = False,
+    as_json: Json = False,
+) -> None:
+    """Run a job or a study, or what is left of it."""
+    with exit_status():
+        from eigenscape.base.progress import console_reporter
+        from eigenscape.clusters import load_cluster
+        from eigenscape.job.jobfile import load_job
+        from eigenscape.workflow.spine import run
+
+        given = overrides(set_, check_input)
+        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
+        if loaded.study is not None:
+            from eigenscape.study.console import run_and_print
+
+            raise typer.Exit(run_and_print(loaded, cluster, run_dir, as_json=as_json))
+        result = run(loaded, on=cluster, run_dir=run_dir, reporter=console_reporter())
+        if as_json:
+            print(json.dumps(result.to_json()))
+        else:
+            print_result(result)
+        if not result.converged:
+            print(
+                f"eigenscape: not converged: the largest residual is "
+                f"{result.spectrum['max_residual']:.1e}. The results are kept. Raise "
+                "spectrum.tolerance, or lower spectrum.dimension.",
+                file=sys.stderr,
+            )
+            raise typer.Exit(3)
+
+
+@app.command("plan")
+def plan_command(
+    job: JobFile,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    check_input: CheckInput = None,
+    small: Small = False,
+    as_json: Json = False,
+) -> None:
+    """Say what a job or a study would need and what would be reused, without running it."""
+    with exit_status():
+        from eigenscape.clusters import load_cluster
+        from eigenscape.job.jobfile import load_job
+        from eigenscape.workflow.spine import plan
+
+        given = overrides(set_, check_input)
+        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
+        if loaded.study is not None:
+            from eigenscape.study.console import plan_and_print
+
+            plan_and_print(loaded, cluster, run_dir, as_json=as_json)
+            return
+        planned = plan(loaded, on=cluster, run_dir=run_dir)
+        if as_json:
+            print(json.dumps(planned.to_json()))
+        else:
+            print_plan(planned, loaded.limits.memory_bytes)
+        planned.check(loaded.limits.memory_bytes)
+
+
+app.command("status")(status_command)
+app.command("apply")(apply.apply_command)
+app.command("batch")(batch_command)
+app.command("submit")(submit.submit_command)
+app.command("cancel")(submit.cancel_command)
+app.command("schedule")(schedule_command)
+app.command("prune")(prune_command)
+app.command("verify")(verify_command)
+
+
+@app.command("results")
+def results_command(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Study files.")],
+    page: Page = Path("jobs/RESULTS.md"),
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="DIR", help="Where the studies ran.")
+    ] = None,
+    small: Small = False,
+) -> None:
+    """Write the page of results, ours beside the published ones, from studies that have run."""
+    with exit_status():
+        from eigenscape.job.jobfile import load_job
+        from eigenscape.study.console import write_and_print
+
+        write_and_print([load_job(study, small=small) for study in studies], page, runs)
+
+
+@app.command("synth")
+def synth_command(
+    path: Annotated[Path, typer.Argument(metavar="OUT.tif", help="Scene to write.")],
+    height: Annotated[int, typer.Option(help="Rows.")] = 679,
+    width: Annotated[int, typer.Option(help="Columns.")] = 944,
+    bands: Annotated[int, typer.Option(help="Bands.")] = 110,
+    classes: Annotated[int, typer.Option(help="Materials.")] = 22,
+    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+) -> None:
+    """Write a labelled synthetic scene of any size, and its labels beside it."""
+    with exit_status():
+        from eigenscape.datasets.synthetic import synthesize
+
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("synthesizing", total=height)
+            synthesize(
+                path,
+                height=height,
+                width=width,
+                bands=bands,
+                classes=classes,
+                seed=seed,
+                progress=lambda done, total: progress.update(task, completed=done, total=total),
+            )
+        labels = path.with_name(f"{path.stem}_labels.tif")
+        print(f"{path}: {height} x {width} x {bands}; labels: {labels}")
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of the job file, for editors."""
+    from eigenscape.job.jobfile import job_schema
+
+    print(job_schema())
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

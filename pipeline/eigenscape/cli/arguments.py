@@ -1,0 +1,78 @@
+"""Arguments that several commands share, and what an error of ours ends them with."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from eigenscape.base.signals import stopped_by_ctrl_c
+from eigenscape.errors import EigenscapeError, InputError
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="CLUSTER", help="Cluster file, or address of a Dask scheduler."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in neighbors.k=8."),
+]
+CheckInput = Annotated[
+    Literal["samples", "full"] | None,
+    typer.Option(
+        "--check-input", help="Tell input files from earlier ones by samples, or by all content."
+    ),
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
+]
+Small = Annotated[
+    bool, typer.Option("--small", help="The small version of a study: its table [study.small].")
+]
+Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="The page to write.")]
+Json = Annotated[bool, typer.Option("--json", help="End stdout with one JSON object.")]
+
+
+def _set_data_dir(directory: Path | None) -> None:
+    if directory is not None:
+        os.environ["EIGENSCAPE_DATA"] = str(directory)
+
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", metavar="DIR", help="Data sets, a folder each; or EIGENSCAPE_DATA.",
+        callback=_set_data_dir,
+    ),
+]  # fmt: skip
+
+
+def overrides(set_: list[str] | None, check_input: str | None) -> tuple[str, ...]:
+    """Return the overrides that a command was given; ``--check-input`` is one of them."""
+    return (*(set_ or ()), *([f"scene.check_input={check_input}"] if check_input else ()))
+
+
+@contextmanager
+def exit_status() -> Iterator[None]:
+    """Turn our own errors into one message on stderr and their exit status; answer Ctrl-C."""
+    try:
+        with stopped_by_ctrl_c():
+            yield
+    except EigenscapeError as error:
+        print(f"eigenscape: {error}", file=sys.stderr)
+        raise typer.Exit(error.exit_status) from None
+    except MemoryError as error:
+        print(
+            f"eigenscape: out of memory ({error}). Set limits.memory to what is free, or "
+            "limits.threads to fewer.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(InputError.exit_status) from None
+    except KeyboardInterrupt:
+        print("eigenscape: stopped. The same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None

@@ -1,0 +1,73 @@
+"""``eigenscape batch``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import CheckInput, Json, On, RunDir, Set, exit_status, overrides
+
+Scenes = Annotated[
+    str | None,
+    typer.Option(
+        "--scenes", metavar="GLOB", help="Scene files, a pattern in quotes: 'tiles/*.tif'."
+    ),
+]
+SceneTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--table", metavar="CSV", help="Table of scenes: a row each, a column for each job key."
+    ),
+]
+AtOnce = Annotated[
+    int | None,
+    typer.Option(
+        "--at-once", metavar="N", min=1,
+        help="Scenes at a time, each on one worker; 1: one after another, each on all of them.",
+    ),
+]  # fmt: skip
+
+
+def batch_command(
+    jobs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[JOB]...", help="Job files, a scene each.")
+    ] = None,
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            "--template", metavar="JOB", help="Job file for all scenes, without the path."
+        ),
+    ] = None,
+    scenes: Scenes = None,
+    table: SceneTable = None,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    check_input: CheckInput = None,
+    at_once: AtOnce = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            "--watch",
+            metavar="SECONDS",
+            min=0.1,
+            help="Look for new scenes again after so long, until interrupted.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run many scenes: those that are not finished, or changed.
+
+    Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge, 130 interrupted.
+    """  # fmt: skip
+    with exit_status():
+        from eigenscape.batch.console import run_and_print
+        from eigenscape.batch.sources import Source
+        from eigenscape.clusters import load_cluster
+
+        given = overrides(set_, check_input)
+        source = Source(tuple(jobs or ()), template, scenes, table, given)
+        status = run_and_print(
+            source, load_cluster(on), run_dir, at_once=at_once, watch=watch, as_json=as_json
+        )
+        raise typer.Exit(status)

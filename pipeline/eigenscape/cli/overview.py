@@ -1,0 +1,78 @@
+"""What a path has to do with runs: a directory of one, a directory of many, or a job that makes one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eigenscape.batch.table import batch_status, is_batch
+from eigenscape.errors import InputError, StoreError
+from eigenscape.job.jobfile import load_job
+from eigenscape.study.outcomes import study_directory
+from eigenscape.study.plan import is_study, study_status
+from eigenscape.workflow.spine import parent_directory, run_directory, status
+from eigenscape.workflow.stages import stage_keys
+
+
+def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
+    """Return the directory of the run that a job makes; a directory is its own.
+
+    Parameters
+    ----------
+    path
+        Of a directory or a job file.
+    overrides
+        As in `eigenscape.load_job`.
+
+    Raises
+    ------
+    InputError
+        It is no job, or a job without a run; directories of other runs of its name are listed.
+    """
+    if path.is_dir() or not path.exists():
+        return path
+    job = load_job(path, overrides)
+    if job.study is not None:
+        directory = study_directory(job, None)
+    else:
+        directory = run_directory(job, stage_keys(job), None)
+    if directory.exists():
+        return directory
+    others = sorted(
+        str(found.parent) for found in parent_directory(job).glob(f"{job.name}-*/manifest.json")
+    )
+    older = f" Runs with other options, files or code: {', '.join(others)}." if others else ""
+    raise InputError(
+        f"{path}: no run of this job as it is now: {directory} is not there.{older} "
+        f"`eigenscape run {path}` starts one."
+    )
+
+
+def list_runs(path: Path) -> list[dict[str, Any]]:
+    """Return what the directories below a directory are: ``run``, ``kind`` and ``state`` of each.
+
+    None of them for a directory that is itself one of a run, a study or a batch.
+    """
+    if is_study(path) or is_batch(path) or (path / "manifest.json").exists() or not path.is_dir():
+        return []
+    found = []
+    for entry in sorted(path.iterdir()):
+        for kind, is_one, tell in _KINDS:
+            if entry.is_dir() and is_one(entry):
+                try:
+                    state = tell(entry)["state"]
+                except (StoreError, InputError) as error:
+                    state = f"cannot be told: {error}"
+                found.append({"run": str(entry), "kind": kind, "state": state})
+                break
+    return found
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "manifest.json").exists()
+
+
+_KINDS = (
+    ("batch", is_batch, batch_status),
+    ("study", is_study, study_status),
+    ("run", _is_run, status),
+)

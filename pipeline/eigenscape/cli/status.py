@@ -1,0 +1,46 @@
+"""``eigenscape status``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import Json, Set, exit_status
+
+
+def status_command(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Run directory, a directory of them, or a job file."),
+    ],
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Say what of a run, a study or a batch is finished; of a directory, what runs it holds."""
+    with exit_status():
+        from eigenscape.batch.table import is_batch
+        from eigenscape.cli.overview import directory_of, list_runs
+        from eigenscape.study.plan import is_study
+        from eigenscape.workflow.printing import print_status
+        from eigenscape.workflow.spine import status
+
+        run = directory_of(path, set_ or ())
+        if found := list_runs(run):
+            if as_json:
+                print(json.dumps({"directory": str(run), "runs": found}))
+            else:
+                for entry in found:
+                    print(f"{entry['run']}: {entry['kind']}, {entry['state']}")
+        elif is_batch(run):
+            from eigenscape.batch.console import print_status as print_batch_status
+
+            print_batch_status(run, as_json=as_json)
+        elif is_study(run):
+            from eigenscape.study.console import print_status as print_study_status
+
+            print_study_status(run, as_json=as_json)
+        elif as_json:
+            print(json.dumps(status(run)))
+        else:
+            print_status(status(run))

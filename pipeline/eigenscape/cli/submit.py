@@ -1,0 +1,45 @@
+"""``eigenscape submit | cancel``: the driver itself as a job of a queue."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import JobFile, Json, RunDir, Set, exit_status
+
+
+def submit_command(
+    job: JobFile,
+    on: Annotated[str, typer.Option("--on", metavar="CLUSTER", help="Cluster file of a queue.")],
+    set_: Set = None,
+    run_dir: RunDir = None,
+    as_json: Json = False,
+) -> None:
+    """Put the driver of a run into a queue; print the number of its job."""
+    with exit_status():
+        from eigenscape.base.progress import console_reporter
+        from eigenscape.clusters import load_cluster
+        from eigenscape.job.jobfile import load_job
+        from eigenscape.schedule.submit import submit
+
+        loaded, cluster = load_job(job, set_ or ()), load_cluster(on)
+        path, found = submit(loaded, cluster, run_dir=run_dir, reporter=console_reporter())
+        print(f"{path}: `eigenscape status` follows it", file=sys.stderr)
+        told = {"run": str(path), "kind": found.kind, "job_id": found.job_id}
+        print(json.dumps(told) if as_json else found.job_id)
+
+
+def cancel_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
+    as_json: Json = False,
+) -> None:
+    """Cancel the driver of a run that was submitted, and its workers. What is finished stays."""
+    with exit_status():
+        from eigenscape.schedule.submit import cancel
+
+        found = cancel(run)
+        told = {"run": str(run), "state": found.state, "jobs": list(found.jobs)}
+        text = f"{run}: {found.state}. The same `eigenscape submit` goes on with what is finished."
+        print(json.dumps(told) if as_json else text)

@@ -1,0 +1,56 @@
+"""``eigenscape verify``: whether run directories hold what was written to them."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eigenscape.cli.arguments import Json, exit_status
+
+
+def verify_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
+    as_json: Json = False,
+) -> None:
+    """Read every file of a run, its outputs included, and hold it against its checksum.
+
+    Exit status 0: whole; 1: damaged; 2: no run.
+    """
+    with exit_status():
+        from eigenscape.store.verification import verify
+
+        found = verify(run)
+        print(json.dumps(found)) if as_json else _print(found)
+        if not found["whole"]:
+            raise typer.Exit(1)
+
+
+def _print(found: dict[str, Any]) -> None:
+    from eigenscape.base.memory import format_bytes
+
+    for stage in found["stages"]:
+        state = f"{len(stage['damage'])} damaged" if stage["damage"] else "whole"
+        if not stage["files"]:
+            state = "has no checksums"
+        size = format_bytes(stage["bytes"])
+        print(f"{stage['name']:<10} {stage['files']:>5} files {size:>10}  {state}")
+        _print_damage(stage["damage"])
+    for work in found["unfinished"]:
+        print(f"{work['name']:<10} unfinished, {'damaged' if work['damage'] else 'whole'}")
+        _print_damage(work["damage"])
+    _print_damage(found["other"])
+    if found["whole"]:
+        print(f"{found['run']}: whole")
+    elif found["again"]:
+        stages = ", ".join(found["again"])
+        print(f"{found['run']}: damaged. The next run makes {stages} again, and nothing else.")
+    else:
+        print(f"{found['run']}: damaged. The next run writes what is named above again.")
+    if found["holder"]:
+        print(f"Not looked at: what {found['holder']} is working on.")
+
+
+def _print_damage(damage: list[str]) -> None:
+    for text in damage:
+        print(f"           {text}")

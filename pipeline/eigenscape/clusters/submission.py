@@ -1,0 +1,156 @@
+"""What is known of the driver's jobs: a small file in the run directory.
+
+::
+
+    submitting --> submitted --> running --> finished | failed
+         ^                          |
+         +----- walltime -----------+--> cancelled
+
+Only who holds the file's lock changes it, for a moment; the driver at work holds another lock for as
+long as its process lives, so that two of them never work at the same time.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+
+from eigenscape.base.files import write_json
+from eigenscape.clusters.owners import check_own
+from eigenscape.errors import StoreError
+
+FILE = "submission.json"
+
+State = Literal["submitting", "submitted", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What is known of the driver's jobs.
+
+    Attributes
+    ----------
+    kind
+        Of the queue.
+    name
+        Name of the driver's jobs in the queue, and that of the jobs of its workers.
+    worker_name
+        See above.
+    job
+        Table, name and base directory of the job (`eigenscape.parse_job`).
+    cluster
+        Table of the cluster file.
+    state
+        How far it is.
+    job_id
+        Number of the driver's latest job.
+    jobs
+        Numbers of all of them.
+    stalled
+        How many of the last ones ended without having finished anything.
+    exit_status
+        Of the driver, once it has ended for good.
+    message
+        What it said at its end.
+    changed
+        Seconds since 1970.
+    """
+
+    kind: str
+    name: str
+    worker_name: str
+    job: dict[str, Any]
+    cluster: dict[str, Any]
+    state: State = "submitting"
+    job_id: str | None = None
+    jobs: tuple[str, ...] = ()
+    stalled: int = 0
+    exit_status: int | None = None
+    message: str = ""
+    changed: float = field(default_factory=time.time)
+
+    @property
+    def over(self) -> bool:
+        """Whether no job of it will work any more."""
+        return self.state in ("finished", "failed", "cancelled")
+
+
+def read_submission(path: Path) -> Submission | None:
+    """Return what a run directory says of its driver's jobs, None if it was never submitted."""
+    file = path / FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return Submission(**{**found, "jobs": tuple(found["jobs"])})
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{file} is damaged ({error}). Delete it and submit the job again."
+        ) from None
+
+
+def write_submission(path: Path, submission: Submission, **changes: Any) -> Submission:
+    """Write the file, with some changes; hold `changing` around it."""
+    changed = replace(submission, **changes, changed=time.time())
+    write_json(path / FILE, asdict(changed))
+    return changed
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[Submission | None]:
+    """Hold the file for a change; yield what it says now.
+
+    Raises
+    ------
+    StoreError
+        It is damaged.
+    ClusterError
+        Others may write it: its set-up lines run in the driver's jobs.
+    """
+    with filelock.FileLock(path / f".{FILE}.lock"):
+        with suppress(FileNotFoundError):
+            check_own(
+                path / FILE,
+                "lines of shell in it run as you",
+                "Take a run directory of your own: output.directory or --run-dir.",
+            )
+        yield read_submission(path)
+
+
+def describe_driver(path: Path) -> dict[str, Any] | None:
+    """Return how the driver of a run is, None if it was never submitted."""
+    found = read_submission(path)
+    if found is None:
+        return None
+    from eigenscape.clusters.kinds.jobqueue import job_state
+
+    state = "gone" if found.over else "unknown"
+    if found.job_id is not None and not found.over:
+        state = job_state(found.kind, found.job_id)
+    return {
+        "kind": found.kind,
+        "job_id": found.job_id,
+        "jobs": list(found.jobs),
+        "driver": found.state,
+        "job": state,
+        "at_work": _is_held(path / "driver" / "lock"),
+        "stalled": found.stalled,
+        "exit_status": found.exit_status,
+        "message": found.message,
+    }
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether the process of a driver lives, whatever the queue says."""
+    if not lock.exists():
+        return False
+    try:
+        with filelock.FileLock(lock, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True

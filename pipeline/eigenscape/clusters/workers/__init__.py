@@ -1,0 +1,1 @@
+"""Tasks on threads and on Dask workers; lost and silent workers replaced."""

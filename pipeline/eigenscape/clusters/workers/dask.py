@@ -1,0 +1,300 @@
+"""Tasks on the workers of a Dask cluster; what can go wrong there, in words."""
+
+import math
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import format_bytes
+from eigenscape.clusters.sharing import Shared
+from eigenscape.clusters.versions import differences, versions
+from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
+from eigenscape.clusters.workers.fence import under_way
+from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.task import (
+    Surroundings,
+    describe_differences,
+    describe_unseen,
+    run_task,
+)
+from eigenscape.clusters.workers.watch import Clock, Watch
+from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+
+_POLL_S = 0.01
+_IDLE_S = 0.2
+_SAY_S = 5.0
+_RECONNECT_S = 10.0
+_LOST_SCHEDULER = (
+    "the scheduler was lost. What is finished is kept: start a scheduler, and the same command "
+    "goes on."
+)
+_MEMORY_TOPIC = "worker-restart-memory"
+
+Say = Callable[[str], None]
+
+
+def print_nothing(_: str) -> None:
+    """Say nothing."""
+
+
+@dataclass
+class _Patience:
+    """How long one step has been without scheduler and workers, by its own clock.
+
+    Attributes
+    ----------
+    clock
+        Of the thread that waits.
+    tasks
+        Of the step.
+    connected, present
+        When the scheduler was there last, and when a worker was.
+    """
+
+    clock: Clock
+    tasks: int
+    connected: float = 0.0
+    present: float = 0.0
+
+
+class Workers:
+    """Workers of a distributed cluster that share the run directory.
+
+    Parameters
+    ----------
+    client
+        Connected to the scheduler.
+    supply
+        Where the workers come from.
+    wait
+        Longest time without any worker, in seconds.
+    say
+        Hears of lost and silent workers, and what is waited for.
+
+    Raises
+    ------
+    ClusterError
+        No worker comes, or one has other versions than this process.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        supply: Supply | None = None,
+        wait: float = 60.0,
+        say: Say = print_nothing,
+    ) -> None:
+        self._client, self._wait, self._say = client, wait, say
+        self._supply = supply or Unmended("Start some with `dask worker`.")
+        self._surroundings = Surroundings(versions())
+        self._shared = Shared(client)
+        self._began = time.time()
+        self._watch = Watch(client, self._supply, say)
+        try:
+            self._watch.await_worker(wait)
+            workers = self._watch.workers.values()
+            self.tasks_per_process = max((worker["nthreads"] for worker in workers), default=1)
+            self._check_versions()
+        except BaseException:
+            self._watch.close()
+            raise
+
+    def close(self) -> None:
+        """Look after the workers no more."""
+        self._watch.close()
+
+    @property
+    def width(self) -> int:
+        """Tasks that run at a time on the workers that are there now."""
+        return max(1, sum(int(worker["nthreads"]) for worker in self._watch.workers.values()))
+
+    @property
+    def addresses(self) -> list[str]:
+        """Addresses of the workers that are there now."""
+        return list(self._watch.workers)
+
+    def share(self, directory: Path) -> None:
+        """Make sure that all workers see a directory under the same path.
+
+        Raises
+        ------
+        ClusterError
+            One does not, or reads there what was before others wrote.
+        """
+        token = directory / f".shared.tmp-{secrets.token_hex(4)}"
+        with explain_write_errors(directory):
+            token.touch()
+        try:
+            seen = self._client.run(_sees, str(token), on_error="return")
+        finally:
+            token.unlink()
+        for address, answer in seen.items():
+            if answer is False:
+                raise ClusterError(describe_unseen(str(directory), host_of(address)))
+        self._surroundings = Surroundings(versions(), str(directory))
+        self._shared.add(directory)
+        self._probe()
+        # Of a driver that was killed while its scheduler went on.
+        self._await_idle("tasks of an earlier run", directory=str(directory))
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Submit the tasks and take their results as they come.
+
+        Raises
+        ------
+        TaskMemoryError
+            A task took more memory than its worker has.
+        ClusterLostError
+            The scheduler or all workers are lost, and none came in time.
+        """
+        from distributed import as_completed
+
+        self._probe()
+        surroundings = replace(self._surroundings, call=secrets.token_hex(8))
+        task = partial(run_task, surroundings, function)
+        # Tasks are idempotent, so a lost worker's tasks may run again.
+        futures = self._client.map(task, items, pure=False, retries=2, key="block")
+        index = {future.key: number for number, future in enumerate(futures)}
+        completed = as_completed(
+            futures, loop=self._client.loop, with_results=True, raise_errors=False
+        )
+        self._began = time.time()
+        patience = _Patience(Clock(), len(items))
+        try:
+            while not completed.is_empty():
+                if not completed.has_ready():
+                    self._check(patience, completed.count())
+                    time.sleep(_POLL_S)
+                    continue
+                for future, result in completed.next_batch(block=False):
+                    self._raise_if_failed(result)
+                    on_done(index[future.key], *result)
+                    # Or a result that is here would be computed again when its worker is lost.
+                    future.release()
+        except ClusterLostError:
+            raise
+        except Exception:
+            # The stage may begin again with other blocks, which what is under way must not meet.
+            if self._client.status == "running":
+                self._client.cancel(futures)
+                self._await_idle("tasks that are under way", call=surroundings.call)
+            raise
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(futures)
+
+    def _probe(self) -> None:
+        """See that machines which came since the last step see what others write."""
+        self._shared.probe({address: host_of(address) for address in self.addresses})
+
+    def _check(self, patience: "_Patience", left: int) -> None:
+        """Give up when the scheduler is lost, or no worker comes."""
+        now = patience.clock()
+        if self._client.status == "running":
+            patience.connected = now
+        elif now - patience.connected > _RECONNECT_S:
+            raise ClusterLostError(_LOST_SCHEDULER)
+        else:
+            return
+        self._watch.raise_trouble()
+        if self._watch.workers:
+            patience.present = now
+        elif now - patience.present > self._wait:
+            raise ClusterLostError(
+                f"all workers are lost, and none came within {self._wait:g} s (wait in the cluster "
+                f"file); {left} of {patience.tasks} tasks of this step are left. What is finished is "
+                f"kept: the same command goes on. {self._supply.hint()}"
+            )
+
+    def _await_idle(self, what: str, **which: str) -> None:
+        """Wait until no worker works on some tasks (`eigenscape.clusters.workers.fence.under_way`)."""
+        said = -math.inf
+        while True:
+            answers = self._client.run(under_way, on_error="return", **which)
+            left = sum(answer for answer in answers.values() if isinstance(answer, int))
+            if not left:
+                return
+            if time.monotonic() - said > _SAY_S:
+                said = time.monotonic()
+                self._say(f"waiting for {what}: {left}")
+            time.sleep(_IDLE_S)
+
+    def _raise_if_failed(self, result: Any) -> None:
+        """Raise what came instead of a result: type, error and traceback, or that it is cancelled.
+
+        The state of a future tells less: it is open again as soon as the worker that held a
+        result is lost, whether that result is here or not.
+        """
+        from distributed import KilledWorker
+
+        if isinstance(result, BaseException):  # that it is cancelled
+            raise ClusterLostError(_LOST_SCHEDULER)
+        if len(result) == 3:
+            _, error, traceback = result
+            if isinstance(error, KilledWorker):
+                raise TaskMemoryError(self._describe_killed(error.allowed_failures + 1)) from None
+            if isinstance(error, MemoryError):
+                raise TaskMemoryError(f"a task ran out of memory ({error}).") from None
+            if lacks_eigenscape(error):
+                raise ClusterError(describe_differences("a node", [str(error)])) from None
+            raise error.with_traceback(traceback)
+
+    def _describe_killed(self, tries: int) -> str:
+        """Return what is known of a task whose workers died: a nanny notes it if memory was why."""
+        events = self._client.get_events(_MEMORY_TOPIC)
+        sizes = [event["rss"] for when, event in events if when >= self._began]
+        if sizes:
+            reason = f"each took more memory than it may have ({format_bytes(max(sizes))})"
+        else:
+            reason = "mostly the system or the queue ends one for its memory"
+        return f"{tries} workers died of a task: {reason}."
+
+    def _check_versions(self) -> None:
+        answers = self._client.run(versions, on_error="return")
+        for address, there in answers.items():
+            if isinstance(there, BaseException):
+                if lacks_eigenscape(there):
+                    raise ClusterError(describe_differences(host_of(address), [str(there)]))
+                continue  # it went while it was asked
+            if wrong := differences(versions(), there):
+                raise ClusterError(describe_differences(host_of(address), wrong))
+
+
+def on_one_machine(executor: Executor) -> Executor:
+    """Return what runs tasks on one machine: the executor, or one thread of this process.
+
+    Workers on the loopback interface are on this machine; others may be one machine now, and two
+    when another job begins.
+    """
+    if not isinstance(executor, Workers):
+        return executor
+    local = all(host_of(address).startswith("127.") for address in executor.addresses)
+    return executor if local else Threads(1)
+
+
+def _sees(path: str) -> bool:
+    """Whether a worker sees a file that has just been made; network file systems take a while."""
+    for _ in range(20):
+        if os.path.exists(path):
+            return True
+        with suppress(OSError):
+            os.listdir(os.path.dirname(path))
+        time.sleep(0.25)
+    return os.path.exists(path)
+
+
+def lacks_eigenscape(error: BaseException) -> bool:
+    """Whether an error of a worker says that eigenscape is not there, or an older one."""
+    return isinstance(error, ModuleNotFoundError) and str(error.name).startswith("eigenscape")
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address such as ``tcp://10.0.0.1:1234``."""
+    return address.rpartition("//")[2].rpartition(":")[0]

@@ -1,0 +1,76 @@
+"""What runs a function over many items; threads of this process."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import dask
+from threadpoolctl import threadpool_limits
+
+from eigenscape.base import memory
+
+Task = Callable[[Any], Any]
+OnDone = Callable[[int, Any, int], None]
+"""Called with the index of a finished item, its result, and the peak bytes of its process."""
+
+
+class Executor(Protocol):
+    """Runs one function over many items."""
+
+    @property
+    def width(self) -> int:
+        """Tasks that run at a time."""
+        ...
+
+    @property
+    def tasks_per_process(self) -> int:
+        """Tasks that share the memory of one process."""
+        ...
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run ``function(item)`` for every item; the first error ends it."""
+        ...
+
+
+class Threads:
+    """Threads of this process: BLAS, numba and scipy.sparse release the GIL. Opens no port."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.width = threads or os.cpu_count() or 1
+        self.tasks_per_process = self.width
+
+    def at_most(self, threads: int) -> "Threads":
+        """Return one of no more than so many threads, for a scene whose tasks need more memory."""
+        return self if self.tasks_per_process <= threads else Threads(threads)
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run the tasks on dask's threaded scheduler."""
+
+        def finished(key: str, result: Any, *_: Any) -> None:
+            if key in index:
+                on_done(index[key], *result)
+
+        task = dask.delayed(measured, pure=False, traverse=False)
+        tasks = [
+            task(function, item, dask_key_name=f"block-{number}")
+            for number, item in enumerate(items)
+        ]
+        index = {f"block-{number}": number for number in range(len(items))}
+        # One BLAS thread per task: the tasks themselves fill the cores. The callback (start, start
+        # state, before, after a task, finish) is this call's alone: other threads may be in here too.
+        # The pool waits for the tasks that are under way when one fails or Ctrl-C comes: they would
+        # still write when the same stage begins again, or another process does.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(self.width) as pool:
+            dask.compute(
+                *tasks, scheduler="threads", pool=pool, optimize_graph=False,
+                callbacks=[(None, None, None, finished, None)],
+            )  # fmt: skip
+
+
+def measured(function: Task, item: Any) -> tuple[Any, int]:
+    """Run a task and return its result with the peak of its process's anonymous memory."""
+    memory.return_quickly()
+    with memory.watch() as peak:
+        result = function(item)
+    return result, peak.bytes

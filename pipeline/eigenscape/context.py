@@ -1,0 +1,216 @@
+"""What a stage sees while it runs: the job, earlier arrays, its workspace, and a way to map blocks."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from eigenscape.base.ledger import Noted, Recorded, Sums
+from eigenscape.base.memory import anonymous_bytes, rows_within, trim
+from eigenscape.base.points import reached
+from eigenscape.base.progress import Reporter
+from eigenscape.clusters import Executor, on_one_machine
+from eigenscape.job.jobfile import Job
+from eigenscape.store.arrays import open_memmap
+from eigenscape.store.run import Run
+from eigenscape.store.workspace import Workspace
+
+BASE_BYTES = 200 * 2**20
+"""Anonymous memory of a process that has loaded every library and its compiled kernels, and has
+no sample in memory yet. Measured: see tests/bench/memory.py."""
+
+_KEPT_BYTES = 2**25
+"""What a step may leave behind before freed memory is given back, which takes milliseconds."""
+
+Block = tuple[int, int]
+"""A range of samples or rows: start included, stop not."""
+
+
+@dataclass
+class Context:
+    """The surroundings of one stage.
+
+    Attributes
+    ----------
+    job
+        The whole job; a stage reads its own table of it.
+    run
+        The run directory, for the arrays of earlier stages.
+    workspace
+        Where this stage writes.
+    executor, reporter
+        Where tasks run, and who hears of them.
+    halvings
+        How often tasks were halved because one did not fit the memory of its worker.
+    worker_peak
+        Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
+    foresee
+        Called with the neighbours of a sample, on average, where only the search's own sample tells
+        them: refuses what would not fit after the search, and says what will be needed.
+    """
+
+    job: Job
+    run: Run
+    workspace: Workspace
+    executor: Executor
+    reporter: Reporter
+    halvings: int = 0
+    worker_peak: int = 0
+    foresee: Callable[[float], None] = lambda neighbors: None
+    _finished: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._finished = self.workspace.finished_blocks()
+
+    @property
+    def task_bytes(self) -> int:
+        """Memory that one task may take, so that all tasks of a process keep the promise."""
+        budget = task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
+        return budget >> self.halvings
+
+    def open(self, name: str) -> Any:
+        """Open a zarr array of an earlier stage."""
+        return self.run.open(name)
+
+    def path(self, name: str) -> str:
+        """Return the path of an array of an earlier stage, to hand to a task."""
+        return str(self.run.array_path(name))
+
+    def memmap(self, name: str) -> NDArray[Any]:
+        """Map a whole array of an earlier stage."""
+        return open_memmap(self.run.array_path(name))
+
+    def map(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+        together: bool = False,
+    ) -> list[Any]:
+        """Run `function` over `items`, skipping what an earlier attempt finished.
+
+        Parameters
+        ----------
+        step
+            Name of the step within the stage.
+        function
+            An idempotent task. Its result is small JSON when `keep` is true.
+        items
+            A block (start, stop), a number or a name each: what tells the tasks apart.
+        label
+            What the progress bar says; `step` by default.
+        keep
+            Whether to note each finished block. False for steps whose results are arrays in
+            memory, which are quick to compute again.
+        together
+            Whether the tasks write here and there in the same files. Then one machine does: two that map
+            a page of a file on NFS take back what the other has written to it.
+
+        Returns
+        -------
+        list
+            The results in the order of `items`.
+        """
+        names = [f"{step}/{_name(item)}" for item in items]
+        results = {name: self._finished[name] for name in names if keep and name in self._finished}
+        todo = [index for index, name in enumerate(names) if name not in results]
+        self.reporter.begin(label or step, len(items), len(items) - len(todo))
+        reached("step begins", step)
+
+        recording, finished = self.workspace.recording, _Finished(self.workspace)
+
+        def done(position: int, result: Any, peak: int) -> None:
+            name = names[todo[position]]
+            reached("block returned", name)
+            result, noted = result if recording else (result, None)
+            results[name] = result
+            self.worker_peak = max(self.worker_peak, peak)
+            if keep:
+                self._finished[name] = result
+                finished.take(name, result, noted)
+            self.reporter.advance()
+
+        if recording:
+            function = Recorded(function, str(self.workspace.path))
+        before = anonymous_bytes()
+        try:
+            if todo:
+                executor = on_one_machine(self.executor) if together else self.executor
+                executor.run(function, [items[index] for index in todo], done)
+                reached("step settles", step)
+                finished.settle()
+        finally:
+            self.reporter.end()
+            if anonymous_bytes() - before > _KEPT_BYTES:
+                trim()
+        reached("step ends", step)
+        return [results[name] for name in names]
+
+
+class _Finished:
+    """Notes the finished blocks of a step.
+
+    Those that have written here and there in a file count once the step is done: only then is it known
+    what the file is to hold.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._journal = workspace.journal
+        self._blocks: dict[str, Any] = {}
+        self._open: set[str] = set()
+        self._sums: Sums = {}
+
+    def take(self, name: str, result: Any, noted: Noted | None) -> None:
+        """Note a block."""
+        if noted is None or not noted.open:
+            self._journal.finish({name: result}, noted.sums if noted else {})
+            return
+        self._blocks[name] = result
+        self._open |= {*noted.open}
+        for file, totals in noted.sums.items():
+            self._sums.setdefault(file, []).extend(totals)
+
+    def settle(self) -> None:
+        """Note what waited for the end of the step."""
+        if self._blocks:
+            whole = self._journal.sum_now(sorted(self._open))
+            self._journal.finish(self._blocks, self._sums | whole)
+
+
+def task_bytes(limit: int, tasks_per_process: int) -> int:
+    """Return what one task may take under a memory limit."""
+    return max(0, int(0.8 * (limit - BASE_BYTES))) // tasks_per_process
+
+
+def blocks(rows: int, step: int) -> list[Block]:
+    """Cut ``range(rows)`` into ranges of `step` rows; the last may be shorter."""
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> list[Block]:
+    """Cut samples into blocks that fit a budget and hold whole chunks of the array written.
+
+    Parameters
+    ----------
+    rows
+        Number of samples.
+    chunk
+        Rows per chunk of the array that the task writes (1 where it writes none).
+    budget
+        Bytes that a task may take.
+    bytes_per_row
+        Bytes that a sample takes in the task, temporaries included.
+    """
+    # At least a few blocks for each thread, so that the last one does not work alone.
+    most = max(chunk, math.ceil(rows / 8))
+    step = rows_within(budget, bytes_per_row, most=most)
+    return blocks(rows, max(chunk, step // chunk * chunk))
+
+
+def _name(item: Any) -> str:
+    return "-".join(map(str, item)) if isinstance(item, tuple) else str(item)

@@ -1,1 +1,0 @@
-"""The driver of a run as a job of a queue: submitted, followed, submitted again, cancelled."""

@@ -1,0 +1,85 @@
+"""What a table of samples leaves: its classes as CSV, its samples in the plane of two eigenvectors."""
+
+import csv
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.cells import to_cell
+from eigenscape.base.files import written_whole
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import Context, blocks
+from eigenscape.export.scatter import MOST_POINTS, write_scatter
+from eigenscape.scenes.types import Legend
+
+_CSV_ROWS = CHUNK_ROWS // 2
+
+
+def write_classes(context: Context, legend: Legend, name: str) -> None:
+    """Write row (from 0), class number, class name and confidence of every sample as CSV.
+
+    Parameters
+    ----------
+    context
+        Of the export stage.
+    legend
+        Names of the classes.
+    name
+        Of the file in ``outputs/``.
+    """
+    arrays = [context.open(f"labels/{part}") for part in ("class", "confidence")]
+    pixel = context.open("samples/pixel")
+    with (
+        written_whole(context.workspace.file(name)) as path,
+        path.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(["row", "class", "name", "confidence"])
+        for start, stop in blocks(pixel.shape[0], _CSV_ROWS):
+            rows = pixel[start:stop].tolist()
+            numbers, shares = (array[start:stop].tolist() for array in arrays)
+            table.writerows(
+                (row, number, to_cell(legend.names.get(number, "")), f"{share:.4f}")
+                for row, number, share in zip(rows, numbers, shares, strict=True)
+            )
+
+
+def write_embedding(context: Context, legend: Legend | None, subtitle: str, name: str) -> None:
+    """Write the samples in the plane of the first two eigenvectors, coloured by label and class.
+
+    Every few samples are taken of many.
+
+    Parameters
+    ----------
+    context
+        Of the export stage.
+    legend
+        Names and colours of the classes; None without classes.
+    subtitle
+        Second line of the picture.
+    name
+        Of the file in ``outputs/``.
+    """
+    spectrum = context.run.record("spectrum")
+    assert spectrum is not None, "export follows the spectrum"
+    # The lowest vector is constant, or under a potential nearly so.
+    first = max(1, spectrum.summary["null_vectors"])
+    last = context.open("spectrum/value").shape[0] - 1
+    columns = [min(first, last - 1), min(first + 1, last)]
+    samples = context.open("samples/pixel").shape[0]
+    step = -(-samples // MOST_POINTS)
+    panels: dict[str, NDArray[np.integer] | None] = {"Samples": None}
+    if legend is not None:
+        panels = {"Classes": context.open("labels/class")[::step]}
+        given = context.open("labels/given")[::step]
+        if given.any():
+            panels = {"Given labels": given, **panels}
+    vectors = context.open("spectrum/vector")
+    shown = [
+        vectors[start:stop][-start % step :: step, columns]
+        for start, stop in blocks(samples, vectors.chunks[0])
+    ]
+    write_scatter(
+        context.workspace.file(name), np.concatenate(shown), panels, legend or Legend({}, {}),
+        title=context.job.name, subtitle=subtitle,
+    )  # fmt: skip

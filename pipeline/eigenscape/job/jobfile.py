@@ -1,0 +1,259 @@
+"""Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from pydantic import Field, ValidationError
+
+from eigenscape.errors import JobError, did_you_mean
+from eigenscape.job.explanations import Tables, explain, known_keys, tables_of
+from eigenscape.job.options import (
+    FeatureOptions,
+    GraphOptions,
+    LearnOptions,
+    LimitsOptions,
+    NeighborOptions,
+    Options,
+    OutputOptions,
+    SceneOptions,
+    SpectrumOptions,
+)
+from eigenscape.job.relevance import leave_out, refuse_unread
+from eigenscape.job.study import StudyOptions, flatten
+
+_MOST_BYTES = 2**24
+"""A longer file is no job, and is not read to its end."""
+
+
+class Job(Options):
+    """A whole job: every table of the job file, with every default filled in."""
+
+    scene: SceneOptions
+    features: FeatureOptions = FeatureOptions()
+    neighbors: NeighborOptions = NeighborOptions()
+    graph: GraphOptions = GraphOptions()
+    spectrum: SpectrumOptions = SpectrumOptions()
+    learn: LearnOptions = LearnOptions()
+    output: OutputOptions = OutputOptions()
+    limits: LimitsOptions = LimitsOptions()
+    study: StudyOptions | None = None
+    """Variants of the job to run over the stages that they share: a table of its own."""
+    name: str = Field(default="job", exclude=True)
+    """Stem of the job file: the first half of the run directory's name. Not a key of the file."""
+    base: Path = Field(default=Path("."), exclude=True)
+    """Directory that relative paths are relative to. Not a key of the file."""
+
+    def resolve(self, path: str) -> str:
+        """Return `path` as this job means it: absolute, or untouched when it is a URL."""
+        if "://" in path:
+            return path
+        if "\0" in path:
+            raise JobError(f"{path!r}: a path has no null character. Leave it out.")
+        # A loop of symbolic links is a path too: whoever opens it says so.
+        return os.path.realpath(self.base / os.path.expanduser(path))
+
+    def to_toml(self) -> str:
+        """Return the job as TOML with every default written out."""
+        return tomlkit.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = False) -> Job:
+    """Read and check a job file.
+
+    Parameters
+    ----------
+    path
+        The TOML file.
+    overrides
+        ``key=value`` texts such as ``neighbors.k=8``; values are TOML, bare words are strings. Keys of the
+        file that nothing reads because of them are left out.
+    small
+        Take the small version of a study: what its table ``[study.small]`` says.
+
+    Raises
+    ------
+    JobError
+        The file cannot be read, is not TOML, or has an unknown key, a wrong type, an impossible value or
+        a key that nothing reads.
+    """
+    path = Path(path)
+    table, name = _read(path), path.stem
+    if small:
+        _make_small(table, path)
+        name += "-small"
+    for text in overrides:
+        override(table, text)
+    source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
+    keys, base = [text.partition("=")[0].strip() for text in overrides], path.resolve().parent
+    if keys and "study" not in table:  # its variants leave out what they do not read
+        leave_out(parse_job(table, base=base, source=source, strict=False), table, keys)
+    job = parse_job(table, name=name, base=base, source=source)
+    for key in keys:
+        if job.study is not None and key in job.study.grid:
+            raise JobError(f"{source}: the study varies {key}; set study.grid.{key} to a list.")
+    return job
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the tables of a job file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise JobError(f"{path}: is no file that could be read. A job file is TOML.")
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise JobError(
+            f"{path}: no such job file.{_closest_file(path)} "
+            "A job file is TOML; its one required key is path in the table [scene]."
+        ) from None
+    except IsADirectoryError:
+        raise JobError(f"{path}: is a directory. Give the job file inside it.") from None
+    except OSError as error:
+        raise JobError(f"{path}: cannot be read ({error}).") from None
+    try:
+        text = content.decode("utf-8")
+        if len(content) > _MOST_BYTES or "\0" in text:
+            raise ValueError("it has more bytes than any job, or zero bytes")
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not valid TOML: {error}.") from None
+    except RecursionError:
+        raise JobError(
+            f"{path}: its brackets are nested too deeply to be those of a job."
+        ) from None
+    except ValueError as error:
+        raise JobError(
+            f"{path}: is no job file: no text in UTF-8 ({error}). Save a job as UTF-8. A scene is named by "
+            f'a job file: path = "{path.name}" in its table [scene].'
+        ) from None
+
+
+def parse_job(
+    table: Mapping[str, Any],
+    *,
+    name: str = "job",
+    base: Path | None = None,
+    source: str = "job",
+    strict: bool = True,
+) -> Job:
+    """Check a job given as nested mappings, as `tomllib` returns them.
+
+    Parameters
+    ----------
+    table
+        Its tables by name: at least ``{"scene": {"path": ...}}``.
+    name
+        First half of the name of its run directory.
+    base
+        Directory that relative paths are relative to: the working directory by default.
+    source
+        What errors call it.
+    strict
+        Refuse keys that the methods of the job do not read. Of a study each variant is looked at, not
+        the job that they share.
+
+    Raises
+    ------
+    JobError
+        An unknown key, a wrong type, an impossible value or a key that nothing reads; all of them are
+        listed.
+    """
+    if reserved := {"name", "base"} & table.keys():
+        raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
+    try:
+        job = Job.model_validate({**table, "name": name, "base": base or Path.cwd()})
+    except ValidationError as error:
+        lines = explain(error, _tables())
+        raise JobError("\n".join(f"{source}: {line}" for line in lines)) from None
+    if not job.scene.path:
+        raise JobError(
+            f"{source}: scene.path is empty. Give a file, a list of files or a data set."
+        )
+    if strict and job.study is None:
+        refuse_unread(job, source)
+    return job
+
+
+def job_schema() -> str:
+    """Return the JSON Schema of the job file, for editors that check and complete TOML."""
+    schema = Job.model_json_schema()
+    schema["properties"] = {
+        key: value for key, value in schema["properties"].items() if key not in ("name", "base")
+    }
+    schema["title"] = "eigenscape job file"
+    return json.dumps(schema, indent=2)
+
+
+def unknown_key(key: str) -> str | None:
+    """Return what to say about a key such as ``neighbors.kk`` that no job has, None if it has it."""
+    section, _, name = key.rpartition(".")
+    options = _tables().get(section)
+    if options is not None and name in options.model_fields:
+        return None
+    return f"unknown key {key}.{known_keys(key, _tables())}"
+
+
+def override(table: dict[str, Any], text: str) -> None:
+    """Set one key of a job given as nested mappings.
+
+    Parameters
+    ----------
+    table
+        Changed in place.
+    text
+        See `load_job`.
+
+    Raises
+    ------
+    JobError
+        The text is not of that form.
+    """
+    key, separator, value = text.partition("=")
+    parts = [part.strip('"') for part in key.strip().split(".")]
+    nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
+    if not separator or (len(parts) != 2 and not nested) or not all(parts):
+        places = [f"{table}.{parts[-1]}" for table, options in _tables().items()
+                  if parts[-1] in options.model_fields]  # fmt: skip
+        question = f" Did you mean {' or '.join(places)}?" if places and len(parts) == 1 else ""
+        raise JobError(
+            f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.{question}"
+        )
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    _put(table, parts, parsed, f"--set {text}")
+
+
+def _make_small(table: dict[str, Any], path: Path) -> None:
+    study = table.get("study", {})
+    changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
+    if not changes:
+        raise JobError(f"{path}: --small: there is no small version: no table [study.small].")
+    for key, value in changes.items():
+        _put(table, key.split("."), value, f"{path}: study.small.{key}")
+
+
+def _put(table: dict[str, Any], parts: Sequence[str], value: Any, source: str) -> None:
+    """Set a key of nested tables."""
+    section = table
+    for number, part in enumerate(parts[:-1]):
+        section = section.setdefault(part, {})
+        if not isinstance(section, dict):
+            name = ".".join(parts[: number + 1])
+            raise JobError(f"{source}: {name} is not a table in the job file.")
+    section[parts[-1]] = value
+
+
+def _tables() -> Tables:
+    return tables_of(Job)
+
+
+def _closest_file(path: Path) -> str:
+    siblings = [str(item) for item in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+    return did_you_mean(str(path), siblings)

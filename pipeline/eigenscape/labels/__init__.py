@@ -1,0 +1,1 @@
+"""Labelled samples: training sets, splits, priors, zones."""

@@ -1,0 +1,1 @@
+"""Classifiers that read coordinates or neighbours of the labelled samples."""

@@ -1,0 +1,196 @@
+"""Classifiers that read eigenmap coordinates: class means, and least squares on eigenfunctions."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.context import Block, Context, blocks
+from eigenscape.labels.priors import training_shares
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.kernels import eigenfunctions
+from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
+from eigenscape.spectrum.extension import count_extended
+from eigenscape.store.arrays import (
+    attach_memmap,
+    chunk_rows,
+    create_memmap,
+    open_array,
+    save_array,
+    write_range,
+)
+
+_TILE_BYTES = 2**24
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Eigenvectors of all samples, and beside them a copy of those of the labelled samples.
+
+    Attributes
+    ----------
+    path
+        Of ``spectrum/vector``.
+    folder
+        Where the copy lies, and where models go.
+    labelled
+        The labelled samples.
+    modes
+        Number of eigenvectors.
+    nulls
+        How many of them, the first ones, are null vectors: constant on a component each.
+    extended
+        How many of the others extend to new samples (`eigenscape.spectrum.extension`).
+    """
+
+    path: str
+    folder: Path
+    labelled: Labelled
+    modes: int
+    nulls: int
+    extended: int
+
+    def copy(self) -> NDArray[np.float32]:
+        """Map the coordinates of the labelled samples, shape (labelled, modes)."""
+        shape = (len(self.labelled.sample), self.modes)
+        return attach_memmap(self.folder / "labelled", shape, np.float32)
+
+    def tiles(self) -> list[Block]:
+        """Return ranges of the labelled samples that fit in memory many times over."""
+        return blocks(len(self.labelled.sample), max(1, _TILE_BYTES // (8 * self.modes)))
+
+
+def gather(context: Context, labelled: Labelled) -> Coordinates:
+    """Copy the coordinates of the labelled samples, which every fit reads."""
+    spectrum = context.run.record("spectrum")
+    assert spectrum is not None, "learn follows the spectrum"
+    samples, modes = context.open("spectrum/vector").shape
+    nulls = spectrum.summary["null_vectors"]
+    extended = modes
+    if context.job.graph.potential is None:
+        values = context.open("spectrum/value")[...]
+        extended = count_extended(values, context.job.graph.laplacian)
+    coordinates = Coordinates(
+        context.path("spectrum/vector"), context.workspace.folder("learn"), labelled, modes,
+        nulls, extended - nulls,
+    )  # fmt: skip
+    create_memmap(coordinates.folder / "labelled", (len(labelled.sample), modes), np.float32)
+    ranges = blocks(samples, chunk_rows(samples, 4 * modes))
+    context.map("gather", partial(_gather, coordinates), ranges, label="labelled samples")
+    return coordinates
+
+
+def _gather(coordinates: Coordinates, block: Block) -> None:
+    labelled = coordinates.labelled
+    here = labelled.within(block)
+    if here.start < here.stop:
+        vectors = open_array(coordinates.path)[slice(*block)]
+        found = np.asarray(vectors[labelled.sample[here] - block[0]], np.float32)
+        write_range(coordinates.folder / "labelled", here.start, found)
+
+
+@dataclass(frozen=True)
+class CentroidAngle:
+    """The class whose mean has the smallest angle (Halevy 2011, 2.3).
+
+    The constant eigenvector tells nothing apart; of a graph in several pieces the null vectors do.
+    """
+
+    coordinates: Coordinates
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """Coordinates, their products with the means."""
+        return 12 * self.coordinates.modes
+
+    def implied(self, number: int) -> None:
+        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        del number
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        labelled, X = self.coordinates.labelled, self.coordinates.copy()
+        skip = int(self.coordinates.nulls == 1)
+        sums = np.zeros((1, labelled.count, X.shape[1] - skip))
+        for tile in self.coordinates.tiles():
+            here = slice(*tile)
+            vectors = X[here, skip:]
+            known = np.isfinite(vectors).all(axis=1)
+            sums += class_sums(
+                vectors[known], labelled.classes[here][known],
+                labelled.train[number, None, here][:, known], labelled.count,
+            )  # fmt: skip
+        means = unit_means(sums)[0]
+        save_array(self.coordinates.folder / f"means-{number}.npy", means)
+        return np.concatenate(
+            [angle_scores(X[slice(*tile), skip:], means) for tile in self.coordinates.tiles()]
+        )
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        skip = int(self.coordinates.nulls == 1)
+        vectors = open_array(self.coordinates.path)[slice(*block)][:, skip:]
+        return angle_scores(vectors, np.load(self.coordinates.folder / f"means-{number}.npy"))
+
+
+@dataclass(frozen=True)
+class Eigenfunctions:
+    """Least squares on the first eigenvectors, one class against all (Belkin 2003, 3.5).
+
+    Attributes
+    ----------
+    coordinates
+        Of all samples; the null vectors are among them, and always used.
+    eigenvectors
+        How many are used beside the null vectors; see `eigenscape.learn.kernels.eigenfunctions.choose_count`.
+    """
+
+    coordinates: Coordinates
+    eigenvectors: int | Literal["auto"]
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """Coordinates, read whole."""
+        return 8 * self.coordinates.modes
+
+    def implied(self, number: int) -> NDArray[np.float64]:
+        """See `eigenscape.learn.methods.Method`: least squares follow the training samples."""
+        return training_shares(self.coordinates.labelled, number)
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        labelled, X = self.coordinates.labelled, self.coordinates.copy()
+        train = labelled.train[number]
+        nulls = self.coordinates.nulls
+        count = nulls + eigenfunctions.choose_count(
+            self.eigenvectors, int(train.sum()), labelled.count, self.coordinates.modes - nulls,
+            self.coordinates.extended,
+        )  # fmt: skip
+        G = np.zeros((count, count))
+        B = np.zeros((count, labelled.count))
+        for tile in self.coordinates.tiles():
+            here = slice(*tile)
+            vectors = X[here, :count]
+            known = train[here] & np.isfinite(vectors).all(axis=1)
+            sums = eigenfunctions.normal_equations(
+                vectors[known], labelled.classes[here][known], labelled.count
+            )
+            G += sums[0]
+            B += sums[1]
+        weights = eigenfunctions.solve(G, B)
+        save_array(self.coordinates.folder / f"weights-{number}.npy", weights)
+        return np.concatenate(
+            [
+                eigenfunctions.estimates(X[slice(*tile), :count], weights)
+                for tile in self.coordinates.tiles()
+            ]
+        )
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        weights = np.load(self.coordinates.folder / f"weights-{number}.npy")
+        vectors = open_array(self.coordinates.path)[slice(*block)][:, : len(weights)]
+        return eigenfunctions.estimates(vectors, weights)

@@ -1,0 +1,303 @@
+"""Nearest neighbours: baselines in feature space and along the graph, and classes of new samples."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.context import Block, Context, blocks
+from eigenscape.errors import InputError
+from eigenscape.labels.priors import training_shares
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.classify.shortlists import Shortlists, plan_shortlists
+from eigenscape.learn.kernels.geodesic import geodesic_nearest, undirected
+from eigenscape.learn.kernels.nearest import nearest_rows, vote
+from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
+from eigenscape.spectrum.kernels.operator import RowBlock
+from eigenscape.spectrum.trained import Trained
+from eigenscape.store.arrays import (
+    attach_memmap,
+    create_memmap,
+    open_array,
+    open_memmap,
+    save_array,
+    write_range,
+)
+from eigenscape.store.rows import Rows, Vectors
+
+_PARTS = ("indptr", "indices", "data")
+_TRIFLE = 1e-3
+
+
+@dataclass(frozen=True)
+class NearestNeighbors:
+    """The class that most of the k nearest training samples have (Belkin 2003, 3.8).
+
+    Attributes
+    ----------
+    rows
+        Features of all samples.
+    labelled
+        The labelled samples.
+    folder
+        Where a copy of their features lies.
+    k
+        How many vote; ties go to the nearer one.
+    lists
+        Neighbours of the labelled samples that serve every fit; None where each searches its own.
+    """
+
+    rows: Rows
+    labelled: Labelled
+    folder: Path
+    k: int
+    lists: Shortlists | None
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """Features, tiles of products, lists and votes."""
+        return 8 * self.rows.shape[1] + 64 * self.k + 16 * self.labelled.count
+
+    def implied(self, number: int) -> NDArray[np.float64]:
+        """See `eigenscape.learn.methods.Method`: the commoner a class, the more often it is near."""
+        return training_shares(self.labelled, number)
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        features = self._features()
+        found = []
+        for tile in blocks(len(self.labelled.sample), ROW_TILE):
+            queries = features[slice(*tile)]
+            if self.lists is None:
+                found.append(self._vote(queries, number))
+                continue
+            train, classes = self.labelled.train[number], self.labelled.classes
+            votes, short = self.lists.vote(tile, train, classes, self.labelled.count)
+            if len(short):
+                votes[short] = self._vote(queries[short], number)
+            found.append(votes)
+        return np.concatenate(found)
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        return self._vote(self.rows.read(*block), number)
+
+    def _vote(self, queries: Vectors, number: int) -> NDArray[np.float32]:
+        features, members = self._features(), np.flatnonzero(self.labelled.train[number])
+        index, _ = nearest_rows(
+            queries, lambda start, stop: features[members[start:stop]], len(members), self.k
+        )
+        return vote(index, self.labelled.classes[members], self.k, self.labelled.count)
+
+    def _features(self) -> Vectors:
+        """Map the features of the labelled samples."""
+        if not self.rows.sparse:
+            shape = (len(self.labelled.sample), self.rows.shape[1])
+            return attach_memmap(self.folder / "features", shape, np.float32)
+        indptr, indices, data = (
+            np.load(self.folder / f"features-{part}.npy", mmap_mode="r") for part in _PARTS
+        )
+        return scipy.sparse.csr_array(
+            (data, indices, indptr), shape=(len(indptr) - 1, self.rows.shape[1])
+        )
+
+    def search_lists(self, block: Block) -> None:
+        """Search the lists of a range of labelled samples."""
+        assert self.lists is not None, "there are lists to search"
+        self.lists.search(self._features(), block)
+
+    def copy_features(self, block: Block) -> None:
+        """Copy the features of the labelled samples in a block; all of them if they are sparse."""
+        if self.rows.sparse:
+            found = scipy.sparse.csr_array(self.rows.take(self.labelled.sample))
+            for part in _PARTS:
+                save_array(self.folder / f"features-{part}.npy", getattr(found, part))
+            return
+        here = self.labelled.within(block)
+        if here.start < here.stop:
+            found = self.rows.read(*block)[self.labelled.sample[here] - block[0]]
+            write_range(self.folder / "features", here.start, np.asarray(found, np.float32))
+
+
+@dataclass(frozen=True)
+class GeodesicNearest:
+    """The class of the training sample nearest along the graph (Belkin 2003, 3.3 and 3.8).
+
+    Samples that no path joins to a training sample get the class of the nearest in feature space.
+
+    Attributes
+    ----------
+    folder
+        Where the graph of distances lies, and what the fits found.
+    nearest
+        For samples out of reach.
+    whole
+        Whether all fits keep what they found of all samples, not the first alone.
+    """
+
+    folder: Path
+    nearest: NearestNeighbors
+    whole: bool
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """As where all are out of reach."""
+        return self.nearest.bytes_per_sample
+
+    def implied(self, number: int) -> None:
+        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        del number
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        labelled = self.nearest.labelled
+        train = labelled.train[number]
+        indptr, indices, data = (
+            np.load(self.folder / f"{part}.npy", mmap_mode="r") for part in _PARTS
+        )
+        classes = labelled.classes[train]
+        found = geodesic_nearest(
+            RowBlock(0, indptr, indices, data), labelled.sample[train], classes
+        )
+        scores = found.scores(classes, labelled.count)
+        if number == 0 or self.whole:
+            save_array(self.folder / f"geodesic-{number}.npy", scores)
+        own = scores[labelled.sample]
+        away = np.isnan(own[:, 0])
+        if away.any():
+            own[away] = self._unclear(self.nearest.fit(number)[away])
+        return own
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        stored = np.load(self.folder / f"geodesic-{number}.npy", mmap_mode="r")
+        scores = np.array(stored[slice(*block)])
+        away = np.isnan(scores[:, 0])
+        if away.any():
+            scores[away] = self._unclear(self.nearest.scores(number, block)[away])
+        return scores
+
+    def _unclear(self, votes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return scores that name a class, and how clear that is cannot be told."""
+        return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
+
+
+def prepare_nearest(
+    context: Context, labelled: Labelled, k: int, *, shared: bool = True
+) -> NearestNeighbors:
+    """Return the nearest neighbours in the features and the metric of a job.
+
+    `shared` lets one search serve all fits where that pays: not for samples out of reach, which are few.
+    """
+    rows = Rows(context.path("features/values"), unit=context.job.neighbors.metric == "angle")
+    folder = context.workspace.folder("learn")
+    lists = plan_shortlists(folder / "lists", labelled.train, k) if shared else None
+    method = NearestNeighbors(rows, labelled, folder, k, lists)
+    samples, columns = rows.shape
+    ranges = [(0, samples)]
+    if not rows.sparse:
+        ranges = blocks(samples, rows.step)
+        shape = (len(labelled.sample), columns)
+        create_memmap(method.folder / "features", shape, np.float32)
+    work = partial(NearestNeighbors.copy_features, method)
+    context.map("features", work, ranges, label="labelled samples")
+    if lists is not None:
+        lists.create()
+        tiles = blocks(len(labelled.sample), ROW_TILE)
+        search = partial(NearestNeighbors.search_lists, method)
+        context.map("lists", search, tiles, label="nearest labelled samples")
+    return method
+
+
+def prepare_geodesic(context: Context, labelled: Labelled) -> GeodesicNearest:
+    """Write the graph of distances: the lists of the neighbors stage, seen from both ends."""
+    nearest = prepare_nearest(context, labelled, 1, shared=False)
+    method = GeodesicNearest(nearest.folder, nearest, context.job.learn.smoothing > 0)
+    paths = [context.path(f"neighbors/{name}") for name in ("index", "distance", "indptr")]
+    work = partial(_write_distances, method.folder, paths)
+    context.map("distances", work, ["all"], label="distances")
+    return method
+
+
+def _write_distances(folder: Path, paths: list[str], _: str) -> None:
+    index, distance = (open_array(path)[...] for path in paths[:2])
+    indptr = np.asarray(open_memmap(paths[2])) if Path(paths[2]).exists() else None
+    graph = undirected(index, distance, indptr)
+    for part, values in zip(_PARTS, (graph.indptr, graph.indices, graph.data), strict=True):
+        save_array(folder / f"{part}.npy", values)
+
+
+def classify_new(
+    run: str | Path, samples: Any, *, k: int = 3
+) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+    """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
+
+    Every sample of the run that got a class is a training sample, whoever labelled it: so a k-NN
+    classifier, which knows nothing of manifolds, profits from one that does.
+
+    Parameters
+    ----------
+    run
+        Run directory whose class map is finished.
+    samples : array or sparse array, shape (m, bands)
+        As in `eigenscape.extend`; read in blocks.
+    k
+        How many of the nearest vote, at least 1; ties go to the nearer one.
+
+    Returns
+    -------
+    classes : array, shape (m,), uint16
+        Class numbers of the source; 0 for samples that are not finite.
+    share : array, shape (m,), float32
+        Of the votes that the class got, at most 1; 0 without a class.
+
+    Raises
+    ------
+    InputError
+        The run has no class map, it has spatial edges, or the number of bands is wrong.
+
+    Notes
+    -----
+    Each is compared with all samples of the run, exactly: the time is proportional to the product of
+    both numbers. A block of 4096 new samples, and a chunk of the run's, are in memory at a time.
+    """
+    if k < 1:
+        raise InputError(f"k = {k}: at least one neighbour has to vote. Give 1 or more.")
+    trained = Trained.open(Path(run))
+    path = trained.run.array_path("labels/class")
+    if not (path / "zarr.json").exists():
+        raise InputError(
+            f"{run}: its job has not made a class map yet. Give a directory in which `eigenscape run` "
+            "has finished the stage learn on a scene with labels."
+        )
+    called = np.asarray(open_array(path)[...])
+    numbers, place = np.unique(called, return_inverse=True)
+    # Samples without a class do not vote: those behind them would have to, so they are no candidates.
+    candidates = np.flatnonzero(called)
+    classes, count = place[candidates], len(numbers)
+    found = np.zeros(samples.shape[0], np.uint16)
+    share = np.zeros(samples.shape[0], np.float32)
+    bands = band_numbers(trained.good, tuple(samples.shape))
+
+    def read(start: int, stop: int) -> Vectors:
+        first, last = int(candidates[start]), int(candidates[stop - 1]) + 1
+        return trained.rows.read(first, last)[candidates[start:stop] - first]
+
+    for start, stop in blocks(samples.shape[0], ROW_TILE):
+        given = read_rows(samples, start, stop, bands, trained.origin)
+        finite = finite_rows(given)
+        if not len(finite):
+            continue
+        index, _ = nearest_rows(trained.project(given[finite]), read, len(candidates), k)
+        votes = np.minimum(vote(index, classes, k, count), 1)
+        best = votes.argmax(axis=1)
+        known = np.isfinite(votes[:, 0])
+        here = start + finite[known]
+        found[here] = numbers[best[known]]
+        share[here] = votes[known, best[known]]
+    return found, share

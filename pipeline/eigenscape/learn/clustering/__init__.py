@@ -1,0 +1,1 @@
+"""Clusters of the graph, without labels."""

@@ -1,0 +1,100 @@
+"""How many clusters to look for, and which number each gets."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import InputError
+from eigenscape.job.options import LearnOptions
+
+CLEAR_EXCESS = 4.0
+"""k times the relative gap after k eigenvalues from which k is the number of clusters. Without clusters the
+eigenvalues grow as k^(2 / d) (Weyl), so that the product stays at about 2 / d: 1.3 to 3.8 at most on
+scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters."""
+
+CLEAR_GAP = 0.8
+"""Relative gap that tells few clusters by itself: 0.96 to 1.0 for two to four made ones."""
+
+_LEAST_GAP = 0.3
+"""Relative gap below which it is noise among the many large numbers, however large the product is."""
+
+_SHOWN = 4
+
+
+def choose_count(
+    options: LearnOptions, values: NDArray[np.float64], nulls: int, classes: int
+) -> tuple[int, str]:
+    """Return how many clusters to look for, and why.
+
+    Parameters
+    ----------
+    options
+        ``[learn]``.
+    values : array, shape (modes,)
+        Eigenvalues, ascending, the null ones included.
+    nulls
+        Null vectors: components of the graph that are not joined.
+    classes
+        Classes of the labels, 0 without labels.
+
+    Raises
+    ------
+    InputError
+        More clusters than eigenvectors, or fewer than components; or the eigenvalues tell no number.
+    """
+    modes = len(values)
+    if options.clusters != "auto":
+        count, reason = int(options.clusters), "learn.clusters"
+    elif options.ncut is not None:
+        count, reason = modes, "as many as learn.ncut allows"
+    elif classes > 1:
+        count, reason = classes, "the classes of the labels"
+    else:
+        count, reason = _by_gap(values, max(2, nulls))
+    if count > modes:
+        raise InputError(
+            f"learn.clusters = {count}: {reason} ask for as many eigenvectors, and there are {modes} "
+            f"with the constant one. Set spectrum.dimension to {count - 1} or more."
+        )
+    if count < nulls:
+        raise InputError(
+            f"learn.clusters = {count}: the graph has {nulls} components that no edge joins, and each "
+            f'is a cluster at least. Set learn.clusters to {nulls} or more, or graph.components to "connect".'
+        )
+    return count, reason
+
+
+def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
+    """Return the number of clusters that a clear gap of the eigenvalues tells, `first` or more."""
+    modes = len(values)
+    if modes <= first:
+        raise InputError(
+            f'learn.clusters = "auto": {modes} eigenvectors show no gap to tell a number of '
+            f"clusters by. Set learn.clusters, or spectrum.dimension to {first + 8} or so."
+        )
+    numbers = np.arange(first, modes)
+    gaps = 1 - values[first - 1 : -1] / np.maximum(values[first:], np.finfo(float).tiny)
+    excess = np.where(gaps >= _LEAST_GAP, numbers * gaps, 0)
+    place = int(excess.argmax() if excess.max() >= CLEAR_EXCESS else gaps.argmax())
+    count = int(numbers[place])
+    if excess[place] >= CLEAR_EXCESS or gaps[place] >= CLEAR_GAP:
+        return count, (
+            f"a relative gap of {gaps[place]:.2f} among the {modes} eigenvalues, between numbers "
+            f"{count} and {count + 1}"
+        )
+    best = numbers[np.argsort(-numbers * gaps, kind="stable")[:_SHOWN]].tolist()
+    listed = ", ".join(f"{number} ({gaps[number - first]:.2f})" for number in sorted(best))
+    raise InputError(
+        f'learn.clusters = "auto": none of the gaps among the {modes} eigenvalues is clear enough to '
+        f"tell a number of clusters. The clearest follow the numbers {listed}: in brackets the share by "
+        f"which the next eigenvalue is larger; {CLEAR_GAP} would be clear, or k times it {CLEAR_EXCESS:g}. "
+        "Set learn.clusters."
+    )
+
+
+def by_size(cluster: NDArray[np.integer]) -> NDArray[np.uint16]:
+    """Renumber clusters from 0 in the order of their size, equal ones as they were; none is empty."""
+    sizes = np.bincount(cluster)
+    order = np.argsort(-sizes, kind="stable")
+    rank = np.empty(len(sizes), np.uint16)
+    rank[order] = np.arange(len(sizes))
+    return np.asarray(rank[cluster])

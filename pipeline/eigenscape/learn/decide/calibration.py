@@ -1,0 +1,160 @@
+"""Calibrated probabilities: how sure the called class is, learned from labels that were held out.
+
+`eigenscape.learn.decide.calibrationfit` fits them. What they are worth is measured on halves of the labelled
+samples that share neither pixels nor fits, and said in every summary.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.labels.training import Labelled
+from eigenscape.labels.zones import Zones
+from eigenscape.learn.decide.calibrationfit import LEAST, Fit, Sample, fit_calibration, rarity_of
+from eigenscape.learn.decide.sources import Source
+from eigenscape.learn.kernels.decisions import Calibration, choose
+
+F8 = NDArray[np.float64]
+
+BINS = 15
+"""Bins of equal width of the expected calibration error (Guo and others 2017)."""
+
+STEPS = (0.5, 1.0)
+"""How far the odds may be taken: see `eigenscape.learn.decide.calibrationfit.Fit.taken`."""
+
+_MOST_VALUES = 2**18
+"""Scores that a calibration is fitted to and measured on, at most: seconds of work."""
+
+
+def measure(sample: Sample, fit: Fit) -> dict[str, float]:
+    """Return how good probabilities are, by classes that did not make them.
+
+    Returns
+    -------
+    dict
+        ``expected_calibration_error`` of the called class; ``log_loss`` in nats and ``brier`` (sum of
+        squares over the classes) of the whole distribution.
+    """
+    p = fit.probabilities(sample)
+    rows, called = np.arange(len(p)), choose(sample.scores)
+    truth = p[rows, sample.classes]
+    squares = (p**2).sum(axis=1) - 2 * truth + 1
+    return {
+        "expected_calibration_error": calibration_error(p[rows, called], called == sample.classes),
+        "log_loss": float(-np.log(np.maximum(truth, LEAST)).mean()),
+        "brier": float(squares.mean()),
+    }
+
+
+def calibration_error(confidence: F8, right: NDArray[np.bool_]) -> float:
+    """Return the mean distance of confidence to accuracy over `BINS` bins, weighed by their samples.
+
+    Parameters
+    ----------
+    confidence, right : array, shape (m,)
+    """
+    place = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
+    away = np.bincount(place, confidence, BINS) - np.bincount(place, right, BINS)
+    return float(np.abs(away).sum() / len(confidence))
+
+
+def calibrate(
+    halves: tuple[Sample, Sample], tests: dict[str, tuple[Sample, Sample]], zones: int = 1
+) -> tuple[Fit, dict[str, Any]]:
+    """Return the calibration of all samples, and what it does to samples it was not fitted to.
+
+    Each half is measured with the calibration of the other, and says how far the odds are taken.
+
+    Parameters
+    ----------
+    halves
+        What to fit to, in two parts that share neither pixels nor fits.
+    tests
+        For every protocol, what is measured with the calibration of the first and of the second half.
+    zones
+        Number of zones.
+    """
+    fitted = [fit_calibration(half, zones) for half in halves]
+    found = {
+        step: {
+            name: _pooled(pair, [fit.taken(step) for fit in fitted]) for name, pair in tests.items()
+        }
+        for step in STEPS
+    }
+    step = min(STEPS, key=lambda step: sum(test["log_loss"] for test in found[step].values()))
+    none = [Fit(Calibration.none(halves[0].scores.shape[1], zones), (0.0,) * zones)] * 2
+    report: dict[str, Any] = {
+        "pixels": sum(len(half.classes) for half in halves),
+        "step": step,
+        "before": {name: _pooled(pair, none) for name, pair in tests.items()},
+        "after": found[step],
+    }
+    return fit_calibration(Sample.join(halves), zones).taken(step), report
+
+
+def _pooled(pair: tuple[Sample, Sample], fitted: list[Fit]) -> dict[str, float]:
+    """Return the means of `measure` over both halves."""
+    found = [
+        measure(sample, fit)
+        for sample, fit in zip(pair, fitted, strict=True)
+        if len(sample.classes)
+    ]
+    return {name: float(np.mean([part[name] for part in found])) for name in found[0]}
+
+
+def calibrate_fits(
+    source: Source, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
+) -> tuple[Calibration, dict[str, Any]]:
+    """Calibrate on the held-out labelled samples of all protocols, and measure on those of each.
+
+    Parameters
+    ----------
+    source
+        Scores of every fit at the labelled samples.
+    labelled
+        They, and the training set of each fit.
+    zones
+        Where they lie, seen from each fit.
+    protocols
+        Fits of each protocol.
+    seed
+        Of the draw that parts the labelled samples. Fits are parted by turns, so that neither a
+        sample nor a fit is in both halves.
+
+    Returns
+    -------
+    Calibration, dict
+        That of the first fit, which makes the map. Not calibrated, with the reason under
+        ``skipped``, where nothing is held out.
+    """
+    rng = np.random.default_rng([seed, 4])
+    second = rng.random(len(labelled.sample)) < 0.5
+    trials = max(map(len, protocols.values()), default=1)
+    most = max(1, _MOST_VALUES // (labelled.count * trials))
+
+    def half(numbers: list[int], *, last: bool) -> Sample:
+        taken = numbers[last::2] if len(numbers) > 1 else numbers
+        parts = []
+        for number in taken:
+            held = np.flatnonzero(~labelled.train[number] & (second == last))
+            held = held[:: max(1, -(-len(held) // most))]
+            scores = np.asarray(source.at_labels(number))
+            rarity = rarity_of(labelled, number, scores)[choose(scores[held])]
+            parts.append(
+                Sample(scores[held], labelled.classes[held], zones.at_labels(number)[held], rarity)
+            )
+        return Sample.join(parts)
+
+    halves = {
+        name: (half(numbers, last=False), half(numbers, last=True))
+        for name, numbers in protocols.items()
+    }
+    usable = {name: pair for name, pair in halves.items() if all(len(s.classes) for s in pair)}
+    if not usable:
+        reason = "no labelled pixel is held out: confidence is the share that speaks for the class"
+        return Calibration.none(labelled.count, zones.count), {"skipped": reason}
+    tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}
+    parts = tuple(Sample.join([pair[last] for pair in usable.values()]) for last in (0, 1))
+    fit, report = calibrate((parts[0], parts[1]), tests, zones.count)
+    return fit.of(rarity_of(labelled, 0, np.asarray(source.at_labels(0)))), report

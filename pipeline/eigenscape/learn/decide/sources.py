@@ -1,0 +1,78 @@
+"""Where the scores of a fit come from: a fitted method under the job's prior, as it is or smoothed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.context import Block
+from eigenscape.labels.priors import Prior
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.kernels.decisions import choose
+from eigenscape.learn.kernels.scores import confusion_matrix
+from eigenscape.learn.methods import Method
+from eigenscape.store.arrays import save_array
+
+F4 = NDArray[np.float32]
+
+
+class Source(Protocol):
+    """Scores of the first fit for all samples, and of every fit for the labelled ones."""
+
+    def at_labels(self, number: int) -> F4:
+        """Map the scores of the labelled samples by a fit, shape (labelled, classes)."""
+        ...
+
+    def scores(self, block: Block) -> F4:
+        """Return the scores of some samples by the first fit, shape (samples, classes)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A method under a prior.
+
+    Attributes
+    ----------
+    method, prior, labelled
+        What is fitted, what its scores are multiplied by, to what.
+    folder
+        Where the scores of the labelled samples lie.
+    """
+
+    method: Method
+    prior: Prior
+    labelled: Labelled
+    folder: Path
+
+    def fit(self, number: int) -> list[list[list[int]]]:
+        """Fit to one training set; return its confusion on it, and on the other labelled samples."""
+        scores = self.method.fit(number)
+        if self.prior.wanted != "none":
+            self.prior.settle(self.labelled, number, self.method.implied(number))
+        scores = self.prior.weigh(scores, number)
+        save_array(self.folder / f"scores-{number}.npy", scores)
+        return confusions(self.labelled, number, scores)
+
+    def at_labels(self, number: int) -> F4:
+        """See `Source`."""
+        return np.load(self.folder / f"scores-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
+
+    def scores(self, block: Block) -> F4:
+        """See `Source`."""
+        return self.of_fit(0, block)
+
+    def of_fit(self, number: int, block: Block) -> F4:
+        """Return the scores of some samples by any fit."""
+        return self.prior.weigh(self.method.scores(number, block), number)
+
+
+def confusions(labelled: Labelled, number: int, scores: F4) -> list[list[list[int]]]:
+    """Return the confusion matrix of a fit's training samples, and that of the others."""
+    called, train = choose(scores), labelled.train[number]
+    return [
+        confusion_matrix(labelled.classes[own], called[own], labelled.count).tolist()
+        for own in (train, ~train)
+    ]

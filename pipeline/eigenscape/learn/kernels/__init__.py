@@ -1,0 +1,1 @@
+"""Scores, decisions, linear systems and cuts on arrays in memory."""

@@ -1,0 +1,77 @@
+"""Classification by the smallest angle to the mean of a class (Halevy 2011, 2.3)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import ROW_TILE
+
+F4 = NDArray[np.float32]
+
+
+def class_sums(
+    coordinates: F4, classes: NDArray[np.intp], train: NDArray[np.bool_], count: int
+) -> NDArray[np.float64]:
+    """Return the sum of the coordinates of every class, for several training sets at once.
+
+    Parameters
+    ----------
+    coordinates : array, shape (m, d)
+    classes : array of int, shape (m,)
+        0 ... count-1.
+    train : array of bool, shape (fits, m)
+        Which samples each fit learns from.
+    count
+        Number of classes.
+
+    Returns
+    -------
+    array, shape (fits, count, d)
+        Enough for the directions of the means, which is all that an angle needs.
+    """
+    sums = np.zeros((len(train), count, coordinates.shape[1]))
+    for number in range(count):
+        of_class = classes == number
+        if of_class.any():
+            sums[:, number] = train[:, of_class].astype(np.float64) @ coordinates[of_class]
+    return sums
+
+
+def unit_means(sums: NDArray[np.float64]) -> F4:
+    """Return class sums scaled to length 1; 0 for a class without training samples.
+
+    Parameters
+    ----------
+    sums : array, shape (..., classes, d)
+    """
+    lengths = np.linalg.norm(sums, axis=-1, keepdims=True)
+    units = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0)
+    return np.asarray(units, np.float32)
+
+
+def angle_scores(coordinates: F4, means: F4) -> F4:
+    """Return (1 + cos) / 2 of the angle of each sample to the mean of each class.
+
+    Parameters
+    ----------
+    coordinates : array, shape (m, d)
+        Samples without coordinates (NaN) have NaN; one that is 0 is at a right angle to everything.
+    means : array, shape (classes, d)
+        See `unit_means`; a class whose mean is 0 has -inf, so that it is never called.
+
+    Returns
+    -------
+    array, shape (m, classes), float32
+    """
+    scores = np.empty((len(coordinates), len(means)), np.float32)
+    for start in range(0, len(coordinates), ROW_TILE):
+        tile = coordinates[start : start + ROW_TILE]
+        # Products of whole tiles: the same bits for any block.
+        cosine = tile @ means.T
+        lengths = np.linalg.norm(tile, axis=1)[:, None]
+        # Not where the length is NaN either: NaN stays NaN.
+        np.divide(cosine, lengths, out=cosine, where=lengths > 0)
+        scores[start : start + ROW_TILE] = (1 + cosine) / 2
+    known = np.isfinite(coordinates).all(axis=1)
+    scores[np.ix_(known, ~means.any(axis=1))] = -np.inf
+    scores[~known] = np.nan
+    return scores

@@ -1,0 +1,87 @@
+"""What the columns of a group know: values of few rows, other rows for every column."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import Array
+
+F8 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What every column knows.
+
+    Attributes
+    ----------
+    rows : array of int, shape (l,)
+        Rows that at least one column knows, each once, ascending.
+    values : array, shape (l, WIDTH)
+        Targets, of any floating type; NaN where a column does not know the row. A column of NaN
+        stays 0 throughout.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit, or the rows are not ascending.
+    """
+
+    rows: NDArray[np.int64]
+    values: Array
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.rows), WIDTH):
+            raise ValueError(
+                f"{len(self.rows)} rows need values of shape ({len(self.rows)}, {WIDTH}), "
+                f"not {self.values.shape}: pad a group with columns of NaN"
+            )
+        if (np.diff(self.rows) <= 0).any():
+            raise ValueError("labelled rows have to ascend, each once: sort them and their values")
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which rows each column knows, shape (l, WIDTH)."""
+        return ~np.isnan(self.values)
+
+    def pieces(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """Yield ranges of the labelled rows, and which of these each column knows.
+
+        Every row can be a labelled one: what is worked out of all of them at once takes as much memory
+        as the columns themselves, several times.
+        """
+        for first in range(0, len(self.rows), ROW_TILE):
+            piece = slice(first, min(first + ROW_TILE, len(self.rows)))
+            yield piece, ~np.isnan(self.values[piece])
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many rows each column knows, shape (WIDTH,)."""
+        counts = np.zeros(WIDTH, np.int64)
+        for _, known in self.pieces():
+            counts += known.sum(axis=0)
+        return counts
+
+    def share(self, weights: F8) -> F8:
+        """Return which multiple of some weights is closest to the values, shape (WIDTH,).
+
+        Parameters
+        ----------
+        weights : array, shape (l,)
+            Ones, for the mean of what each column knows.
+        """
+        products, squares = np.zeros(WIDTH), np.zeros(WIDTH)
+        for piece, known in self.pieces():
+            column = weights[piece, None] * known
+            products += (column * np.where(known, self.values[piece], 0)).sum(axis=0)
+            squares += (column**2).sum(axis=0)
+        return np.divide(products, squares, out=np.zeros(WIDTH), where=products != 0)
+
+    def take_off(self, weights: F8, share: F8, rest: Array) -> None:
+        """Set `rest`, shape (l, WIDTH), to what a multiple of the weights leaves; 0 where not known."""
+        for piece, known in self.pieces():
+            left = self.values[piece] - weights[piece, None] * share
+            rest[piece] = np.where(known, left, 0)

@@ -1,0 +1,1 @@
+"""Classifiers that spread labels over the graph."""

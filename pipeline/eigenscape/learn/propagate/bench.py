@@ -1,0 +1,42 @@
+"""Arrays that labels are spread in: in memory where they fit, mapped from scratch files elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from eigenscape.context import Context
+from eigenscape.learn.kernels.conjugate import Allocate
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import StoredOperator
+from eigenscape.store.arrays import scratch_arrays
+
+MOST_ARRAYS = 5
+"""Arrays of a group that a method holds at once."""
+
+LABEL_ARRAYS = 6
+"""The same of arrays with a row for each labelled sample, which all samples can be."""
+
+
+@contextmanager
+def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
+    """Yield what gives zeros of a group to work on, in memory or mapped from scratch files."""
+    with scratch_arrays(None if in_memory else folder) as zeros:
+        yield lambda rows: zeros((rows, WIDTH), dtype)
+
+
+def fits_in(context: Context, operator: StoredOperator, labelled: int) -> bool:
+    """Return whether a task may hold the arrays of a group in memory.
+
+    Parameters
+    ----------
+    context
+        Of the stage.
+    operator
+        Whose rows the arrays have.
+    labelled
+        Number of labelled samples.
+    """
+    rows = MOST_ARRAYS * operator.rows + LABEL_ARRAYS * labelled
+    return rows * WIDTH * np.dtype(operator.dtype).itemsize <= context.task_bytes

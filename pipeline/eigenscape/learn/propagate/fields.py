@@ -1,0 +1,322 @@
+"""Classifiers that spread labels over the graph itself: one field for every class of every fit.
+
+Columns are classes of fits, one fit after the other, in groups of `WIDTH`: each group is a task. Of
+the first fit all rows are kept, for the map; of the others those of the labelled samples, unless the
+job smooths, which takes all rows of all fits.
+
+Single precision is enough for most. A graph that almost falls apart is out of its reach: groups that
+do not reach the tolerance are solved again in double. Of a graph of up to `EXACT_ROWS` rows the
+groups that make the map are solved in double, and so far that no class depends on where the
+iteration starts: a job starts from its eigenvectors, and an estimator has none.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.context import Block, Context, blocks
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels.priors import round_shares, wanted_shares
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.kernels import propagation
+from eigenscape.learn.kernels.conjugate import Allocate
+from eigenscape.learn.kernels.decisions import choose, keep_class
+from eigenscape.learn.kernels.leads import usual_lead
+from eigenscape.learn.kernels.targets import Labels
+from eigenscape.learn.kernels.volumes import poisson_mbo
+from eigenscape.learn.propagate.bench import bench, fits_in
+from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import Array, Operator, StoredOperator, open_stored
+from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
+from eigenscape.store.arrays import (
+    attach_memmap,
+    clear_scratch,
+    create_memmap,
+    note_rows,
+    save_array,
+)
+
+METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
+
+EXACT_ROWS = 2**17
+"""Rows up to which the fit that makes the map is solved in double."""
+
+TOLERANCE = 1e-4
+"""Relative residual that every group has to reach."""
+
+_EXACT_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Label propagation on a stored Laplacian.
+
+    Attributes
+    ----------
+    options
+        Method and its parameters.
+    labelled
+        The labelled samples.
+    operator
+        L = D - W.
+    component
+        Path of the component of each row, None for a connected graph.
+    folder
+        Where the fields go.
+    lowest
+        Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
+    in_memory
+        Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
+    tolerance
+        Relative residual to reach.
+    residual
+        The largest one that was left, once they are solved.
+    doubled
+        Groups that are solved in double; under names of their own, as others may have been in single
+        precision before.
+    """
+
+    options: LearnOptions
+    labelled: Labelled
+    operator: StoredOperator
+    component: str | None
+    folder: Path
+    lowest: LowestPairs | None
+    in_memory: bool
+    tolerance: float = TOLERANCE
+    residual: float = 0.0
+    doubled: tuple[int, ...] = ()
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """Rows of a group, picked out."""
+        return 8 * WIDTH
+
+    @property
+    def kept(self) -> int:
+        """Columns of which all rows are kept."""
+        count = self.labelled.count
+        return count * len(self.labelled.train) if self.options.smoothing else count
+
+    @property
+    def groups(self) -> list[NDArray[np.int64]]:
+        """Columns of each group; a column is a number of fit times classes, plus a class."""
+        count, fits = self.labelled.count, len(self.labelled.train)
+        columns = np.arange(fits * count)
+        if self.options.method == "poisson-mbo":
+            # Thresholds compare the classes of one fit: as many fits as have room, all whole.
+            step = max(1, WIDTH // count) * count
+            return [columns[first : first + step] for first in range(0, len(columns), step)]
+        return [columns[first : first + WIDTH] for first in range(0, len(columns), WIDTH)]
+
+    def solve(self, number: int) -> dict[str, Any]:
+        """Compute the fields of a group; return how well they fulfil their equations."""
+        columns = self.groups[number]
+        operator = self.operator.open()
+        row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
+        with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
+            labels = self._labels(row, columns, allocate)
+            X, said = self._propagate(operator, labels, allocate, columns)
+            found = self._mapped("labelled", number, "r+")
+            for block in blocks(len(row), ROW_TILE):
+                own = row[slice(*block)]
+                part = np.full((len(own), len(columns)), np.nan, np.float32)
+                part[own >= 0] = X[own[own >= 0], : len(columns)]
+                found[slice(*block)] = part
+            note_rows(found)
+            save_array(self._file("mass", number, ".npy"), self._masses(X, row, columns))
+            if columns[0] < self.kept:
+                field = self._mapped("field", number, "r+")
+                field[:] = X[:, : len(columns)]
+                note_rows(field)
+        return said
+
+    def _labels(
+        self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
+    ) -> Labels:
+        """Return what the columns of a group know: of few rows, even where every sample has a label."""
+        fits, classes = np.divmod(columns, self.labelled.count)
+        train = self.labelled.train[np.unique(fits)].any(axis=0)
+        inside = np.flatnonzero(train & (row >= 0))
+        inside = inside[np.argsort(row[inside])]
+        values = allocate(len(inside))
+        values[:] = np.nan
+        for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
+            known = self.labelled.train[fit, inside]
+            values[known, place] = self.labelled.classes[inside[known]] == own
+        return Labels(row[inside], values)
+
+    def _propagate(
+        self,
+        operator: Operator,
+        labels: Labels,
+        allocate: Allocate,
+        columns: NDArray[np.int64],
+    ) -> tuple[Array, dict[str, Any]]:
+        options = self.options
+        component = None if self.component is None else np.asarray(open_stored(self.component))
+        start = None if self.lowest is None else self.lowest.solve
+        if options.method == "poisson-mbo":
+            wanted = self._wanted(columns).reshape(-1, self.labelled.count)
+            sizes = np.array([round_shares(own, operator.rows) for own in wanted])
+            found = poisson_mbo(
+                operator, labels, sizes, allocate, component=component, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
+            X = allocate(operator.rows)
+            for fit, part in enumerate(found):
+                X[np.arange(operator.rows), fit * self.labelled.count + part.classes] = 1
+            return X, {"iterations": 0, "residual": max(part.residual for part in found)}
+        if options.method == "interpolated":
+            result = propagation.interpolate(operator, labels, allocate, tolerance=self.tolerance)
+        elif options.method == "tikhonov":
+            power = None if options.kernel == "heat" else options.power
+            result = propagation.regularize(
+                operator, labels, allocate, gamma=options.gamma, power=power, time=options.time,
+                tolerance=self.tolerance,
+            )  # fmt: skip
+        else:
+            shares = None
+            if options.prior != "none":
+                shares = np.ones(WIDTH)
+                shares[: len(columns)] = self._wanted(columns)
+            result = propagation.poisson(
+                operator, labels, allocate, component=component, shares=shares, start=start,
+                tolerance=self.tolerance,
+            )  # fmt: skip
+        return result.X, {
+            "iterations": result.solved.iterations,
+            "residual": float(result.solved.residuals.max()),
+        }
+
+    def _masses(
+        self, X: Array, row: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of each column over the rows that its fit did not learn from."""
+        sums = X.sum(axis=0, dtype=np.float64)[: len(columns)]
+        for place, column in enumerate(columns):
+            known = row[self.labelled.train[int(column) // self.labelled.count]]
+            sums[place] -= X[known[known >= 0], place].sum(dtype=np.float64)
+        return np.asarray(sums)
+
+    def implied(self, number: int) -> NDArray[np.float64] | None:
+        """See `eigenscape.learn.methods.Method`: the mass of each class of a harmonic function.
+
+        Poisson learning has scaled its potentials, and given sizes to its classes.
+        """
+        if self.options.method != "interpolated":
+            return None
+        masses = np.empty(self.labelled.count)
+        for group, place, own in self._places(number):
+            masses[own] = np.load(self._file("mass", group, ".npy"))[place]
+        return np.asarray(np.maximum(masses, 0) / masses.sum())
+
+    def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share that the class of each column is to have."""
+        fits, classes = np.divmod(columns, self.labelled.count)
+        shares = np.empty(len(columns))
+        for fit in np.unique(fits):
+            wanted = wanted_shares(self.options.prior, self.labelled, int(fit))
+            shares[fits == fit] = wanted[classes[fits == fit]]
+        return shares
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
+        for group, place, own in self._places(number):
+            scores[:, own] = self._mapped("labelled", group)[:, place]
+        if not self._potentials:
+            return scores
+        save_array(self.folder / f"lead-{number}.npy", np.array(usual_lead(scores)))
+        return self._as_shares(scores, number)
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.methods.Method`."""
+        rows = np.load(self.folder / "row.npy", mmap_mode="r")[slice(*block)]
+        inside = rows >= 0
+        scores = np.full((len(rows), self.labelled.count), np.nan, np.float32)
+        for group, place, own in self._places(number):
+            scores[inside, own] = self._mapped("field", group)[rows[inside], place]
+        return self._as_shares(scores, number) if self._potentials else scores
+
+    @property
+    def _potentials(self) -> bool:
+        """Whether the fields have a mean of about 0 and no scale of their own."""
+        return self.options.method in ("tikhonov", "poisson")
+
+    def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
+        """Return potentials in units of twice their usual lead, about the share of one class of all."""
+        usual = np.float32(np.load(self.folder / f"lead-{number}.npy"))
+        shares = np.float32(1 / self.labelled.count) + scores / (2 * usual)
+        return keep_class(shares, choose(scores))
+
+    def _places(self, fit: int) -> list[tuple[int, int, int]]:
+        """Return group, place in it and class of every column of a fit."""
+        first = fit * self.labelled.count
+        return [
+            (number, place, int(column) - first)
+            for number, columns in enumerate(self.groups)
+            for place, column in enumerate(columns)
+            if first <= column < first + self.labelled.count
+        ]
+
+    def _file(self, part: str, group: int, ending: str = "") -> Path:
+        doubled = "-double" if group in self.doubled else ""
+        return self.folder / f"{part}-{group}{doubled}{ending}"
+
+    def _mapped(self, part: str, number: int, mode: str = "r") -> NDArray[np.float32]:
+        """Map the columns of a group: of all rows ("field") or of the labelled samples ("labelled")."""
+        path = self._file(part, number)
+        rows = self.operator.rows if part == "field" else len(self.labelled.sample)
+        shape = (rows, len(self.groups[number]))
+        if mode != "r":
+            create_memmap(path, shape, np.float32)
+        return attach_memmap(path, shape, np.float32, mode)
+
+
+def prepare_fields(context: Context, labelled: Labelled) -> Fields:
+    """Store the Laplacian and compute all fields."""
+    graph = context.run.record("graph")
+    assert graph is not None, "learn follows the graph"
+    folder = context.workspace.folder("learn")
+    clear_scratch(folder)
+    operator = store_laplacian(context, folder, "unnormalized", "float32")
+    save_array(folder / "row.npy", sample_rows(context))
+    component = None
+    if not graph.summary["connected"]:
+        component = str(folder / "component.npy")
+        save_array(folder / "component.npy", row_components(context))
+    lowest = lowest_pairs(context, folder / "row.npy")
+    fits = fits_in(context, operator, len(labelled.sample))
+    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
+    groups = list(range(len(fields.groups)))
+    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
+    exact = exact if operator.rows <= EXACT_ROWS else []
+    usual = [number for number in groups if number not in exact]
+    solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
+    pairs = zip(usual, solved, strict=True)
+    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
+    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    if exact or again:
+        operator = store_laplacian(
+            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+        )
+        doubled = replace(
+            fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
+            tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
+        )  # fmt: skip
+        work = partial(Fields.solve, doubled)
+        solved += context.map("exact", work, exact + again, label="spreading labels in double")
+    worst = max(said["residual"] for said in solved)
+    context.reporter.note(
+        f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
+        f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
+        f"relative residual {worst:.1e}"
+    )
+    return replace(fields, residual=worst, doubled=(*exact, *again))

@@ -1,0 +1,1 @@
+"""Distances, lists and partitions of arrays in memory."""

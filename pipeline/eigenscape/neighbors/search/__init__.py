@@ -1,0 +1,1 @@
+"""Searches over tables on disk: bisection, exhaustive, landmarks."""

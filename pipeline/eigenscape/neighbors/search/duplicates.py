@@ -1,0 +1,162 @@
+"""The rule for samples with identical features.
+
+Scenes hold thousands of identical pixels (saturated, filled, quantised). Their lists would hold
+nothing but each other, and the graph would fall apart into as many pieces as there are such values.
+So groups of more than k // 4 identical samples are represented by one of them, the first: only it
+is searched and found. The others, its *copies*, take over its list with the representative itself in
+front. Should fewer than k + 1 samples be left that way, groups keep as many representatives as it
+takes.
+
+Groups are found by a 64-bit hash of the features: two different samples share one of 10^8 with odds
+below 1e-3, and a false group would need k // 4 more of them.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.neighbors.kernels.tiles import check_range
+from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.store.rows import Rows, Vectors, as_parts
+
+
+def most_equal(k: int) -> int:
+    """Return how many identical samples may stand in the lists as themselves."""
+    return max(1, k // 4)
+
+
+def find_copies(context: Context, source: Rows, folder: Path, k: int, most: int) -> int:
+    """Find the samples that others represent, and note both.
+
+    This is the first to read all features, so it also refuses those that are too large.
+
+    Parameters
+    ----------
+    context
+        Runs the tasks.
+    source
+        The features.
+    folder
+        Gets ``copies.npy``, the copies in ascending order, and ``represented.npy``, the sample
+        that stands for each.
+    k
+        More than this many samples must be left.
+    most
+        Size up to which groups of identical samples are left alone.
+
+    Returns
+    -------
+    int
+        How many copies there are.
+    """
+    rows, columns = source.shape
+    create_memmap(folder / "hash", (rows,), np.uint64)
+    ranges = sample_blocks(rows, 1, context.task_bytes, 8 * columns)
+    work = partial(_hash_block, source, folder)
+    context.map("hash", work, ranges, label="finding identical samples")
+    hashes = attach_memmap(folder / "hash", (rows,), np.uint64)
+    copies, represented = choose_copies(hashes, k, most)
+    save_array(folder / "copies.npy", copies)
+    save_array(folder / "represented.npy", represented)
+    return len(copies)
+
+
+def choose_copies(
+    hashes: NDArray[np.uint64], k: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Choose which samples of groups with equal hashes are left out, and who stands for them.
+
+    Parameters
+    ----------
+    hashes : array, shape (samples,)
+    k
+        More than this many samples must be left.
+    most
+        Size up to which a group is left alone.
+
+    Returns
+    -------
+    copies, represented : array, shape (copies,)
+        Ascending sample numbers, and the representative of each.
+    """
+    nothing = np.zeros(0, np.int64)
+    ordered = np.sort(hashes)
+    if not (ordered[most:] == ordered[: max(0, len(ordered) - most)]).any():
+        return nothing, nothing
+    del ordered
+    order = np.argsort(hashes, kind="stable")  # by number within a group
+    ordered = hashes[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    size = np.diff(np.concatenate([first, [len(order)]]))
+    keep = 1
+    while int(np.where(size > most, np.minimum(size, keep), size).sum()) <= k:
+        keep += 1
+    place = np.arange(len(order)) - np.repeat(first, size)
+    surplus = (place >= keep) & np.repeat(size > most, size)
+    copies = order[surplus]
+    # Copies take turns among the representatives, should there be several.
+    represented = order[np.repeat(first, size)[surplus] + place[surplus] % keep]
+    ascending = np.argsort(copies)
+    return copies[ascending], represented[ascending]
+
+
+def _hash_block(source: Rows, folder: Path, block: Block) -> None:
+    start, stop = block
+    target = attach_memmap(folder / "hash", (source.shape[0],), np.uint64, "r+")
+    vectors = source.read(start, stop)
+    check_range(vectors)
+    target[start:stop] = hash_rows(vectors)
+    note_rows(target, start, stop)
+
+
+def hash_rows(vectors: Vectors) -> NDArray[np.uint64]:
+    """Return a hash of each row that depends on its values alone.
+
+    Parameters
+    ----------
+    vectors : array or csr_array, shape (rows, columns)
+    """
+    out = np.empty(vectors.shape[0], np.uint64)
+    if isinstance(vectors, np.ndarray):
+        _hash_dense(np.ascontiguousarray(vectors).view(np.uint32), out)
+    else:
+        data, columns, starts = as_parts(vectors)
+        _hash_sparse(np.ascontiguousarray(data).view(np.uint32), columns, starts, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _stir(bits, column):  # type: ignore[no-untyped-def]
+    """Return 64 random bits for a value in a column, none for a zero.
+
+    A row's hash is their sum: nothing waits for the column before, and where zeros stand, or
+    whether they are stored, does not count.
+    """
+    if (bits & np.uint32(0x7FFFFFFF)) == 0:  # 0 and -0
+        return np.uint64(0)
+    z = np.uint64(bits) + np.uint64(column) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _hash_dense(bits, out):  # type: ignore[no-untyped-def]
+    for row in range(bits.shape[0]):
+        total = np.uint64(0)
+        for c in range(bits.shape[1]):
+            total += _stir(bits[row, c], c + 1)
+        out[row] = total
+
+
+@njit(cache=True, nogil=True)
+def _hash_sparse(bits, columns, starts, out):  # type: ignore[no-untyped-def]
+    for row in range(out.shape[0]):
+        total = np.uint64(0)
+        for entry in range(starts[row], starts[row + 1]):
+            total += _stir(bits[entry], columns[entry] + 1)
+        out[row] = total

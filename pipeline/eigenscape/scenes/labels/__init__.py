@@ -1,0 +1,1 @@
+"""Labels of a scene from rasters, vector files, arrays and tables."""

@@ -1,0 +1,83 @@
+"""Names and colours of the classes as a label raster carries them."""
+
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from eigenscape.scenes.readers.metadata import braced_list
+from eigenscape.scenes.readers.rasterfiles import declared_text
+from eigenscape.scenes.types import Color, Legend
+
+# Usage codes of the columns of a GDAL raster attribute table.
+_NAME, _MIN, _VALUE, _RED, _GREEN, _BLUE = "2", "3", "5", "6", "7", "8"
+_VALUE_NAMES = {"value", "class", "class_id", "id", "code"}
+_BLACK = (0, 0, 0)
+
+
+def read_legend(dataset: Any, path: str) -> Legend:
+    """Collect the legend of an open label raster.
+
+    Taken from, the later winning: its colour table, ENVI's ``class lookup`` and ``class names``,
+    GDAL's category names and raster attribute table (.aux.xml side-car, or the VRT itself).
+    """
+    colors = _color_table(dataset)
+    names, looked_up = _envi_classes(dataset.tags(ns="ENVI"))
+    colors |= looked_up
+    for categories in declared_text(path, "CategoryNames"):
+        names |= _numbered(element.text or "" for element in categories)
+    for table in declared_text(path, "GDALRasterAttributeTable"):
+        table_names, table_colors = _attribute_table(table)
+        names |= table_names
+        colors |= table_colors
+    if names:
+        colors = {number: color for number, color in colors.items() if number in names}
+    else:
+        # GDAL fills the entries that nobody set with black.
+        colors = {number: color for number, color in colors.items() if color != _BLACK}
+    return Legend(names, colors)
+
+
+def _color_table(dataset: Any) -> dict[int, Color]:
+    try:
+        table: Mapping[int, tuple[int, ...]] = dataset.colormap(1)
+    except ValueError:
+        return {}
+    return {number: (entry[0], entry[1], entry[2]) for number, entry in table.items() if number}
+
+
+def _envi_classes(tags: Mapping[str, str]) -> tuple[dict[int, str], dict[int, Color]]:
+    parts = [int(item) for item in braced_list(tags.get("class_lookup", "")) if item.isdigit()]
+    triples = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
+    colors: dict[int, Color] = {number: color for number, color in enumerate(triples) if number}
+    return _numbered(braced_list(tags.get("class_names", ""))), colors
+
+
+def _numbered(texts: Any) -> dict[int, str]:
+    """Names by their place, from 0; that of 0 ("Unclassified") is no class."""
+    return {number: text.strip() for number, text in enumerate(texts) if number and text.strip()}
+
+
+def _attribute_table(table: ElementTree.Element) -> tuple[dict[int, str], dict[int, Color]]:
+    usage: dict[str, int] = {}
+    for place, column in enumerate(table.iter("FieldDefn")):
+        usage.setdefault(column.findtext("Usage", "0").strip(), place)
+        if column.findtext("Name", "").strip().lower() in _VALUE_NAMES:
+            usage.setdefault("value by name", place)
+    value = next((usage[key] for key in (_VALUE, "value by name", _MIN) if key in usage), None)
+    names: dict[int, str] = {}
+    colors: dict[int, Color] = {}
+    if value is None:
+        return names, colors
+    for row in table.iter("Row"):
+        cells = [(cell.text or "").strip() for cell in row.iter("F")]
+        try:
+            number = int(float(cells[value]))
+            if number > 0 and _NAME in usage and cells[usage[_NAME]]:
+                names[number] = cells[usage[_NAME]]
+            if number > 0 and {_RED, _GREEN, _BLUE} <= usage.keys():
+                red, green, blue = (int(float(cells[usage[key]])) for key in (_RED, _GREEN, _BLUE))
+                colors[number] = red, green, blue
+        except (ValueError, IndexError):
+            # A row without a number describes no class.
+            continue
+    return names, colors

@@ -1,0 +1,175 @@
+"""Labels of a scene: class numbers on its grid, from rasters, vectors, arrays, tables or a data set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.grids import (
+    check_overlap,
+    extent,
+    extent_in,
+    same_crs,
+    same_size,
+    same_transform,
+)
+from eigenscape.scenes.labels.classnumbers import class_numbers
+from eigenscape.scenes.labels.legends import read_legend
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.readers.arrays import array_format
+from eigenscape.scenes.readers.planes import (
+    Plane,
+    RasterPlane,
+    find_plane,
+    inspect_plane,
+    wrong_size,
+)
+from eigenscape.scenes.readers.rasterfiles import open_raster
+from eigenscape.scenes.readers.tabularfiles import is_tabular
+from eigenscape.scenes.registry import is_registered, registered
+from eigenscape.scenes.subset import SubsetLabels, subset_of
+from eigenscape.scenes.types import Grid, Labels, Legend, Scene
+
+_VECTORS = {
+    ".fgb", ".gdb", ".geojson", ".geojsonl", ".gml", ".gpkg", ".gpx", ".json", ".kml", ".kmz",
+    ".mif", ".shp", ".shz", ".sqlite", ".tab",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlaneLabels:
+    """Labels in an array or a raster; fulfils the `Labels` protocol."""
+
+    plane: Plane
+    legend: Legend
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the labels are read from."""
+        return self.plane.files
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint16]:
+        """Read the labels of rows start ... stop-1; see `Labels.read`.
+
+        Raises
+        ------
+        SceneError
+            A file is damaged, or a value is no class number.
+        """
+        stored, given = self.plane.rows(start, stop)
+        return class_numbers(np.where(given, stored, 0), self.files[0], first_row=start)
+
+
+def open_labels(
+    options: SceneOptions, scene: Scene, resolve: Callable[[str], str]
+) -> Labels | None:
+    """Open the labels of a scene.
+
+    Parameters
+    ----------
+    options
+        ``[scene]`` of the job.
+    scene
+        The scene, as `open_scene` returned it.
+    resolve
+        Turns a path of the job into an absolute one.
+
+    Returns
+    -------
+    Labels or None
+        None when neither the job nor the data set has labels.
+
+    Raises
+    ------
+    SceneError
+        The labels cannot be read, or cannot be brought onto the scene's grid.
+    """
+    subset = subset_of(scene)
+    grid = scene.grid if subset is None else Grid(subset.total, 1)
+    labels = _open_all(options, grid, resolve)
+    return labels if labels is None or subset is None else SubsetLabels(labels, subset)
+
+
+def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) -> Labels | None:
+    if options.labels is not None:
+        return _open(resolve(options.labels), options, grid)
+    own = options.path if isinstance(options.path, str) else None
+    if own is not None and is_registered(own):
+        return _open_registered(own, options, grid)
+    if is_tabular(own) and options.labels_field is not None:
+        return _open(resolve(str(own)), options, grid)
+    if grid.is_table and options.labels_field is not None:
+        raise SceneError(
+            f"scene.labels_field = {options.labels_field!r}: names a column of a CSV or Parquet file, "
+            f"and {own} is none. Give the file of the labels in scene.labels."
+        )
+    if options.labels_variable is None:
+        return None
+    path = resolve(own) if own is not None else ", ".join(options.path)
+    if own is None or array_format(path) is None:
+        raise SceneError(
+            f"{path}: scene.labels_variable = {options.labels_variable!r} names an array in the "
+            "scene's own file, which is a raster. Give the file of the labels in scene.labels."
+        )
+    return PlaneLabels(find_plane(path, options.labels_variable, grid, key="labels"), Legend())
+
+
+def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | None:
+    data_set = registered(name)
+    located = data_set.locate(options.samples, options.seed)
+    variable = options.labels_variable or located.labels_variable
+    if located.labels is None and variable is None:
+        return None
+    options = options.model_copy(update={"labels_variable": variable})
+    labels = _open(located.labels or located.paths[0], options, grid)
+    if isinstance(labels, PlaneLabels) and data_set.legend.names:
+        return replace(labels, legend=data_set.legend)
+    return labels
+
+
+def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:
+    check_exists(path)
+    if is_tabular(path):
+        from eigenscape.scenes.labels.tables import open_table_labels
+
+        return open_table_labels(path, options.labels_field, grid)
+    if array_format(path) is not None:
+        plane = find_plane(path, options.labels_variable, grid, key="labels")
+        return PlaneLabels(plane, Legend())
+    if Path(path).suffix.lower() in _VECTORS:
+        from eigenscape.scenes.labels.vectors import open_vector_labels
+
+        return open_vector_labels(path, options.labels_field, grid)
+    if options.labels_field is not None:
+        raise SceneError(
+            f"{path}: scene.labels_field = {options.labels_field!r} names an attribute of a vector "
+            "file, and these labels are a raster. Leave the key out, or give the vector file."
+        )
+    label_grid, files = inspect_plane(path, key="labels")
+    with open_raster(path) as dataset:
+        legend = read_legend(dataset, path)
+    if _is_same_grid(label_grid, grid):
+        return PlaneLabels(RasterPlane(path, files), legend)
+    _check_can_warp(path, label_grid, grid)
+    return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend)
+
+
+def _is_same_grid(labels: Grid, scene: Grid) -> bool:
+    if not same_size(labels, scene):
+        return False
+    if None in (labels.crs_wkt, scene.crs_wkt, labels.transform, scene.transform):
+        # Nothing but the size can be compared.
+        return True
+    return same_transform(labels, scene) and same_crs(labels, scene)
+
+
+def _check_can_warp(path: str, labels: Grid, scene: Grid) -> None:
+    missing = None in (labels.crs_wkt, scene.crs_wkt, labels.transform, scene.transform)
+    if missing or labels.crs_wkt is None or scene.crs_wkt is None:
+        raise wrong_size(path, (labels.height, labels.width), scene, key="labels (without a CRS)")
+    image = extent_in(extent(labels), labels.crs_wkt, scene.crs_wkt)
+    check_overlap(path, image, extent(scene))

@@ -1,0 +1,138 @@
+"""Labels in a column of a CSV or Parquet file: numbers or names of classes, one for each row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
+from eigenscape.scenes.labels.vectorclasses import classify
+from eigenscape.scenes.readers.tabularfiles import TabularFile, find_label_column, open_tabular
+from eigenscape.scenes.types import Grid, Legend
+
+_MISSING = {"", "na", "n/a", "nan", "null", "none"}
+"""How missing numbers are written; of names only an empty one is missing."""
+
+
+@dataclass(frozen=True)
+class TableLabels:
+    """The classes in a column; fulfils the `Labels` protocol.
+
+    Attributes
+    ----------
+    file, column
+        Where they are, and the column's place from 0.
+    numbers
+        Class number of every distinct value, 0 for those that mean none.
+    legend
+        Names of the classes, if the values are names.
+    notes
+        What a user should know.
+    """
+
+    file: TabularFile
+    column: int
+    numbers: Mapping[Any, int]
+    legend: Legend
+    notes: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file."""
+        return (self.file.path,)
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint16]:
+        """Read the labels of rows start ... stop-1; see `Labels.read`.
+
+        Raises
+        ------
+        SceneError
+            The file is damaged or gone.
+        """
+        parts = []
+        for values in self.file.words(self.column, start, stop):
+            place, distinct = pd.factorize(values)
+            # Behind the last: what is NaN, whose place is -1.
+            known = [*(self.numbers.get(value, 0) for value in distinct.tolist()), 0]
+            parts.append(np.array(known, np.uint16)[place])
+        return np.concatenate(parts)[:, np.newaxis]
+
+
+def open_table_labels(path: str, field: str | None, scene: Grid) -> TableLabels:
+    """Open the labels in a table, whose classes are collected in one pass.
+
+    Parameters
+    ----------
+    path
+        A CSV or Parquet file.
+    field
+        Name of the column; by default the only one, or one with a telling name.
+    scene
+        Grid of the scene: a table of as many rows.
+
+    Raises
+    ------
+    SceneError
+        The file has another number of rows or no such column, or its values are no classes.
+    """
+    file = open_tabular(path)
+    if not scene.is_table:
+        raise SceneError(
+            f"{path}: labels in a table belong to the rows of a table, and the scene is an image of "
+            f"{scene.height} x {scene.width} pixels. Give a raster, an array or a vector file."
+        )
+    if file.rows != scene.height:
+        raise SceneError(
+            f"{path}: has labels for {file.rows} rows, and the scene is a table of {scene.height} "
+            "samples. Give one for each sample, in their order; empty where there is none."
+        )
+    column = find_label_column(file, field)
+    name = file.columns[column].name
+    numbers, names = _number_classes(_distinct(file, column), name, path)
+    notes: tuple[str, ...] = ()
+    if any(number == 0 and _is_zero(value) for value, number in numbers.items()):
+        notes = (
+            f"0 in the column {name!r} means no label. If it is a class, number the classes from 1 "
+            "or give them names",
+        )
+    return TableLabels(file, column, numbers, Legend(names), notes)
+
+
+def _distinct(file: TabularFile, column: int) -> list[Any]:
+    """Return the values of a column, each once, NaN left out."""
+    found: set[Any] = set()
+    for values in file.words(column, 0, file.rows):
+        found.update(pd.unique(values[~pd.isna(values)]).tolist())
+        if len(found) > MOST_CLASSES + len(_MISSING):
+            where = f"{file.path}: column {file.columns[column].name}, number of distinct values"
+            raise label_out_of_range(f"more than {MOST_CLASSES}", where)
+    return sorted(found)
+
+
+def _number_classes(
+    distinct: list[Any], name: str, path: str
+) -> tuple[dict[Any, int], dict[int, str]]:
+    """Return the class number of every value, and the names of the classes if they are texts."""
+    missing = {value for value in distinct if isinstance(value, str) and value.lower() in _MISSING}
+    given = [value for value in distinct if value not in missing]
+    try:
+        column = np.array([float(value) for value in given])
+    except ValueError:
+        # Names, of which "None" may be one.
+        given = [value for value in distinct if value]
+        column = np.array(given, object)
+    if not given:
+        return {}, {}
+    numbers, names = classify({name: column}, name, path)
+    return dict(zip(given, numbers.tolist(), strict=True)), names
+
+
+def _is_zero(value: Any) -> bool:
+    try:
+        return float(value) == 0
+    except ValueError:
+        return False

@@ -1,0 +1,150 @@
+"""Which attribute of a vector file holds the class, and what its classes are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
+
+LIKELY = (
+    "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
+    "landcover", "land_cover", "lulc", "category",
+)  # fmt: skip
+_NEVER = {"fid", "objectid", "ogc_fid", "gid"}
+
+
+def classify(
+    columns: Mapping[str, NDArray[Any]], field: str | None, path: str
+) -> tuple[NDArray[np.uint16], dict[int, str]]:
+    """Return the class number of every feature and the names of the classes.
+
+    Parameters
+    ----------
+    columns : mapping of arrays, shape (features,)
+        The attributes.
+    field
+        The one that holds the class; by default one with a telling name, or the only possible one.
+    path
+        What to name in messages.
+
+    Returns
+    -------
+    numbers : array of uint16, shape (features,)
+        0 where the attribute is empty.
+    names : dict
+        By class number. Texts are numbered in alphabetic order from 1, unless another column of
+        whole numbers stands for them one to one.
+
+    Raises
+    ------
+    SceneError
+        There is no such attribute, several could be meant, or a value is no class number.
+    """
+    numeric = {name: numbers for name in columns if (numbers := _whole(columns[name])) is not None}
+    texts = {
+        name: words
+        for name in columns
+        if name not in numeric and (words := _words(columns[name])) is not None
+    }
+    if field is not None and field not in columns:
+        raise SceneError(
+            f"{path}: has no attribute {field!r} (scene.labels_field). "
+            f"Attributes: {', '.join(columns) or 'none'}."
+        )
+    name = field if field is not None else _choose(columns, numeric, texts, path)
+    if name in numeric:
+        numbers = numeric[name]
+        _check_range(numbers, name, path)
+        partner = next((other for other in texts.values() if _one_to_one(numbers, other)), None)
+        return numbers.astype(np.uint16), _pairs(numbers, partner)
+    if name not in texts:
+        values = columns[name]
+        broken = next((value for value in values if not _is_whole(value)), None)
+        raise label_out_of_range(broken, f"{path}: attribute {name}")
+    words = texts[name]
+    for numbers in numeric.values():
+        positive = numbers[words != ""]
+        usable = positive.size and positive.min() > 0 and positive.max() <= MOST_CLASSES
+        if usable and _one_to_one(numbers, words):
+            return np.where(words != "", numbers, 0).astype(np.uint16), _pairs(numbers, words)
+    known = sorted(set(words.tolist()) - {""})
+    if len(known) > MOST_CLASSES:
+        raise label_out_of_range(len(known), f"{path}: attribute {name}, number of distinct texts")
+    order = {word: number for number, word in enumerate(known, start=1)}
+    numbered = np.array([order.get(word, 0) for word in words.tolist()], np.uint16)
+    return numbered, {number: word for word, number in order.items()}
+
+
+def _choose(
+    columns: Mapping[str, NDArray[Any]],
+    numeric: Mapping[str, NDArray[np.float64]],
+    texts: Mapping[str, NDArray[Any]],
+    path: str,
+) -> str:
+    possible = [
+        name
+        for name in columns
+        if (name in numeric or name in texts) and name.lower() not in _NEVER
+    ]
+    by_name = {name.lower(): name for name in reversed(possible)}
+    likely = [by_name[name] for name in LIKELY if name in by_name]
+    if likely:
+        return likely[0]
+    if len(possible) == 1:
+        return possible[0]
+    words = [name for name in possible if name in texts]
+    if len(possible) == 2 and len(words) == 1:
+        other = next(name for name in possible if name != words[0])
+        if _one_to_one(numeric[other], texts[words[0]]):
+            return words[0]
+    raise SceneError(
+        f"{path}: {'several attributes' if possible else 'no attribute'} could hold the class. "
+        f"Name it in scene.labels_field. Attributes: {', '.join(columns) or 'none'}."
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return value is None or np.isnan(float(value)) or float(value).is_integer()
+    except (TypeError, ValueError):
+        return False
+
+
+def _whole(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return a column of whole numbers, empty entries as 0; None if it is none. Numerals count."""
+    if column.dtype.kind not in "uifO" or not all(map(_is_whole, column.tolist())):
+        return None
+    numbers = np.array([np.nan if value is None else float(value) for value in column.tolist()])
+    return None if np.isnan(numbers).all() else np.nan_to_num(numbers, nan=0.0)
+
+
+def _words(column: NDArray[Any]) -> NDArray[Any] | None:
+    """Return a column of texts, empty entries as ""; None if it is none."""
+    values: Sequence[Any] = column.tolist()
+    if column.dtype.kind != "O" or not any(isinstance(value, str) for value in values):
+        return None
+    if not all(value is None or isinstance(value, str | float) for value in values):
+        return None
+    return np.array([value.strip() if isinstance(value, str) else "" for value in values])
+
+
+def _one_to_one(numbers: NDArray[np.float64], words: NDArray[Any]) -> bool:
+    used = (numbers != 0) | (words != "")
+    pairs = set(zip(numbers[used].tolist(), words[used].tolist(), strict=True))
+    return len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
+
+
+def _pairs(numbers: NDArray[np.float64], words: NDArray[Any] | None) -> dict[int, str]:
+    if words is None:
+        return {}
+    pairs = zip(numbers.tolist(), words.tolist(), strict=True)
+    return {int(number): word for number, word in sorted(set(pairs)) if number and word}
+
+
+def _check_range(numbers: NDArray[np.float64], name: str, path: str) -> None:
+    wrong = numbers[(numbers < 0) | (numbers > MOST_CLASSES)]
+    if wrong.size:
+        raise label_out_of_range(wrong[0], f"{path}: attribute {name}")

@@ -1,0 +1,231 @@
+"""Labels in vector files: points label the pixel around them, polygons the centres within."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.grids import check_overlap, extent
+from eigenscape.scenes.labels.vectorclasses import classify
+from eigenscape.scenes.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
+from eigenscape.scenes.types import Grid, Legend
+
+_SHAPEFILE_PARTS = (".dbf", ".shx", ".prj", ".cpg")
+
+
+@dataclass(frozen=True, eq=False)
+class VectorLabels:
+    """Labels in points and polygons; fulfils the `Labels` protocol.
+
+    Everything is held in pixel coordinates (column, row) of the scene, in which a window is a
+    shift: rotated and south-up grids are no special case.
+
+    Attributes
+    ----------
+    legend
+        Names of the classes.
+    files
+        The file and its parts.
+    width
+        Columns of the scene.
+    polygons : tuple of bytes
+        Well-known binary, in the order of the file: where they overlap, the later wins.
+    polygon_rows : array, shape (polygons, 2)
+        First and last row each reaches.
+    polygon_classes : array of uint16, shape (polygons,)
+        Class numbers.
+    point_pixels : array, shape (points, 2)
+        Row and column of every point, sorted by row; points win over polygons.
+    point_classes : array of uint16, shape (points,)
+        Class numbers.
+    """
+
+    legend: Legend
+    files: tuple[str, ...]
+    width: int
+    polygons: tuple[bytes, ...]
+    polygon_rows: NDArray[np.float64]
+    polygon_classes: NDArray[np.uint16]
+    point_pixels: NDArray[np.int64]
+    point_classes: NDArray[np.uint16]
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint16]:
+        """Read the labels of rows start ... stop-1; see `Labels.read`."""
+        labels = np.zeros((stop - start, self.width), np.uint16)
+        meets = (self.polygon_rows[:, 0] <= stop) & (self.polygon_rows[:, 1] >= start)
+        if (chosen := np.flatnonzero(meets)).size:
+            import rasterio
+            import shapely
+            from rasterio.features import rasterize
+            from rasterio.transform import Affine
+
+            shapes = [
+                (shapely.from_wkb(self.polygons[index]), int(self.polygon_classes[index]))
+                for index in chosen
+            ]
+            with rasterio.Env():
+                rasterize(shapes, out=labels, transform=Affine.translation(0, start))
+        first, last = np.searchsorted(self.point_pixels[:, 0], (start, stop))
+        rows, columns = self.point_pixels[first:last].T
+        labels[rows - start, columns] = self.point_classes[first:last]
+        return labels
+
+
+def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabels:
+    """Read the features of the first layer that has geometries and bring them onto a scene's grid.
+
+    Parameters
+    ----------
+    path
+        A file that GDAL opens as vectors.
+    field
+        Attribute that holds the class; see `classify`.
+    scene
+        Grid to label. Vectors without a CRS are taken to be in that of the scene.
+
+    Raises
+    ------
+    SceneError
+        The file or the attribute cannot be used, or nothing overlaps the scene.
+    """
+    if scene.transform is None:
+        raise SceneError(
+            f"{path}: the labels are vectors, but the scene has no georeference, so nothing says "
+            "where they lie on it. Give the scene one, or labels as a raster or array of its size."
+        )
+    check_vectors(path)
+    with _reading(path), _restricted(path):
+        from pyogrio import read_dataframe
+
+        frame = read_dataframe(path, layer=_spatial_layer(path))
+        _check_crs(frame.crs, scene, path)
+        geometry = frame.geometry
+        if geometry.crs is not None:
+            geometry = geometry.to_crs(scene.crs_wkt)
+    columns = {str(name): _plain(frame[name]) for name in frame.columns if name != geometry.name}
+    numbers, names = classify(columns, field, path)
+    parts = geometry.force_2d().explode(index_parts=False)
+    numbers = numbers[np.asarray(parts.index)]
+    usable = np.isfinite(parts.bounds.to_numpy()).all(axis=1)  # NaN where empty or missing
+    parts, numbers = parts[usable], numbers[usable]
+    if not len(parts):
+        raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
+    _check_kinds(set(parts.geom_type), path)
+    check_overlap(path, tuple(parts.total_bounds), extent(scene))
+    return _to_pixels(parts, numbers, Legend(names), _parts_of(path), scene)
+
+
+def _to_pixels(
+    parts: Any, numbers: NDArray[np.uint16], legend: Legend, files: tuple[str, ...], scene: Grid
+) -> VectorLabels:
+    from rasterio.transform import Affine
+
+    assert scene.transform is not None
+    inverse = ~Affine(*scene.transform)
+    parts = parts.affine_transform(
+        [inverse.a, inverse.b, inverse.d, inverse.e, inverse.c, inverse.f]
+    )
+    is_point = np.asarray(parts.geom_type == "Point")
+    used = numbers > 0
+    polygons = parts[~is_point & used]
+    points = parts[is_point & used]
+    pixels = np.floor(np.column_stack([points.y, points.x]))
+    inside = (
+        (pixels >= 0).all(axis=1) & (pixels[:, 0] < scene.height) & (pixels[:, 1] < scene.width)
+    )
+    point_classes = numbers[is_point & used][inside]
+    order = np.argsort(pixels[inside, 0], kind="stable")
+    return VectorLabels(
+        legend=legend,
+        files=files,
+        width=scene.width,
+        polygons=tuple(polygons.to_wkb()),
+        polygon_rows=polygons.bounds[["miny", "maxy"]].to_numpy(),
+        polygon_classes=numbers[~is_point & used],
+        point_pixels=pixels[inside][order].astype(np.int64),
+        point_classes=point_classes[order],
+    )
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Turn whatever GDAL and PROJ raise inside the context into a `SceneError`."""
+    from shapely.errors import GEOSException
+
+    try:
+        # Labels are opened once and by the main thread, so the filter meets no other thread.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (RuntimeError, ValueError, OSError, GEOSException) as error:
+        raise SceneError(
+            f"{path}: cannot be read as vectors: the file is truncated or damaged, or of an "
+            f"unsupported format ({error}). ogrinfo FILE tells whether GDAL can."
+        ) from error
+
+
+@contextmanager
+def _restricted(path: str) -> Iterator[None]:
+    """Let pyogrio read files of the known formats, and nothing that they refer to."""
+    import pyogrio
+
+    before = {name: pyogrio.get_gdal_config_option(name) for name in VECTOR_SETTINGS}
+    pyogrio.set_gdal_config_options(VECTOR_SETTINGS)
+    try:
+        driver = pyogrio.read_info(path, layer=_spatial_layer(path))["driver"]
+        if driver not in VECTOR_DRIVERS:
+            raise SceneError(
+                f"{path}: labels of the format {driver} are not read. Convert them: ogr2ogr OUT.gpkg IN"
+            )
+        yield
+    finally:
+        pyogrio.set_gdal_config_options(before)
+
+
+def _spatial_layer(path: str) -> str:
+    import pyogrio
+
+    layer = next((str(name) for name, kind in pyogrio.list_layers(path) if kind is not None), None)
+    if layer is None:
+        raise SceneError(
+            f"{path}: none of its layers has geometries. Give a file of points or polygons."
+        )
+    return layer
+
+
+def _check_crs(crs: Any, scene: Grid, path: str) -> None:
+    if crs is not None and scene.crs_wkt is None:
+        raise SceneError(
+            f"{path}: the labels have a coordinate reference system ({crs.name}), the scene has "
+            "none. Give the scene its own, for example: gdal_edit.py -a_srs EPSG:32633 FILE"
+        )
+
+
+def _check_kinds(kinds: set[str], path: str) -> None:
+    if wrong := kinds - {"Point", "Polygon"}:
+        raise SceneError(
+            f"{path}: holds geometries of type {', '.join(sorted(wrong))}. Labels are points or "
+            "polygons; turn lines into polygons first (a buffer)."
+        )
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    """Return a pandas column as an array of numbers, or of objects with None where empty."""
+    if column.dtype.kind in "uif" and isinstance(column.dtype, np.dtype):
+        return np.asarray(column)
+    return np.asarray(column.astype(object).where(column.notna(), None), dtype=object)
+
+
+def _parts_of(path: str) -> tuple[str, ...]:
+    if Path(path).suffix.lower() != ".shp":
+        return (path,)
+    stem = os.path.splitext(path)[0]
+    names = [stem + part for suffix in _SHAPEFILE_PARTS for part in (suffix, suffix.upper())]
+    return (path, *(name for name in names if os.path.exists(name)))

@@ -1,0 +1,172 @@
+"""Submit the driver of a run, say how it is, cancel it and its workers."""
+
+import os
+import secrets
+import shlex
+import subprocess
+from pathlib import Path
+
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import parse_bytes
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions
+from eigenscape.clusters.kinds.arguments import check_queue
+from eigenscape.clusters.kinds.jobqueue import cancel as cancel_job
+from eigenscape.clusters.kinds.jobqueue import driver_script, job_state
+from eigenscape.clusters.kinds.jobqueue import submit as submit_script
+from eigenscape.clusters.loading import parse_cluster
+from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
+from eigenscape.clusters.words import check_plain, python_word, quoted
+from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.job.jobfile import Job
+from eigenscape.workflow.plan import project_plan
+from eigenscape.workflow.runner import fit_limits
+from eigenscape.workflow.spine import run_directory
+from eigenscape.workflow.stages import stage_keys
+
+# Workers of a driver that was killed: by the name that they share with nothing else.
+_CANCEL_NAMED = {
+    "slurm": "scancel --name={}",
+    "pbs": "qselect -N {} | xargs --no-run-if-empty qdel",
+    "lsf": "bkill -J {} 0",
+    "sge": "qdel {}",
+    "htcondor": "condor_rm -constraint 'JobBatchName == \"{}\"'",
+}
+
+
+def submit(
+    job: Job,
+    on: ClusterOptions,
+    *,
+    run_dir: Path | None = None,
+    reporter: Reporter | None = None,
+) -> tuple[Path, Submission]:
+    """Put the driver of a run into a queue, unless it is there already.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    on
+        A cluster file of a queue: for the driver by its table ``[driver]``, and for the workers.
+    run_dir
+        As in `eigenscape.run`.
+    reporter
+        Is told if the driver is in the queue already.
+
+    Returns
+    -------
+    Path
+        Run directory.
+    Submission
+
+    Raises
+    ------
+    ClusterError
+        The cluster has no queue, or the queue refuses the job.
+    InputError
+        The job cannot work, or is a study.
+    """
+    check_queue(on.kind)
+    if job.study is not None:
+        raise InputError(
+            f"{job.name}: a study is many runs. Submit its jobs without [study], or run it with --on "
+            "from a machine of the cluster that you may stay on."
+        )
+    path = run_directory(job, stage_keys(job), run_dir)
+    check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
+    # Refused here rather than in the queue.
+    fitted, where = driven(job, on)
+    project_plan(fitted, where).check(fitted.limits.memory_bytes)
+    with explain_write_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "driver").mkdir(exist_ok=True)
+    table = job.model_dump(mode="json", exclude_none=True, exclude={"study"})
+    # Short: some queues take 15 letters.
+    name = f"eig-{secrets.token_hex(4)}"
+    fresh = Submission(
+        kind=on.kind,
+        name=name,
+        worker_name=f"{name}-w",
+        job={"table": table, "name": job.name, "base": str(job.base.resolve())},
+        cluster=on.model_dump(mode="json", exclude_defaults=True) | {"kind": on.kind},
+    )
+    with changing(path) as before:
+        if before is not None and not before.over and before.job_id is not None:
+            state = job_state(before.kind, before.job_id)
+            if state in ("waiting", "running"):
+                text = f"{path.name} is in the queue already: job {before.job_id}, {state}"
+                (reporter or Silent()).note(text)
+                return path, before
+        return path, enqueue(path, fresh)
+
+
+def driven(job: Job, on: ClusterOptions) -> tuple[Job, ClusterOptions]:
+    """Return a job as its driver runs it, and where its tasks run.
+
+    A driver that works alone has its own cores, and three quarters of its own memory: the rest is
+    for pages of mapped files, as in `eigenscape.workflow.runner.fit_limits`.
+    """
+    if not on.driver.alone:
+        return fit_limits(job, on), on
+    memory = min(job.limits.memory_bytes, int(0.75 * parse_bytes(on.driver.memory)))
+    limits = {"memory": f"{memory} B", "threads": job.limits.threads or on.driver.cores}
+    fitted = job.model_copy(update={"limits": job.limits.model_copy(update=limits)})
+    return fitted, ClusterOptions()
+
+
+def enqueue(path: Path, submission: Submission) -> Submission:
+    """Submit a job of the driver and note its number; hold `changing` around it."""
+    on = cluster_of(submission)
+    # First, so that a job that starts at once finds itself expected.
+    submission = write_submission(path, submission, state="submitting")
+    before = [python_word(on.python)]
+    if data := os.environ.get("EIGENSCAPE_DATA"):
+        before = [*quoted(["env", f"EIGENSCAPE_DATA={Path(data).resolve()}"]), *before]
+    script = driver_script(
+        on, ["-m", "eigenscape.schedule.driver", str(path)], before=before,
+        name=submission.name, cores=on.driver.cores, memory=on.driver.memory,
+        walltime=on.driver.walltime, log_directory=str(path / "driver"),
+    )  # fmt: skip
+    try:
+        job_id = submit_script(on, script)
+    except EigenscapeError as error:
+        write_submission(path, submission, state="failed", exit_status=1, message=str(error))
+        raise
+    jobs = (*submission.jobs, job_id)
+    return write_submission(path, submission, state="submitted", job_id=job_id, jobs=jobs)
+
+
+def cluster_of(submission: Submission) -> ClusterOptions:
+    """Return the cluster file of a submission."""
+    return parse_cluster(submission.cluster, "cluster file")
+
+
+def cancel(path: Path) -> Submission:
+    """Cancel the driver of a run and the jobs of its workers, and nothing else.
+
+    What is finished stays: the same `submit` or `run` goes on with it.
+
+    Raises
+    ------
+    InputError
+        No driver of this run was ever submitted.
+    """
+    if read_submission(path) is None:
+        raise InputError(
+            f"{path}: no driver of it was submitted. Give a run directory of `eigenscape submit`; a run "
+            "on this machine ends with Ctrl-C."
+        )
+    with changing(path) as found:
+        assert found is not None, "it was there a moment ago"
+        if not found.over:
+            # First, so that a driver that ends now does not submit itself again.
+            found = write_submission(path, found, state="cancelled")
+    for job_id in found.jobs:
+        if job_state(found.kind, job_id) != "gone":
+            cancel_job(found.kind, job_id)
+    # A driver cancels its workers itself, but not if it was killed.
+    if line := _CANCEL_NAMED.get(found.kind):
+        command = line.format(shlex.quote(found.worker_name))
+        subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=60)
+    return found

@@ -1,0 +1,247 @@
+"""Eigenpairs of a graph in memory, without a run: the same solver on a sparse matrix."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+
+from eigenscape.base.memory import parse_bytes
+from eigenscape.base.temporary import temporary_place
+from eigenscape.clusters import Threads
+from eigenscape.context import task_bytes
+from eigenscape.errors import InputError, did_you_mean
+from eigenscape.spectrum.iteration.solvers import (
+    choose_by_graph,
+    choose_solver,
+    find_pairs,
+    largest,
+    may_be_thin,
+    precision,
+)
+from eigenscape.spectrum.iteration.tasks import Problem, fits
+from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian, usual_degree
+from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
+from eigenscape.spectrum.kernels.thin import profile
+from eigenscape.spectrum.weights import check_weights
+from eigenscape.store.arrays import save_array
+
+Kind = Literal["normalized", "random-walk", "unnormalized"]
+Solver = Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"]
+
+_TOLERANCES = (1e-12, 1e-2)
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The lowest eigenpairs of a graph.
+
+    Attributes
+    ----------
+    values : array, shape (modes,)
+        Ascending; the null vectors, one for each connected component, come first.
+    vectors : array, shape (n, modes)
+        Orthonormal, except those of the random-walk Laplacian, which are so under the degrees.
+    residuals : array, shape (modes,)
+        |A v - lambda v| for |v| = 1, of the symmetric form where the Laplacian is the random walk's.
+    converged
+        Whether all residuals are within the tolerance; of D - W within that times the median degree.
+    solver
+        What solved it, and why.
+    """
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    converged: bool
+    solver: str
+
+
+def eigenpairs(
+    weights: Any,
+    dimension: int,
+    *,
+    kind: Kind = "normalized",
+    potential: ArrayLike | None = None,
+    edges: Any = None,
+    solver: Solver = "auto",
+    tolerance: float = 1e-5,
+    memory: str = "2GiB",
+    threads: int | None = None,
+    directory: str | Path | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Eigenpairs:
+    """Return the smallest eigenpairs of the Laplacian of a graph, or of L + V + L_E.
+
+    Parameters
+    ----------
+    weights
+        Symmetric weights, not negative, as a sparse or dense matrix of shape (n, n), whose diagonal
+        does not count; a networkx graph; a fitted estimator (`LaplacianEigenmaps` or one of
+        scikit-learn that has an affinity matrix or nearest neighbours); or the directory of a run.
+    dimension
+        Eigenvectors beside the null vectors.
+    kind
+        "normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); or "unnormalized", D - W, of
+        which a sample without edges is a null vector.
+    potential : array, shape (n,), optional
+        V >= 0, alpha included (Halevy 2011, chapter 3). With it there are no null vectors.
+    edges : optional
+        Given as `weights`: further symmetric weights, alpha included, whose Laplacian L_E is added.
+    solver
+        As in a job: "auto" takes shift-invert for graphs as thin as a curve, the Chebyshev filter for
+        others, and LAPACK where samples are few (as "chebyshev" does).
+    tolerance
+        Largest residual norm, 1e-12 to 1e-2, of D - W in units of the median degree, so that c W has c
+        times the eigenvalues of W; below 1e-6 the iteration works in double.
+    memory
+        Such as "2GiB": anonymous memory that the iteration may take; its vectors lie on disk.
+    threads
+        Threads to work on, every core by default.
+    directory
+        Where the vectors lie meanwhile; the system's place for temporary files by default.
+    note
+        Hears the residual after each pass.
+
+    Returns
+    -------
+    Eigenpairs
+
+    Raises
+    ------
+    InputError
+        The weights are no graph, `dimension` is more than it has eigenvectors, or an option has no such
+        value.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> ring = scipy.sparse.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, -5, 5], shape=(6, 6))
+    >>> eigenpairs(ring, 2).values.round(6) + 0.0
+    array([0. , 0.5, 0.5])
+    """
+    limit = _check_options(dimension, kind, solver, tolerance, memory)
+    W = check_weights("weights", weights)
+    n = W.shape[0]
+    extra = None if edges is None else check_weights("edges", edges, n)
+    V = None if potential is None else _check_potential(potential, n)
+    count, component = connected_components(W if extra is None else W + extra)
+    nulls = count if is_singular(kind, V, extra) else 0
+    if not 1 <= dimension <= n - nulls:
+        raise InputError(
+            f"dimension = {dimension}: a graph of {n} samples with {nulls} null vector(s) has at most "
+            f"{n - nulls} others. Give a number from 1 to {n - nulls}."
+        )
+    degree = np.asarray(W.sum(axis=1), np.float64)
+    if kind != "unnormalized" and not degree.all():
+        raise InputError(
+            f"weights: sample {int(np.argmin(degree))} has no edge, so its degree is 0 and the "
+            f"{kind} Laplacian is not defined there. Leave such samples out, connect them, or take "
+            'kind = "unnormalized".'
+        )
+    # Neighbours close in memory: the products are twice as fast and more.
+    order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
+    W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
+    executor = Threads(threads)
+    chosen, reason = choose_solver(solver, dimension, n)
+    if solver == "shift-invert" or may_be_thin(solver, dimension, n, None):
+        found = profile(W if extra is None else (W + extra[order][:, order]).tocsr())
+        chosen, reason = choose_by_graph(solver, dimension, n, found, max(0, limit))
+    unit = usual_degree(kind, degree)
+    place = temporary_place() if directory is None else directory
+    with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
+        block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
+        operator = laplacian(
+            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree, unit)), unit=unit,
+            potential=None if V is None else V[order],
+            edges=None if extra is None else scipy.sparse.csr_array(extra[order][:, order]),
+        )  # fmt: skip
+        stored = store_operator(operator, Path(scratch))
+        pieces = None
+        if count > 1:
+            pieces = str(Path(scratch) / "component.npy")
+            save_array(pieces, component.astype(np.int32))
+        budget = task_bytes(limit, executor.tasks_per_process)
+        in_memory = fits(n, stored.dtype, budget)
+        problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
+        run = _Loop(executor)
+        solution = find_pairs(problem, chosen, dimension, tolerance, run, note or (lambda _: None))
+        null = problem.null_space()
+        vectors = np.zeros((n, null.count + dimension))
+        if null.count:
+            vectors[order, component] = null.entries
+        vectors[order, null.count :] = solution.vectors.read(slice(None))[:, :dimension]
+    if kind == "random-walk":
+        vectors[order] /= np.sqrt(degree)[:, None]
+    return Eigenpairs(
+        np.concatenate([np.zeros(null.count), solution.values[:dimension]]),
+        vectors,
+        np.concatenate([np.zeros(null.count), solution.residuals[:dimension]]),
+        solution.converged,
+        f"{chosen}: {reason}",
+    )
+
+
+def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memory: Any) -> int:
+    """Refuse options that have no such value; return the memory in bytes."""
+    for name, value, choices in (
+        ("kind", kind, get_args(Kind)),
+        ("solver", solver, get_args(Solver)),
+    ):
+        if value not in choices:
+            raise InputError(
+                f"{name} = {value!r}: no such {name}.{did_you_mean(str(value), choices)} "
+                f"Give one of {', '.join(map(repr, choices))}."
+            )
+    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)):
+        raise InputError(f"dimension = {dimension!r}: give a whole number of eigenvectors.")
+    least, most = _TOLERANCES
+    if not (isinstance(tolerance, (int, float, np.number)) and least <= tolerance <= most):
+        raise InputError(f"tolerance = {tolerance!r}: give a number from {least:g} to {most:g}.")
+    try:
+        return parse_bytes(memory)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"memory = {memory!r}: give a size with its unit as text, such as '2GiB'."
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`eigenscape.spectrum.iteration.state.Map` on threads, with nothing noted."""
+
+    executor: Threads
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        results: list[Any] = [None] * len(items)
+
+        def done(position: int, result: Any, peak: int) -> None:
+            results[position] = result
+
+        self.executor.run(function, items, done)
+        return results
+
+
+def _check_potential(potential: ArrayLike, rows: int) -> NDArray[np.float64]:
+    V = np.asarray(potential, np.float64)
+    if V.shape != (rows,):
+        raise InputError(
+            f"potential: its shape is {V.shape}; ({rows},), one number per sample, is needed."
+        )
+    if not np.isfinite(V).all() or (V < 0).any():
+        bad = V[~(np.isfinite(V) & (V >= 0))][0]
+        raise InputError(f"potential: holds {bad}; a potential is finite and not negative.")
+    return V

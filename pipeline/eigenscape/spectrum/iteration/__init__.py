@@ -1,0 +1,1 @@
+"""Chebyshev-filtered subspace iteration over vectors on disk."""

@@ -1,0 +1,121 @@
+"""Chebyshev-filtered subspace iteration over vectors on disk.
+
+::
+
+    start     coarse levels, each solved roughly by the passes below, or random vectors
+    filter    groups of columns, independent of each other: no communication
+    project   row tiles: Y <- Y - V (V^T Y), where there are locked vectors V
+    gram      blocks of columns: Y^T Y, Y^T A Y in double, summed in a fixed order
+    rotate    row tiles: X <- Y C
+    residual  groups of columns: |A x - theta x|
+
+Groups that have converged are locked: they are filtered no more, the others are kept orthogonal to
+them. Where more pairs are wanted than a block holds, random columns take the places of locked ones
+and the block moves up the spectrum. Nothing is overwritten before its pass is noted, so that a killed
+run goes on where it was.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.spectrum.iteration.level import Level
+from eigenscape.spectrum.iteration.state import Map, Solution, State
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.kernels import columns
+from eigenscape.spectrum.kernels.gather import WIDTH
+
+MOST_PASSES = 40
+"""For every block of columns that the wanted pairs take."""
+
+_LOCKED_SHARE = 0.25
+"""Of the tolerance, at which vectors are locked: what is wrong in them is missing in the others."""
+
+_MOST_TOLD = 12
+"""Passes after which the tolerance alone decides, if rounding keeps the vectors from being told apart."""
+
+_LEAST_GROWTH = 0.25
+"""Of a block, that has to be free before random columns fill it up."""
+
+
+def solve(
+    problem: Problem,
+    pairs: int,
+    tolerance: float,
+    map_blocks: Map,
+    note: Callable[[str], None],
+) -> Solution:
+    """Iterate until the wanted pairs have residuals below the tolerance.
+
+    Parameters
+    ----------
+    problem
+        The operator on disk.
+    pairs
+        Wanted pairs, null vectors not counted.
+    tolerance
+        Residual norm |A x - theta x| for |x| = 1; less is asked for where eigenvalues are smaller than
+        this tells apart (`columns.residual_limits`).
+    map_blocks
+        Runs the tasks.
+    note
+        Hears the residual after each pass.
+    """
+    level = Level.on(problem, map_blocks)
+    most, goal = columns.window(0, pairs)
+    most_passes = MOST_PASSES * -(-pairs // goal)
+    state = level.load() or level.begin(most, goal, whole=goal == pairs)
+    while True:
+        values, residuals = np.array(state.values), np.array(state.residuals)
+        goal = state.goal
+        limits = _limits(level, state, tolerance)
+        excess = float((residuals[:goal] / limits).max())
+        if goal == pairs and (excess <= 1 or state.passes >= most_passes):
+            return Solution(
+                problem.vectors(state.files), values, residuals,
+                bool(residuals[:goal].max() <= tolerance), state.passes, state.products,
+            )  # fmt: skip
+        if state.passes >= most_passes:
+            # All that is left to do is to have as many columns as are wanted.
+            state = level.grow(state, max(len(values), -(-pairs // WIDTH) * WIDTH), pairs)
+            continue
+        state = _lock(state, limits)
+        most, further = columns.window(state.locked * WIDTH, pairs)
+        # What is to be locked has to be better than what ends the iteration.
+        share = 1.0 if goal == pairs else _LOCKED_SHARE
+        free = most - len(values) >= _LEAST_GROWTH * columns.MOST_COLUMNS
+        if excess <= (1.0 if free or further == pairs else share):
+            state = level.grow(state, most, further)
+            continue
+        plan = columns.plan_filter(
+            values, residuals, goal, share * limits, level.low(state), level.high(state),
+            state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
+        )  # fmt: skip
+        state = level.advance(replace(state, settled=excess <= 1), plan, measured=True)
+        residuals = np.array(state.residuals[:goal])
+        note(
+            f"pass {state.passes}: degree {plan.times * plan.degree}, "
+            f"{len(state.values) - state.locked * WIDTH} columns, largest residual "
+            f"{residuals.max():.1e} (tolerance {tolerance:.0e}), "
+            f"{int((residuals <= tolerance).sum())} of {pairs} pairs converged"
+        )
+
+
+def _limits(level: Level, state: State, tolerance: float) -> NDArray[np.float64]:
+    """Return the residual norm at which each pair that the block aims at has converged."""
+    if state.passes >= _MOST_TOLD * -(-state.goal // columns.MOST_COLUMNS):
+        return np.full(state.goal, tolerance)
+    dtype = np.dtype(level.problem.operator.dtype)
+    return columns.residual_limits(
+        np.array(state.values), state.goal, tolerance, level.bound, dtype
+    )
+
+
+def _lock(state: State, limits: NDArray[np.float64]) -> State:
+    """Lock the first groups, as far as all of their columns have converged with some to spare."""
+    share = 1.0 if state.settled else _LOCKED_SHARE
+    good = np.array(state.residuals[: state.goal]) <= share * limits
+    first = len(good) if good.all() else int(np.argmin(good))
+    return replace(state, locked=max(state.locked, first // WIDTH))

@@ -1,0 +1,321 @@
+"""One level of the iteration: where its vectors begin, and what one pass does to them."""
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eigenscape.base.files import remove, write_json
+from eigenscape.context import blocks
+from eigenscape.errors import ScratchError
+from eigenscape.spectrum.iteration import algebra, tasks
+from eigenscape.spectrum.iteration.coarse import coarse_component
+from eigenscape.spectrum.iteration.state import Map, State
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels import columns
+from eigenscape.spectrum.kernels.filter import FilterPlan
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import StoredOperator
+from eigenscape.spectrum.kernels.ritz import rayleigh_ritz
+from eigenscape.store.arrays import clear_scratch, save_array
+
+DENSE_ROWS = 1200
+"""Order up to which a coarse problem is solved by LAPACK."""
+
+_COARSE_DEGREES = (12, 36)
+"""Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
+
+_OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
+"""Files of one pass, whose number is in their names: another machine may still know those of the last
+pass, and a task that was given up may still write to them."""
+
+_LEAST_GAIN = 3.0
+"""Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
+
+    Attributes
+    ----------
+    problem
+        The operator on disk.
+    run
+        Runs the tasks.
+    bound
+        Upper bound of the spectrum.
+    short_bound
+        The same for the operator of a filter if the diagonal is stiff, None if it is not.
+    """
+
+    problem: Problem
+    run: Map
+    bound: float
+    short_bound: float | None
+
+    @classmethod
+    def on(cls, problem: Problem, run: Map) -> "Level":
+        """Return a level, its spectrum bounded."""
+        work = partial(tasks.measure, problem)
+        bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
+        return cls(problem, run, bound, short_bound)
+
+    @property
+    def file(self) -> Path:
+        """Where the state is noted."""
+        return self.problem.directory / "state.json"
+
+    def load(self) -> State | None:
+        """Return the state to go on from, None if there is none yet."""
+        return self._refuse_damage(State.read(self.file)) if self.file.exists() else None
+
+    def note(self, state: State, before: State | None = None) -> State:
+        """Make a state the one to go on from, and only then delete what it does not need.
+
+        Raises
+        ------
+        ScratchError
+            Its values are no numbers, or all infinite.
+        """
+        self._refuse_damage(state)
+        write_json(self.file, asdict(state))
+        spent: list[str | Path] = []
+        if before is not None:
+            spent += {*before.files} - {*state.files}
+        for name in _OF_A_PASS:
+            found = self.problem.directory.glob(f"{name}-*")
+            spent += [file for file in found if str(file) not in state.files]
+        remove(*spent)
+        clear_scratch(self.problem.directory)
+        return state
+
+    def _refuse_damage(self, state: State) -> State:
+        values = np.array(state.values)
+        if np.isnan(values).any() or not np.isfinite(values).any():
+            raise ScratchError(
+                f"{self.problem.directory}: the eigenvalues found there are no numbers, so its files are "
+                "not what was written to them: they were damaged, or one machine reads what was there "
+                "before another wrote (`eigenscape cluster check` tries that)."
+            )
+        return state
+
+    def begin(self, most: int, goal: int, *, whole: bool) -> State:
+        """Return the vectors to start from: those of a coarse problem, or random ones.
+
+        Parameters
+        ----------
+        most
+            Columns to start with, if nothing speaks for fewer.
+        goal
+            Pairs that these columns aim at; on a coarse level all of them.
+        whole
+            Whether no further pairs are wanted, so that fewer columns may serve.
+        """
+        problem, level = self.problem, self.problem.level
+        work: Any = partial(tasks.coarsen, problem, most)
+        stored = self.run(f"coarsen-{level}", work, ["all"], label="coarsening")[0]
+        if stored is None:
+            start = problem.named("pass-0", range(most // WIDTH))
+            cut = self.run(
+                f"cut-{level}", partial(tasks.find_cut, problem, self.bound), [most], label="cut"
+            )
+            values, rough, most_cut = np.full(most, cut[0][0]), None, cut[0][1]
+        else:
+            directory = problem.directory / "coarse"
+            below = Problem(
+                StoredOperator.from_json(stored),
+                coarse_component(problem.component, directory),
+                directory,
+                level + 1,
+                problem.in_memory,
+            )
+            state = Level.on(below, self.run).solve_roughly(most)
+            # Columns that carry no direction of their own are random ones by now.
+            known = columns.known_values(np.array(state.values))
+            values = np.full(len(state.values), self.bound) if known is None else known
+            rough = below.vectors(state.files)
+            most_cut = self.bound
+            if whole:
+                density = problem.operator.rows / problem.operator.entries
+                values = values[: columns.choose_columns(values, goal, self.bound, density)]
+            start = problem.named("pass-0", range(len(values) // WIDTH))
+        work = partial(tasks.start, problem, start, rough)
+        self.run(f"start-{level}", work, list(range(start.groups)), label="start")
+        unknown = (np.inf,) * len(values)
+        return self.note(State(start.files, tuple(values), unknown, most_cut, goal))
+
+    def grow(self, state: State, most: int, goal: int) -> State:
+        """Put random columns beside those there are, up to `most`, to look for further pairs."""
+        problem, step = self.problem, f"{self.problem.level}-{state.passes}"
+        further = range(len(state.files), most // WIDTH)
+        fresh = problem.named(f"fresh-{state.passes}", further)
+        self.run(
+            f"grow-{step}", partial(tasks.grow, fresh, further.start), list(range(fresh.groups))
+        )
+        if state.locked:
+            locked = problem.vectors(state.files)[: state.locked]
+            grown = problem.named(f"grown-{state.passes}", further)
+            fresh = self.project(f"grow-{step}", locked, fresh, grown)
+        guess = columns.extrapolate(np.array(state.values[: state.goal]), most - state.goal)
+        after = replace(
+            state,
+            files=state.files + fresh.files,
+            values=state.values + tuple(map(float, guess[len(state.values) - most :])),
+            residuals=state.residuals + (np.inf,) * fresh.columns,
+            most_cut=float(guess[-1]),
+            goal=goal,
+            settled=False,
+        )
+        return self.note(after, state)
+
+    def project(self, step: str, locked: Vectors, vectors: Vectors, result: Vectors) -> Vectors:
+        """Return the result: vectors without what they hold of the locked ones."""
+        rows = self.problem.operator.rows
+        file = self.problem.directory / f"overlap-{step}.npy"
+        if not file.exists():
+            gram = algebra.Gram(locked, (vectors,), vectors.dtype)
+            items = gram.items(columns.gram_rows(rows, min(locked.columns, vectors.columns)))
+            parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
+            save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
+        work = algebra.Project(locked, vectors, result, str(file))
+        ranges = blocks(rows, columns.rotation_rows(rows, columns.tile_rows(vectors.columns)))
+        self.run(f"project-{step}", work, ranges, label="projecting")
+        vectors.remove()
+        return result
+
+    def solve_roughly(self, most: int) -> State:
+        """Return rough eigenpairs of a coarse problem, by LAPACK or a few short filters."""
+        problem = self.problem
+        if problem.operator.rows <= max(DENSE_ROWS, 2 * most):
+            vectors = problem.named("dense", range(most // WIDTH))
+            work = partial(tasks.solve_densely, problem, vectors)
+            step = f"dense-{problem.level}"
+            values = self.run(step, work, ["all"], label="coarsest level")[0]
+            dense = State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
+            return self._refuse_damage(dense)
+        state = self.load() or self.begin(most, most, whole=False)
+        for degree in _COARSE_DEGREES[state.passes :]:
+            plan = columns.plan_short(
+                np.array(state.values), degree, self.low(state), self.high(state, measured=False),
+                np.dtype(problem.operator.dtype),
+            )  # fmt: skip
+            state = self.advance(state, plan)
+        return state
+
+    def balances(self, state: State) -> bool:
+        """Whether the next filter sets stiff rows by the others."""
+        return self.short_bound is not None and state.balanced
+
+    def high(self, state: State, *, measured: bool = True) -> float:
+        """Return where the spectrum of the next filter's operator ends; see `advance` for `measured`.
+
+        The estimate of a bound can fail: if a Ritz value lies above, or a filter has overflowed, it is
+        what theory gives.
+        """
+        if measured and self.balances(state):
+            assert self.short_bound is not None, "balanced"
+            return self.short_bound
+        values = np.array(state.values)
+        above = (values[np.isfinite(values)] > self.bound).any()
+        return self.problem.operator.bound if above or state.overflowed else self.bound
+
+    def low(self, state: State) -> float:
+        """Return where the spectrum of the columns that are not locked begins.
+
+        That is 0, or the lowest Ritz value if it is known to be more.
+        """
+        known = np.isfinite(state.residuals[0]) and not self.problem.operator.singular
+        active = state.values[state.locked * WIDTH :]
+        return max(0.0, min(active)) if known or state.locked else 0.0
+
+    def advance(self, state: State, plan: FilterPlan, *, measured: bool = False) -> State:
+        """Filter, Rayleigh-Ritz, residuals: from the vectors of one pass to those of the next.
+
+        Parameters
+        ----------
+        measured
+            Whether to take residuals: on coarse levels they are not worth their products.
+        """
+        balanced = measured and self.balances(state)
+        problem, number, locked = self.problem, state.passes, state.locked
+        step = f"{problem.level}-{number}"
+        vectors = problem.vectors(state.files)
+        active = range(locked, vectors.groups)
+        fixed = locked * WIDTH
+        groups = list(range(len(active)))
+        values = np.array(state.values[fixed:])
+        filtered = vectors[locked:]
+        for time in range(plan.times):
+            source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
+            work: Any = tasks.Filter(problem, source, filtered, plan, values, balanced)
+            label = f"filter, degree {plan.degree}"
+            self.run(f"filter-{step}-{time}", work, groups, label=label)
+            if time:
+                source.remove()
+            if locked:
+                projected = problem.named(f"projected-{number}-{time}", active)
+                part = f"{step}-{time}"
+                filtered = self.project(part, vectors[:locked], filtered, projected)
+        image = problem.named(f"image-{number}", active)
+        work = tasks.Image(problem, filtered, image)
+        self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
+        gram = algebra.Gram(filtered, (filtered, image))
+        items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns))
+        sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
+        G, H = gram.assemble(items, sums)
+        products = state.products + len(groups) * (plan.times * plan.degree + 1)
+        if not (np.isfinite(G).all() and np.isfinite(H).all()):
+            return self._retreat(replace(state, passes=number + 1, products=products), balanced)
+        rotation = rayleigh_ritz(G, H)
+        file = problem.directory / f"rotation-{number}.npy"
+        save_array(file, rotation.C)
+        following = problem.named(f"pass-{number + 1}", active)
+        rotated = problem.named(f"rotated-{number}", active) if balanced else following
+        tile = columns.tile_rows(filtered.columns)
+        work = algebra.Rotate(filtered, rotated, str(file), rotation.rank, number, tile)
+        ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
+        self.run(f"rotate-{step}", work, ranges, label="rotating")
+        norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
+        if measured:
+            even = following if balanced else None
+            work = tasks.Residuals(problem, rotated, rotation.values, even)
+            norms = self.run(f"residual-{step}", work, groups, label="residuals")
+        if balanced:
+            rotated.remove()
+        residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
+        gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
+        after = replace(
+            state,
+            files=state.files[:locked] + following.files,
+            values=state.values[:fixed] + tuple(map(float, rotation.values)),
+            residuals=residuals,
+            balanced=state.balanced and (gained or not balanced),
+            passes=number + 1,
+            products=products + len(groups) * measured,
+        )
+        return self.note(after, state)
+
+    def _retreat(self, state: State, balanced: bool) -> State:
+        """Go on from the vectors before a filter that overflowed, by one that is safer.
+
+        Stiff rows that do not follow the others as they should, or an estimate below the end of the
+        spectrum, make a filter grow without limit. Up to the bound of theory none does.
+
+        Raises
+        ------
+        ScratchError
+            Neither was the reason, so the vectors on disk are not what was written there.
+        """
+        if balanced:
+            return self.note(replace(state, balanced=False), state)
+        if not state.overflowed:
+            return self.note(replace(state, overflowed=True), state)
+        raise ScratchError(
+            f"{self.problem.directory}: the vectors of the eigensolver are not finite, though its "
+            "filter cannot overflow: files were damaged, or another machine reads them as they were "
+            "before (`eigenscape cluster check` tries that)."
+        )

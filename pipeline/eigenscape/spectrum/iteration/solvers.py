@@ -1,0 +1,214 @@
+"""Which solver, in which precision, and one way to call them all."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import format_bytes
+from eigenscape.errors import MemoryLimitError
+from eigenscape.spectrum.iteration import chebyshev
+from eigenscape.spectrum.iteration.state import Map, Solution
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels import oracles, thin
+from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count
+from eigenscape.spectrum.kernels.gather import WIDTH
+
+DENSE_ROWS = 1500
+"""Order up to which LAPACK is faster than any iteration."""
+
+INERTIA_ROWS = 3000
+"""Order up to which the eigenvalues below the last one are counted: a second or two."""
+
+_QUICK_ROWS = 50_000
+"""Order up to which a look at the graph takes a fraction of a second."""
+
+_THIN_DIMENSION = 1.5
+"""Intrinsic dimension below which larger graphs are looked at."""
+
+_SINGLE_TOLERANCE = 1e-6
+_LEAST_GAP = 1e-4
+
+
+def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
+    """Return the solver that will run on a graph of `rows` rows, and why; see `choose_by_graph` too."""
+    if solver not in ("auto", "chebyshev"):
+        return solver, "as asked for"
+    if rows <= DENSE_ROWS:
+        return "dense", f"LAPACK on the full matrix: {rows} samples are few"
+    columns = column_count(pairs)
+    if 3 * columns > rows:
+        return (
+            "dense",
+            f"LAPACK on the full matrix: {pairs} eigenvectors of {rows} samples are many",
+        )
+    block = f"at most {columns} columns"
+    if columns > MOST_COLUMNS:
+        block = f"{columns} columns, {MOST_COLUMNS} at a time,"
+    return "chebyshev", f"{block} in groups of {WIDTH}, from a coarse graph if it serves"
+
+
+def may_be_thin(solver: str, pairs: int, rows: int, dimension: float | None) -> bool:
+    """Whether `choose_by_graph` is worth a look at the graph.
+
+    Parameters
+    ----------
+    solver, pairs, rows
+        See `choose_solver`.
+    dimension
+        Intrinsic dimension of the samples, None where it is not known.
+    """
+    if solver != "auto" or choose_solver(solver, pairs, rows)[0] == "dense":
+        return False
+    return rows <= _QUICK_ROWS or (dimension is not None and dimension <= _THIN_DIMENSION)
+
+
+def choose_by_graph(
+    solver: str, pairs: int, rows: int, found: thin.Profile, budget: int
+) -> tuple[str, str]:
+    """Return the solver for a graph whose profile is known, and why.
+
+    Parameters
+    ----------
+    solver, pairs, rows
+        See `choose_solver`.
+    found
+        What a factorisation takes.
+    budget
+        Bytes that it may take if it is asked for.
+
+    Raises
+    ------
+    MemoryLimitError
+        Shift-invert is asked for, and the factors may not fit.
+    """
+    if solver == "shift-invert":
+        if found.bytes > budget:
+            raise MemoryLimitError(
+                f"spectrum.solver = 'shift-invert': the factors of a graph of {rows} samples can take "
+                f"{format_bytes(found.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
+                "Set spectrum.solver to 'auto', or limits.memory to more."
+            )
+        return solver, "as asked for"
+    if not found.is_thin(column_count(pairs)):
+        return choose_solver(solver, pairs, rows)
+    return (
+        "shift-invert",
+        f"the factors of this graph's Laplacian are small: at most {found.entries} entries",
+    )
+
+
+def largest(kind: str, degree: NDArray[np.float64], unit: float) -> float:
+    """Return what rounding is multiplied by in a product with the Laplacian of a graph: see `precision`.
+
+    Parameters
+    ----------
+    kind, degree, unit
+        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
+    """
+    return 4 * float(degree.max()) / unit if kind == "unnormalized" else 0.0
+
+
+def precision(solver: str, tolerance: float, most: float = 0.0) -> str:
+    """Return the floating type that a solver works in.
+
+    Parameters
+    ----------
+    solver, tolerance
+        Of the job.
+    most
+        What rounding does to a vector is multiplied by as much: the largest eigenvalue of the ties, or
+        four times the largest degree in units of the usual one.
+    """
+    rounding = most * float(np.finfo(np.float32).eps)
+    single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
+    return "float32" if single else "float64"
+
+
+def find_pairs(
+    problem: Problem,
+    solver: str,
+    pairs: int,
+    tolerance: float,
+    map_blocks: Map,
+    note: Callable[[str], None],
+) -> Solution:
+    """Return the lowest eigenpairs above the null vectors, by any solver.
+
+    See `eigenscape.spectrum.iteration.chebyshev.solve` for the parameters. Values and residuals of the solution
+    are those of the Laplacian; the tolerance is in the unit of its operator.
+    """
+    found = _find(problem, solver, pairs, tolerance, map_blocks, note)
+    unit = problem.operator.unit
+    # Below 0 there is only rounding.
+    values = unit * np.maximum(found.values, 0)
+    return replace(found, values=values, residuals=unit * found.residuals)
+
+
+def _find(
+    problem: Problem,
+    solver: str,
+    pairs: int,
+    tolerance: float,
+    map_blocks: Map,
+    note: Callable[[str], None],
+) -> Solution:
+    if solver != "chebyshev":
+        return _solve_whole(problem, solver, pairs, tolerance, map_blocks)
+    solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note)
+    if solution.converged and problem.operator.rows <= INERTIA_ROWS:
+        work = partial(_count_missed, problem, solution.values[: pairs + 1])
+        missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
+        if missed:
+            note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
+            return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
+    return solution
+
+
+def _solve_whole(
+    problem: Problem, solver: str, pairs: int, tolerance: float, map_blocks: Map
+) -> Solution:
+    vectors = problem.named("pairs", range(math.ceil(pairs / WIDTH)))
+    work = partial(_solve_task, problem, vectors, pairs, tolerance)
+    values, residuals = map_blocks("solve", work, [solver], label=f"{solver} solver")[0]
+    done = max(residuals) <= tolerance
+    return Solution(vectors, np.array(values), np.array(residuals), done, 0, 0)
+
+
+def _solve_task(
+    problem: Problem, vectors: Vectors, pairs: int, tolerance: float, solver: str
+) -> tuple[list[float], list[float]]:
+    operator, null = problem.operator.open(), problem.null_space()
+    if solver == "dense":
+        found = oracles.dense_pairs(operator, null, pairs)
+    elif solver == "shift-invert":
+        found = thin.shifted_pairs(operator, null, pairs)
+    elif solver == "lanczos":
+        found = oracles.lanczos_pairs(operator, null, pairs, tolerance)
+    else:
+        found = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
+    padded = np.zeros((operator.rows, vectors.columns))
+    padded[:, :pairs] = found[1]
+    vectors.write(slice(None), padded)
+    residuals = oracles.residual_norms(operator, found)
+    return found[0].tolist(), residuals.tolist()
+
+
+def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
+    """Return how many eigenvalues below the found ones are missing among these.
+
+    They are counted at the widest gap that the upper half of them leaves; where there is none, all
+    belong to one eigenvalue, and nothing can be told.
+    """
+    operator, nulls = problem.operator.open(), problem.null_space().count
+    half = len(values) // 2
+    gaps = np.diff(values[half:])
+    if not len(gaps) or gaps.max() < _LEAST_GAP * operator.bound:
+        return 0
+    at = half + int(np.argmax(gaps))
+    below = oracles.count_below(operator, float(values[at] + values[at + 1]) / 2)
+    return below - nulls - (at + 1)

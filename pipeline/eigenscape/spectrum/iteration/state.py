@@ -1,0 +1,100 @@
+"""What a solve hears, notes and returns."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.spectrum.iteration.vectors import Vectors
+
+
+class Map(Protocol):
+    """`eigenscape.context.Context.map`, or a loop in its place."""
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """Return the results of the tasks, in the order of the items."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the iteration stands, as it is noted after every pass.
+
+    Attributes
+    ----------
+    files
+        Path of each group of vectors.
+    values, residuals
+        Ritz values, ascending, and residual norms of all columns; null vectors are not among them.
+    goal
+        Pairs that these columns aim at: all that are wanted, or as many as a block can find.
+    locked
+        Groups that are final.
+    balanced
+        Whether stiff rows still follow the others: until that converges no more.
+    overflowed
+        Whether a filter has overflowed, which says that the spectrum ends beyond its estimate.
+    settled
+        Whether all that is aimed at had reached the tolerance before the last pass: what residuals
+        are left is what the locked vectors lack, and falls no more.
+    passes, products
+        Filter passes, and products with a group of columns.
+    most_cut
+        Where a filter's damping may begin at most: known from the density of states where the
+        Ritz values of vectors that began at random would say too much.
+    """
+
+    files: tuple[str, ...]
+    values: tuple[float, ...]
+    residuals: tuple[float, ...]
+    most_cut: float
+    goal: int
+    locked: int = 0
+    balanced: bool = True
+    overflowed: bool = False
+    settled: bool = False
+    passes: int = 0
+    products: int = 0
+
+    @classmethod
+    def read(cls, file: Path) -> "State":
+        """Return what was noted in a file."""
+        noted: dict[str, Any] = json.loads(file.read_text())
+        for name in ("files", "values", "residuals"):
+            noted[name] = tuple(noted[name])
+        return cls(**noted)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where a solve ended.
+
+    Attributes
+    ----------
+    vectors
+        On disk, one column after the other; the null vectors are not among them.
+    values, residuals : array, shape (columns,)
+        Ritz values, ascending, and residual norms.
+    converged
+        Whether the wanted pairs reached the tolerance.
+    passes, products
+        Filter passes, and products with a group of columns.
+    """
+
+    vectors: Vectors
+    values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    converged: bool
+    passes: int
+    products: int

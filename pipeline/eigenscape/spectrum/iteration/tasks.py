@@ -1,0 +1,262 @@
+"""What the tasks of the iteration do: each opens what it needs by its path and leaves files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import blocks
+from eigenscape.spectrum.iteration import coarse
+from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels import density, oracles
+from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.columns import PROBES
+from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import (
+    Array,
+    Operator,
+    StoredOperator,
+    open_stored,
+    upper_bound,
+)
+from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows, tie_sweeps
+from eigenscape.store.arrays import attach_memmap, note_rows, save_array, scratch_arrays
+
+_STIFF = "stiff.npy"
+_RESOLVED = 0.05
+_ROW_BYTES = 32
+_COPY_ROWS = CHUNK_ROWS // 2
+_LEAST_SHRINK = 0.9
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the tasks of one solve share.
+
+    Attributes
+    ----------
+    operator
+        The Laplacian on disk.
+    component
+        Path of the component of each row, None for a connected graph.
+    directory
+        Where the vectors lie.
+    level
+        0 for the problem itself, 1 for the first coarse one.
+    in_memory
+        Whether a task may hold two groups in memory; they are mapped from scratch files otherwise.
+    """
+
+    operator: StoredOperator
+    component: str | None
+    directory: Path
+    level: int = 0
+    in_memory: bool = True
+
+    def null_space(self) -> NullSpace:
+        """Return the null vectors."""
+        operator = self.operator
+        component = None
+        if self.component is not None:
+            component = np.asarray(open_stored(self.component))
+        null = attach_memmap(operator.null, (operator.rows,), np.float64)
+        return NullSpace(null, component, singular=operator.singular)
+
+    def vectors(self, files: tuple[str, ...]) -> Vectors:
+        """Return the vectors in some files."""
+        return Vectors(tuple(files), self.operator.rows, self.operator.dtype)
+
+    def named(self, name: str, groups: range) -> Vectors:
+        """Return groups of vectors under one name, their space reserved."""
+        files = tuple(str(self.directory / f"{name}-{group}") for group in groups)
+        return self.vectors(files).create()
+
+    def balanced(self, operator: Operator, values: NDArray[np.float64]) -> Balanced:
+        """Return the operator whose stiff part follows the rest, for columns of given values."""
+        # The first entry is the number of sweeps: see `measure`.
+        sweeps, *rows = np.split(np.load(self.directory / _STIFF), [1])
+        shift = np.where(np.isfinite(values), values, 0)
+        # Early Ritz values of the last columns can lie among the stiff rows' diagonal, where these
+        # rows would follow from a division by next to nothing.
+        shift = np.minimum(shift, 0.5 * operator.diagonal[rows[0]].min(initial=np.inf))
+        return Balanced(operator, rows[0], shift.astype(operator.diagonal.dtype), int(sweeps[0]))
+
+    @contextmanager
+    def bench(self) -> Iterator[Callable[[], Array]]:
+        """Yield what gives groups of zeros to work on, until the block ends."""
+        with scratch_arrays(None if self.in_memory else self.directory) as zeros:
+            yield partial(zeros, (self.operator.rows, WIDTH), self.operator.dtype)
+
+
+def fits(rows: int, dtype: str, budget: int) -> bool:
+    """Whether two groups of vectors, and what a filter needs beside them, fit into a budget."""
+    return rows * (2 * WIDTH * np.dtype(dtype).itemsize + _ROW_BYTES) <= budget
+
+
+def coarsen(problem: Problem, columns: int, _: str) -> dict[str, Any] | None:
+    """Write the coarse problem; None when nearly every row is an aggregate, or too few are left."""
+    operator = problem.operator.open()
+    label = coarse.aggregate_rows(operator)
+    count = int(label.max()) + 1
+    if count > _LEAST_SHRINK * operator.rows or count < 2 * columns:
+        return None
+    component = None if problem.component is None else problem.null_space().component
+    stored = coarse.store_coarse(operator, label, component, problem.directory / "coarse")
+    return asdict(stored)
+
+
+def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int) -> None:
+    """Write one group of the vectors to start from: random, or carried back from a coarse level."""
+    target = vectors.attach(group, "r+")
+    coarser = None if rough is None else rough.attach(group)
+    probing = problem.level == 0 and group == vectors.groups - 1
+    rng = np.random.default_rng([5, problem.level, group])
+    if coarser is None:
+        _randomize(target, rng)
+        note_rows(target)
+        return
+    for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
+        target[rows] = coarse.prolong(coarser, problem.directory / "coarse", rows)
+        if probing:
+            # About as long as the others: a coarse vector has length 1.
+            probes = rng.standard_normal((len(target[rows]), PROBES))
+            target[rows, -PROBES:] = probes / np.sqrt(len(target))
+    note_rows(target)
+
+
+def _randomize(target: Array, rng: np.random.Generator) -> None:
+    for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
+        target[rows] = rng.standard_normal(target[rows].shape)
+
+
+def grow(vectors: Vectors, first: int, group: int) -> None:
+    """Write one group of random columns: number `first` + `group` of all."""
+    target = vectors.attach(group, "r+")
+    _randomize(target, np.random.default_rng([7, first + group]))
+    note_rows(target)
+
+
+def measure(problem: Problem, _: str) -> tuple[float, float | None]:
+    """Return the upper bound of the spectrum, and that without its stiff part if there is one."""
+    operator = problem.operator.open()
+    bound, rows, sweeps = upper_bound(operator), stiff_rows(operator), 0
+    untied = replace(operator, ties=None)
+    if operator.ties is not None:
+        sweeps = tie_sweeps(operator.ties, upper_bound(untied), operator.rows)
+    if not len(rows) and not sweeps:
+        return bound, None
+    save_array(problem.directory / _STIFF, np.concatenate([[sweeps], rows]))
+    free = np.ones(operator.rows, bool)
+    free[rows] = False
+    return bound, upper_bound(untied if sweeps else operator, free)
+
+
+def find_cut(problem: Problem, bound: float, columns: int) -> tuple[float, float]:
+    """Return a guess below which about `columns` eigenvalues lie, and what a cut may be at most."""
+    operator = problem.operator.open()
+    cut = density.quantile(operator, columns / operator.rows, bound)
+    # Where the eigenvalues crowd at the low end the density does not resolve them: any guess then.
+    return (cut, cut) if cut > _RESOLVED * bound else (0.25 * bound, bound)
+
+
+def solve_densely(problem: Problem, vectors: Vectors, _: str) -> list[float]:
+    """Write the lowest eigenvectors by LAPACK; return their eigenvalues."""
+    pairs = oracles.dense_pairs(problem.operator.open(), problem.null_space(), vectors.columns)
+    vectors.write(slice(None), pairs[1])
+    return [float(value) for value in pairs[0]]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """p(A) X for one group."""
+
+    problem: Problem
+    vectors: Vectors
+    filtered: Vectors
+    plan: FilterPlan
+    values: NDArray[np.float64]
+    balanced: bool = False
+
+    def __call__(self, group: int) -> None:
+        """Filter one group."""
+        problem = self.problem
+        operator, null = problem.operator.open(), problem.null_space()
+        with problem.bench() as zeros:
+            X = zeros()
+            X[:] = self.vectors.attach(group)
+            null.remove_from(X)
+            steps: Steps = operator
+            if self.balanced:
+                values = self.values[group * WIDTH : (group + 1) * WIDTH]
+                steps = problem.balanced(operator, values)
+                steps.balance(X)
+            Y = chebyshev_filter(steps, X, zeros(), self.plan)
+            null.remove_from(Y)
+            filtered = self.filtered.attach(group, "r+")
+            filtered[:] = Y
+            note_rows(filtered)
+
+
+def _apply(operator: Operator, X: Array, image: Array) -> None:
+    """Image <- A X for one group."""
+    image[:] = 0
+    operator.step(X, image, 1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A X for one group."""
+
+    problem: Problem
+    vectors: Vectors
+    image: Vectors
+
+    def __call__(self, group: int) -> None:
+        """Multiply one group."""
+        X, image = self.vectors.attach(group), self.image.attach(group, "r+")
+        _apply(self.problem.operator.open(), X, image)
+        note_rows(image)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """|A x - theta x| of every column of a group; infinite where theta is.
+
+    Attributes
+    ----------
+    problem, vectors, values
+        A, x and theta.
+    balanced
+        Where the vectors go once their stiff part follows the rest; None to leave them as they are.
+        Not where they were: what a killed task had set is not what it would set again.
+    """
+
+    problem: Problem
+    vectors: Vectors
+    values: NDArray[np.float64]
+    balanced: Vectors | None = None
+
+    def __call__(self, group: int) -> list[float]:
+        """Return the norms of one group."""
+        operator, X = self.problem.operator.open(), self.vectors.attach(group)
+        values = self.values[group * WIDTH : (group + 1) * WIDTH]
+        if self.balanced is not None:
+            source, X = X, self.balanced.attach(group, "r+")
+            X[:] = source
+            # Exact for a Ritz vector, where the filtered columns were mixtures.
+            self.problem.balanced(operator, values).balance(X)
+            note_rows(X)
+        # Not where the filter left its image: a killed pass needs that once more.
+        with self.problem.bench() as zeros:
+            image = zeros()
+            _apply(operator, X, image)
+            known = np.isfinite(values)
+            squares = kernels.residual_squares(X, image, np.where(known, values, 0))
+        return [float(norm) for norm in np.where(known, np.sqrt(squares), np.inf)]

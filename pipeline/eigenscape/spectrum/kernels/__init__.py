@@ -1,0 +1,1 @@
+"""Products, filters and dense algebra on arrays in memory."""

@@ -1,0 +1,192 @@
+"""The Chebyshev filter on arrays in memory, and the null vectors that are kept out of it.
+
+The filter of degree q is a Chebyshev polynomial stretched so that [cut, bound] is where it stays
+small: eigenvalues below the cut are amplified, the more the lower they are.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.operator import Array
+
+_LOCKED_NOISE = 1e-2
+"""Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
+
+_MOST_CLEAN = 1001
+"""Degree below which that is sought: no filter is longer than `columns._MOST_DEGREE`."""
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """A Chebyshev filter.
+
+    Attributes
+    ----------
+    degree
+        At least 1; the cost is as many products.
+    cut, bound
+        The interval that it damps, low < cut < bound.
+    low
+        Where it is 1: the lowest eigenvalue.
+    times
+        How often it is applied, with locked vectors projected out after each time.
+    """
+
+    degree: int
+    cut: float
+    bound: float
+    low: float
+    times: int = 1
+
+
+class Steps(Protocol):
+    """What a filter needs of an operator."""
+
+    def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
+        """Z <- a A X + b X - c Z."""
+
+
+def chebyshev_filter(operator: Steps, X: Array, Y: Array, plan: FilterPlan) -> Array:
+    """Return p(A) X for one group of columns.
+
+    Scaled so that p(low) = 1, which keeps single precision from overflowing (Zhou, Saad, Tiago,
+    Chelikowsky 2006, algorithm 4.1).
+
+    Parameters
+    ----------
+    operator
+        A.
+    X, Y : array, shape (n, WIDTH)
+        Overwritten; Y is zero. The result is one of them.
+    plan
+        p.
+    """
+    half, centre = (plan.bound - plan.cut) / 2, (plan.bound + plan.cut) / 2
+    sigma = half / (plan.low - centre)
+    tau = 2 / sigma
+    operator.step(X, Y, sigma / half, -centre * sigma / half, 0.0)
+    for _ in range(2, plan.degree + 1):
+        following = 1 / (tau - sigma)
+        operator.step(Y, X, 2 * following / half, -2 * following * centre / half, sigma * following)
+        X, Y = Y, X
+        sigma = following
+    return Y
+
+
+def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
+    """Return the degree at which `value` is amplified `reduction` times over the cut.
+
+    Parameters
+    ----------
+    reduction
+        At least 1.
+    value
+        An eigenvalue below the cut.
+    """
+    return math.ceil(math.acosh(max(reduction, 1.0)) / _growth(value, cut, bound))
+
+
+def _growth(value: float, cut: float, bound: float) -> float:
+    """Return arcosh of the stretched value: per degree a filter grows by its exponential there."""
+    return math.acosh(1 + 2 * max(cut - value, 1e-12) / (bound - cut))
+
+
+def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
+    """Return the largest degree that rounding allows, at least 1.
+
+    Rounding leaves a share eps of every direction in every column, and the lowest is amplified
+    most. Once it outgrows the column's own direction the columns become nearly parallel, and the
+    Rayleigh-Ritz step, whose images are rounded too, cannot tell them apart any more.
+    """
+    most = min(1 / float(np.finfo(dtype).eps), 1e13)
+    return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
+
+
+def clean_degree(
+    plan: FilterPlan,
+    dtype: np.dtype[Any],
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+) -> int:
+    """Return the largest degree after which a projection still removes locked vectors, at least 1.
+
+    A locked vector with residual r lacks about r / (distance to the cut) of the true one, and so
+    much of that is left in the other columns, or what rounding leaves if it is more. A filter
+    amplifies it as the low vector that it is; the projection takes it out but for the same share
+    once more. What is left of all of them has to stay small beside a column at the cut.
+
+    Parameters
+    ----------
+    plan
+        The filter, of any degree.
+    dtype
+        Floating type of the products.
+    values, residuals : array, shape (l,)
+        Of the locked vectors.
+    """
+    below = np.maximum(plan.cut - values, 1e-12)
+    share = np.log(np.maximum(residuals / below, float(np.finfo(dtype).eps)))
+    growth = np.arccosh(1 + 2 * below / (plan.bound - plan.cut))
+    least, most = 1, _MOST_CLEAN
+    while most - least > 1:
+        degree = (least + most) // 2
+        left = np.exp(2 * np.minimum(2 * share + degree * growth, 300))
+        if math.sqrt(left.sum()) / 2 <= _LOCKED_NOISE:
+            least = degree
+        else:
+            most = degree
+    return least
+
+
+class NullSpace:
+    """Orthonormal null vectors of a Laplacian: one for each connected component.
+
+    Parameters
+    ----------
+    null : array, shape (n,)
+        The positive vector that is the null vector on every component.
+    component : array of int, shape (n,), optional
+        Component of each row; one component by default.
+    singular
+        False for an operator without null vectors: there are none then, and nothing is removed.
+    """
+
+    def __init__(
+        self,
+        null: NDArray[np.float64],
+        component: NDArray[np.int32] | None = None,
+        *,
+        singular: bool = True,
+    ) -> None:
+        self.null = null
+        self.component = np.zeros(len(null), np.int32) if component is None else component
+        pieces = int(self.component.max()) + 1
+        self.count = pieces if singular else 0
+        self._squares = np.bincount(self.component, null * null, pieces)
+
+    @cached_property
+    def entries(self) -> NDArray[np.float64]:
+        """The null vectors, of shape (n,): they do not overlap."""
+        return self.null / np.sqrt(self._squares)[self.component]
+
+    def part_of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what one vector, shape (n,), has of the null vectors."""
+        if not self.count:
+            return np.zeros_like(x)
+        shares = np.bincount(self.component, self.entries * x, self.count)
+        return np.asarray(self.entries * shares[self.component])
+
+    def remove_from(self, X: Array) -> None:
+        """Make the columns of X orthogonal to every null vector, in place.
+
+        A filter amplifies the null vectors most of all: what rounding leaves of them in a column
+        near the cut would otherwise outgrow it.
+        """
+        if self.count:
+            kernels.remove_null(self.null, self.component, self._squares, X)

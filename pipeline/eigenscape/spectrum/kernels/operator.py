@@ -1,0 +1,274 @@
+"""The Laplacian as an operator on groups of columns: CSR row blocks, mapped or in memory."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.ties import Ties
+from eigenscape.store.arrays import attach_memmap, open_memmap, save_array, save_raw
+
+Array = NDArray[Any]
+
+_HUBS = 8
+"""Power of the diagonal: a hub of twice the degree of all others weighs as much as 65,000 of them."""
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows first ... of the off-diagonal part, its sign turned, as CSR."""
+
+    first: int
+    indptr: Array
+    indices: Array
+    data: Array
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A symmetric positive semi-definite operator ``A = diag(diagonal) - S + V`` on groups of columns.
+
+    Attributes
+    ----------
+    blocks
+        Row blocks of S, in order.
+    diagonal : array, shape (n,)
+        Of the floating type in which products are computed.
+    null : array, shape (n,), float64
+        Positive; on every connected component it is, apart from its length, the null vector:
+        sqrt(degree) for the normalised Laplacian, ones for the unnormalised one. With a potential
+        it is only close to the lowest vectors.
+    singular
+        Whether the null vectors are those: not with a potential.
+    bound
+        Upper bound of the spectrum that theory gives.
+    ties
+        V, which draws clusters of samples together; None for 0.
+    unit
+        What the eigenvalues are multiplied by to be those of the Laplacian: A is it, divided by this.
+    """
+
+    blocks: Sequence[RowBlock]
+    diagonal: Array
+    null: NDArray[np.float64]
+    singular: bool
+    bound: float
+    ties: Ties | None = None
+    unit: float = 1.0
+
+    @property
+    def rows(self) -> int:
+        """Order of the operator."""
+        return len(self.diagonal)
+
+    def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
+        """Z <- a A X + b X - c Z in place, X and Z of shape (n, WIDTH)."""
+        kind = X.dtype.type
+        for block in self.blocks:
+            kernels.filter_step(
+                block.indptr, block.indices, block.data, self.diagonal, block.first,
+                X, Z, kind(a), kind(b), kind(c),
+            )  # fmt: skip
+        if self.ties is not None:
+            self.ties.add(X, Z, a)
+
+    def times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return A x for one vector, in double."""
+        image = np.empty_like(x)
+        for block in self.blocks:
+            kernels.multiply(
+                block.indptr, block.indices, block.data, self.diagonal, block.first,
+                x, image,
+            )  # fmt: skip
+        if self.ties is not None:
+            self.ties.add(x[:, None], image[:, None], 1.0)
+        return image
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """Return the operator as one SciPy matrix in double: for the oracles."""
+        indptr = [np.zeros(1, np.int64)]
+        for block in self.blocks:
+            indptr.append(indptr[-1][-1] + np.asarray(block.indptr[1:]))
+        data = np.concatenate([block.data for block in self.blocks]).astype(np.float64)
+        columns = np.concatenate([block.indices for block in self.blocks])
+        S = scipy.sparse.csr_array(
+            (data, columns, np.concatenate(indptr)), shape=(self.rows, self.rows)
+        )
+        A: Any = scipy.sparse.diags_array(np.asarray(self.diagonal, np.float64)) - S
+        if self.ties is not None:
+            A = A + self.ties.matrix(self.rows)
+        return scipy.sparse.csr_array(A)
+
+
+@dataclass(frozen=True)
+class StoredOperator:
+    """Where an operator lies on disk: small, so that every task opens it for itself.
+
+    Attributes
+    ----------
+    graph
+        Paths of indptr and indices of each block.
+    data
+        Paths of the values of each block, raw.
+    starts
+        First row of each block.
+    rows, entries, dtype, singular, bound, unit
+        Of the operator.
+    diagonal, null
+        Paths, raw.
+    ties
+        Stem of the paths of V, None for 0.
+    """
+
+    graph: tuple[tuple[str, str], ...]
+    data: tuple[str, ...]
+    starts: tuple[int, ...]
+    rows: int
+    entries: int
+    dtype: str
+    diagonal: str
+    null: str
+    singular: bool
+    bound: float
+    ties: str | None = None
+    unit: float = 1.0
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "StoredOperator":
+        """Return what `dataclasses.asdict` and JSON made of one."""
+        graph = tuple((indptr, indices) for indptr, indices in values["graph"])
+        lists = {name: tuple(values[name]) for name in ("data", "starts")}
+        return cls(**{**values, "graph": graph, **lists})
+
+    def open(self) -> Operator:
+        """Map the operator; its pages are shared by all threads and processes."""
+        blocks = []
+        for (indptr, indices), data, first in zip(self.graph, self.data, self.starts, strict=True):
+            columns = open_stored(indices)
+            values = attach_memmap(data, columns.shape, self.dtype)
+            blocks.append(RowBlock(first, open_stored(indptr), columns, values))
+        return Operator(
+            blocks,
+            attach_memmap(self.diagonal, (self.rows,), self.dtype),
+            attach_memmap(self.null, (self.rows,), np.float64),
+            self.singular,
+            self.bound,
+            None if self.ties is None else Ties.load(self.ties),
+            self.unit,
+        )
+
+
+def open_stored(path: str) -> Array:
+    """Map an array of a stage, or one that was written beside an operator."""
+    return np.load(path, mmap_mode="r") if path.endswith(".npy") else open_memmap(path)
+
+
+def as_operator(
+    A: scipy.sparse.csr_array, null: NDArray[np.float64], dtype: Any, *, singular: bool = True
+) -> Operator:
+    """Return a symmetric SciPy matrix as an operator in memory: for coarse levels and tests."""
+    A = scipy.sparse.csr_array(A)
+    diagonal = A.diagonal()
+    S = scipy.sparse.csr_array(scipy.sparse.diags_array(diagonal) - A)
+    S.eliminate_zeros()
+    block = RowBlock(0, S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype))
+    # Gershgorin's circles.
+    bound = float((abs(A) @ np.ones(A.shape[0])).max())
+    return Operator([block], diagonal.astype(dtype), null, singular, bound)
+
+
+def store_operator(
+    operator: Operator,
+    directory: Path,
+    graph: Sequence[tuple[str, str]] | None = None,
+    data: Sequence[str] | None = None,
+) -> StoredOperator:
+    """Write an operator, or what of it is not stored yet.
+
+    Parameters
+    ----------
+    operator
+        In memory.
+    directory
+        Where the files go.
+    graph, data
+        Paths of what is stored already: structure and values of the blocks.
+    """
+    for name, values in (("diagonal", operator.diagonal), ("null", operator.null)):
+        save_raw(directory / name, values)
+    ties = None
+    if operator.ties is not None:
+        ties = str(directory / "ties")
+        operator.ties.save(ties)
+    if graph is None or data is None:
+        graph, data = [], []
+        for number, block in enumerate(operator.blocks):
+            paths = [str(directory / f"{name}-{number}.npy") for name in ("indptr", "indices")]
+            for path, values in zip(paths, (block.indptr, block.indices), strict=True):
+                save_array(path, values)
+            graph.append((paths[0], paths[1]))
+            data.append(str(directory / f"data-{number}"))
+            save_raw(data[-1], block.data)
+    return StoredOperator(
+        graph=tuple(graph),
+        data=tuple(data),
+        starts=tuple(block.first for block in operator.blocks),
+        rows=operator.rows,
+        entries=sum(len(block.data) for block in operator.blocks),
+        dtype=operator.diagonal.dtype.name,
+        diagonal=str(directory / "diagonal"),
+        null=str(directory / "null"),
+        singular=operator.singular,
+        bound=operator.bound,
+        ties=ties,
+        unit=operator.unit,
+    )
+
+
+def upper_bound(
+    operator: Operator, free: NDArray[np.bool_] | None = None, steps: int = 12
+) -> float:
+    """Return a safe upper bound of the spectrum, by a few Lanczos steps.
+
+    The largest Ritz value plus the norm of the last residual (Zhou, Li 2011); never more than what
+    theory gives. A tighter bound makes every filter shorter: it falls with its square root.
+
+    The first vector is random, and larger where the diagonal is: the largest eigenvectors of a graph
+    with hubs sit on these, where a random vector of many rows has next to nothing.
+
+    Parameters
+    ----------
+    operator
+        A.
+    free : array of bool, shape (n,), optional
+        Rows and columns to which A is cut down; all by default.
+    """
+    n = operator.rows
+    vector = np.random.default_rng(3).standard_normal(n)
+    large = np.asarray(operator.diagonal, np.float64) * (1 if free is None else free)
+    large = (large / large.max()) ** _HUBS
+    vector += np.copysign(math.sqrt(n) / np.linalg.norm(large) * large, vector)
+    vector *= 1 if free is None else free
+    vector /= np.linalg.norm(vector)
+    previous, beta = np.zeros(n), 0.0
+    alphas, betas = [], []
+    for _ in range(min(steps, n)):
+        image = operator.times(vector) - beta * previous
+        image *= 1 if free is None else free
+        alpha = float(image @ vector)
+        image -= alpha * vector
+        alphas.append(alpha)
+        beta = float(np.linalg.norm(image))
+        betas.append(beta)
+        if beta < 1e-10:
+            break
+        previous, vector = vector, image / beta
+    ritz = np.linalg.eigvalsh(np.diag(alphas) + np.diag(betas[:-1], 1) + np.diag(betas[:-1], -1))
+    # A hundredth more: in single precision the bound itself is rounded.
+    return min(operator.bound, 1.01 * (float(ritz[-1]) + betas[-1]))

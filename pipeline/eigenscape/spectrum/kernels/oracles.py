@@ -1,0 +1,165 @@
+"""The well-known ways to the same eigenpairs, in double: LAPACK, ARPACK, LOBPCG with multigrid."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+
+from eigenscape.errors import ConvergenceError, MissingExtraError
+from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.kernels.operator import Operator
+
+Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_LOBPCG_ITERATIONS = 200
+_LIFT = 1e-5
+
+
+def dense_pairs(operator: Operator, null: NullSpace, count: int) -> Pairs:
+    """Return the lowest eigenpairs above the null space, from the full matrix.
+
+    Parameters
+    ----------
+    operator
+        A.
+    null
+        Its null space, which is moved to the top of the spectrum instead of being searched.
+    count
+        Pairs to return.
+
+    Returns
+    -------
+    values : array, shape (count,), ascending
+    vectors : array, shape (n, count), orthonormal
+    """
+    A = operator.matrix().toarray()
+    for label in range(null.count):
+        inside = np.flatnonzero(null.component == label)
+        entries = null.null[inside] / np.linalg.norm(null.null[inside])
+        A[np.ix_(inside, inside)] += 2 * operator.bound * np.outer(entries, entries)
+    values, vectors = scipy.linalg.eigh(A, subset_by_index=[0, count - 1], overwrite_a=True)
+    return values, vectors
+
+
+def _product(operator: Operator) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return what multiplies columns by A; its ties are no matrix, which would have m^2 entries."""
+    A = replace(operator, ties=None).matrix()
+
+    def apply(X: NDArray[np.float64]) -> NDArray[np.float64]:
+        X = np.ascontiguousarray(X)
+        image: NDArray[np.float64] = np.ascontiguousarray(A @ X)
+        if operator.ties is not None:
+            operator.ties.add(X.reshape(len(X), -1), image.reshape(len(X), -1), 1.0)
+        return image
+
+    return apply
+
+
+def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float) -> Pairs:
+    """Return the lowest eigenpairs above the null space by implicitly restarted Lanczos (ARPACK).
+
+    The largest of ``bound - A`` are sought, which needs no factorisation. See `dense_pairs` for the
+    parameters; `tolerance` bounds the residual norm.
+
+    Raises
+    ------
+    ConvergenceError
+        ARPACK gave up.
+    """
+    product = _product(operator)
+    bound = operator.bound
+
+    def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        x = np.ravel(vector)
+        image: NDArray[Any] = bound * x - product(x)
+        image -= bound * null.part_of(x)
+        return image
+
+    shape = (operator.rows, operator.rows)
+    flipped = scipy.sparse.linalg.LinearOperator(shape, matvec=apply, dtype=np.float64)
+    start = np.random.default_rng(7).standard_normal(operator.rows)
+    try:
+        # ARPACK's tolerance is relative to the eigenvalue, here at most the bound.
+        values, vectors = scipy.sparse.linalg.eigsh(
+            flipped, count, which="LA", v0=start, tol=0.1 * tolerance / bound
+        )
+    except scipy.sparse.linalg.ArpackNoConvergence as error:
+        raise ConvergenceError(
+            f"spectrum.solver = 'lanczos': ARPACK found {len(error.eigenvalues)} of {count} pairs "
+            "and gave up. Use spectrum.solver = 'chebyshev' or a larger spectrum.tolerance."
+        ) from None
+    order = np.argsort(-values)
+    return bound - values[order], vectors[:, order]
+
+
+def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float) -> Pairs:
+    """Return the lowest eigenpairs above the null space by LOBPCG, preconditioned by multigrid.
+
+    Locally optimal block preconditioned conjugate gradients (Knyazev 2001) from SciPy with smoothed
+    aggregation from PyAMG: what scikit-learn's ``eigen_solver="amg"`` does. See `dense_pairs` for
+    the parameters; `tolerance` bounds the residual norm.
+
+    Raises
+    ------
+    MissingExtraError
+        PyAMG is not installed.
+    """
+    try:
+        import pyamg
+    except ImportError:
+        raise MissingExtraError("pyamg", "amg", "spectrum.solver = 'lobpcg'") from None
+    A = scipy.sparse.csr_matrix(replace(operator, ties=None).matrix())
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    near = np.asarray(operator.null)[:, None]
+    # Off zero, so that the coarsest system of every component can be solved.
+    lifted = A + _LIFT * operator.bound * scipy.sparse.eye_array(operator.rows, format="csr")
+    hierarchy = pyamg.smoothed_aggregation_solver(
+        scipy.sparse.csr_matrix(lifted), B=near, symmetry="symmetric"
+    )
+    constraints = None
+    if null.count:
+        constraints = np.zeros((operator.rows, null.count))
+        constraints[np.arange(operator.rows), null.component] = null.entries
+    guards = max(4, count // 10)
+    width = min(count + guards, operator.rows - null.count)
+    start = np.random.default_rng(7).standard_normal((operator.rows, width))
+    with warnings.catch_warnings():
+        # What was not reached is told by the residuals, not by SciPy's warning.
+        warnings.simplefilter("ignore", UserWarning)
+        values, vectors = scipy.sparse.linalg.lobpcg(
+            _product(operator), start, M=hierarchy.aspreconditioner(), Y=constraints, tol=tolerance,
+            largest=False, maxiter=_LOBPCG_ITERATIONS,
+        )  # fmt: skip
+    order = np.argsort(values)[:count]
+    return values[order], vectors[:, order]
+
+
+def count_below(operator: Operator, value: float) -> int:
+    """Return how many eigenvalues lie below a value: Sylvester's law of inertia.
+
+    The factors of A - value I = L D L^T tell it from the signs of D alone; in memory, of order n^2.
+    """
+    A = operator.matrix().toarray()
+    A[np.diag_indices_from(A)] -= value
+    _, D, _ = scipy.linalg.ldl(A, overwrite_a=True, check_finite=False)
+    # D has blocks of order 1 and 2; one of order 2 has one negative eigenvalue.
+    return int((scipy.linalg.eigvals_banded(_band(D), lower=True) < 0).sum())
+
+
+def _band(D: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a tridiagonal matrix in LAPACK's banded form."""
+    return np.vstack([np.diag(D), np.append(np.diag(D, -1), 0)])
+
+
+def residual_norms(operator: Operator, pairs: Pairs) -> NDArray[np.float64]:
+    """Return |A v - lambda v| of each pair, in double."""
+    values, vectors = pairs
+    norms: NDArray[np.float64] = np.linalg.norm(
+        _product(operator)(vectors) - vectors * values, axis=0
+    )
+    return norms

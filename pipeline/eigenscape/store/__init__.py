@@ -1,0 +1,1 @@
+"""Run directories: arrays, keys, atomic commits, checksums, locks."""

@@ -1,0 +1,90 @@
+"""The manifest of a run directory: what is finished, one record per stage, and its own checksum."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import write_json
+from eigenscape.base.sums import json_sum
+from eigenscape.errors import StoreError
+
+FORMAT = 2
+
+_CHECKSUM = "checksum"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the manifest says about one finished stage.
+
+    `sums` holds the checksum of every file of its arrays and outputs, by its path in the run directory.
+    """
+
+    key: str
+    seconds: float
+    peak_bytes: int
+    arrays: tuple[str, ...]
+    files: tuple[str, ...]
+    summary: dict[str, Any]
+    finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z"))
+    sums: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> "Record":
+        """Return what `dataclasses.asdict` and JSON made of one."""
+        return cls(**{**entry, "arrays": tuple(entry["arrays"]), "files": tuple(entry["files"])})
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a run directory, an empty one where there is none.
+
+    Raises
+    ------
+    StoreError
+        The directory has a manifest that is damaged or of another format.
+    """
+    file = path / "manifest.json"
+    try:
+        manifest: Any = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"format": FORMAT, "stages": {}}
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, str(error)) from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError(
+            f"{file} was not written by this version (format {FORMAT}). Give another --run-dir."
+        )
+    if manifest.pop(_CHECKSUM, None) != json_sum(manifest):
+        raise _damaged(path, "its checksum is that of other content")
+    return manifest
+
+
+def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """Replace the manifest of a run directory by one rename."""
+    write_json(path / "manifest.json", {**manifest, _CHECKSUM: json_sum(manifest)})
+
+
+def write_commit(path: Path, entry: dict[str, Any]) -> None:
+    """Write what a commit is to enter into the manifest."""
+    write_json(path, [entry, json_sum(entry)])
+
+
+def read_commit(path: Path) -> dict[str, Any] | None:
+    """Return what a commit says, None if it is damaged or of another stage."""
+    try:
+        entry, total = json.loads(path.read_text(encoding="utf-8"))
+        # What follows a point is the size of its chunks.
+        workspace = path.parent.name.partition(".")[0]
+        whole = total == json_sum(entry) and workspace == f"{entry['stage']}-{entry['key']}"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return dict(entry) if whole else None
+
+
+def _damaged(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path / 'manifest.json'} is damaged ({why}). Delete the run directory {path} and run the "
+        "job again."
+    )

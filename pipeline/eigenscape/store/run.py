@@ -1,0 +1,307 @@
+"""The run directory: arrays, keys, atomic commit, resume, lock and manifest.
+
+::
+
+    runs/indian-pines-1f0c.../
+        job.toml          the resolved job
+        manifest.json     what is finished: one record per stage. The only truth about it.
+        log.jsonl         what happened when
+        lock              held by the process at work
+        store.zarr/       committed arrays (zarr v3)
+        work/             one directory per unfinished stage, gone when the stage commits
+        outputs/          committed files
+
+A stage builds its arrays and files under ``work/<stage>-<key>/``. To commit, the record is written
+there as ``COMMIT``, every array and file is renamed into place, and last the record enters the
+manifest, itself replaced by one rename. A process killed before ``COMMIT`` leaves work that only
+the same stage with the same key takes up again; one killed after it is finished by the next.
+
+Committed arrays are never written again, so runs side by side share them by hard links.
+
+The record holds a checksum of every file, and a run begins with reading what it finds finished: a stage
+of which a file is damaged is computed again. What unfinished stages leave: `eigenscape.store.journal`.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import (
+    DISCARDED,
+    discard,
+    explain_write_errors,
+    move,
+    remove_if_empty,
+    sync_tree,
+)
+from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
+from eigenscape.errors import OutputError
+from eigenscape.store.arrays import open_array
+from eigenscape.store.integrity import find_damage
+from eigenscape.store.lock import hold
+from eigenscape.store.manifest import (
+    Record,
+    read_commit,
+    read_manifest,
+    write_commit,
+    write_manifest,
+)
+from eigenscape.store.tree import link_array, make_groups, remove_others
+from eigenscape.store.workspace import Workspace
+
+
+class Run:
+    """A run directory.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    create
+        Make it if it is not there, and check that it can be written. Runs that are only read from
+        are left as they are.
+
+    Raises
+    ------
+    OutputError
+        It cannot be made or written.
+    StoreError
+        It is there and is not a run directory of this format.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        self.path = path
+        if create:
+            with explain_write_errors(path):
+                try:
+                    path.mkdir(parents=True, exist_ok=True)
+                except FileNotFoundError as error:
+                    # A directory whose parent cannot hold one, such as /proc.
+                    raise OutputError(
+                        f"{path}: cannot be made there ({error.strerror}: {error.filename}). "
+                        "Set output.directory or --run-dir to a directory that you may write."
+                    ) from error
+                probe = path / f".probe.tmp-{os.getpid()}"
+                probe.touch()
+                probe.unlink()
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the manifest again: another process may have finished stages meanwhile."""
+        self.manifest = read_manifest(self.path)
+
+    def record(self, stage: str) -> Record | None:
+        """Return the record of a finished stage."""
+        entry = self.manifest["stages"].get(stage)
+        if entry is None:
+            return None
+        return Record.from_json(entry)
+
+    def is_finished(self, stage: str, key: str) -> bool:
+        """Whether `stage` is finished with this `key` and all that it wrote is still there.
+
+        What the files hold is not looked at: see `damage`.
+        """
+        record = self.record(stage)
+        return (
+            record is not None
+            and record.key == key
+            and all((self.array_path(name) / "zarr.json").exists() for name in record.arrays)
+            and all((self.path / "outputs" / name).exists() for name in record.files)
+        )
+
+    def damage(self, stage: str) -> list[str]:
+        """Read all that a finished stage has written; return what is wrong with it, file by file."""
+        record = self.record(stage)
+        return [] if record is None else find_damage(self.path, record)
+
+    def mend(self, keys: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        """Forget the finished stages that are damaged, so that they are computed again.
+
+        Parameters
+        ----------
+        keys
+            Keys of the stages that are to be used; records of others are not looked at.
+        tell
+            Hears what is damaged.
+        """
+        for stage, key in keys.items():
+            record = self.record(stage)
+            if record is None or record.key != key:
+                continue
+            if found := self.damage(stage):
+                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+                tell(f"{self.path / found[0]}{more}. The stage {stage} is computed again.")
+                self._forget(stage)
+        make_groups(self.path / "store.zarr", self._arrays())
+
+    def _forget(self, stage: str) -> None:
+        with explain_write_errors(self.path):
+            replaced = self.manifest["stages"].pop(stage, None)
+            if replaced is not None:
+                self.save_manifest()
+                self._remove(replaced, keep={"arrays": (), "files": ()})
+
+    def array_path(self, name: str) -> Path:
+        """Return the directory of a committed array."""
+        return self.path / "store.zarr" / name
+
+    def open(self, name: str) -> Any:
+        """Open a committed zarr array for reading."""
+        return open_array(self.array_path(name))
+
+    def workspace(
+        self, stage: str, key: str, tell: Callable[[str], None] = lambda _: None
+    ) -> Workspace:
+        """Return the workspace of a stage, with whatever an earlier attempt finished in it.
+
+        It is read and checked first; `tell` hears of damage, for which all of it is thrown away.
+        """
+        # Blocks that were begun with other chunks would end within one.
+        name = f"{stage}-{key}" + ("" if CHUNK_ROWS == MOST_CHUNK_ROWS else f".{CHUNK_ROWS}")
+        path = self.path / "work" / name
+        with explain_write_errors(self.path):
+            for other in self._workspaces(stage):
+                if other.name != name:
+                    discard(other)
+            if not path.exists():
+                return Workspace(path)
+            workspace = Workspace(path)
+            if found := workspace.journal.damage():
+                tell(
+                    f"{path / found[0]} is damaged: what an earlier attempt at the stage {stage} has "
+                    "finished is computed again."
+                )
+                discard(path)
+                workspace = Workspace(path)
+            workspace.journal.tidy()
+            return workspace
+
+    def commit(
+        self, stage: str, workspace: Workspace, record: Record, *, sums: bool = True
+    ) -> None:
+        """Put the arrays and files of a workspace into place and enter its record.
+
+        Parameters
+        ----------
+        stage, workspace, record
+            What is finished.
+        sums
+            Whether to add checksums to the record: not for runs that nobody goes on with.
+        """
+        with explain_write_errors(self.path):
+            sync_tree(workspace.path / "store")
+            sync_tree(workspace.path / "files")
+            replaced = self.manifest["stages"].get(stage)
+            if sums:
+                record = replace(record, sums=workspace.sums())
+            entry = {"stage": stage, "replaces": replaced, **asdict(record)}
+            write_commit(workspace.path / "COMMIT", entry)
+            self._finish_commit(workspace.path, entry)
+
+    def recover(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        """Finish the commits that a killed process began; call it under the lock.
+
+        Parameters
+        ----------
+        tell
+            Hears of a commit that is damaged, and so did not happen.
+        """
+        with explain_write_errors(self.path):
+            for discarded in (self.path / "work").glob(f"*{DISCARDED}"):
+                shutil.rmtree(discarded)
+            for path in sorted((self.path / "work").glob("*/COMMIT")):
+                entry = read_commit(path)
+                if entry is None:
+                    tell(f"{path} is damaged: its stage is computed again.")
+                    discard(path.parent)
+                else:
+                    self._finish_commit(path.parent, entry)
+            remove_others(self.path / "store.zarr", self._arrays())
+            remove_if_empty(self.path / "work")
+            for depth in ("", "store.zarr/", "store.zarr/*/", "store.zarr/*/*/"):
+                for leftover in self.path.glob(f"{depth}.*.tmp-*"):
+                    leftover.unlink()
+
+    def tidy(self) -> None:
+        """Remove what is left of workspaces, once every stage is finished."""
+        shutil.rmtree(self.path / "work", ignore_errors=True)
+
+    def _finish_commit(self, path: Path, entry: dict[str, Any]) -> None:
+        stage, replaced = entry.pop("stage"), entry.pop("replaces")
+        if replaced is not None:
+            # From here on the old result is not whole any more, so it must not look finished.
+            if self.manifest["stages"].pop(stage, None) is not None:
+                self.save_manifest()
+            self._remove(replaced, keep=entry)
+        make_groups(self.path / "store.zarr", entry["arrays"])
+        for name in entry["arrays"]:
+            move(path / "store" / name, self.array_path(name))
+        for name in entry["files"]:
+            move(path / "files" / name, self.path / "outputs" / name)
+        self.manifest["stages"][stage] = entry
+        self.save_manifest()
+        discard(path)
+
+    def _remove(self, previous: dict[str, Any], keep: dict[str, Any]) -> None:
+        for name in set(previous["arrays"]) - set(keep["arrays"]):
+            shutil.rmtree(self.array_path(name), ignore_errors=True)
+        for name in set(previous["files"]) - set(keep["files"]):
+            (self.path / "outputs" / name).unlink(missing_ok=True)
+
+    def link_from(self, other: "Run", stage: str, key: str) -> bool:
+        """Take a finished stage over from a run beside this one; return whether that worked.
+
+        Arrays are shared by hard links: they are never written after their commit, so neither run
+        can spoil the other, and each can be deleted on its own.
+        """
+        record = other.record(stage)
+        if record is None or record.files or not other.is_finished(stage, key):
+            return False
+        if other.damage(stage):
+            return False  # the links would share it
+        self._forget(stage)
+        try:
+            for name in record.arrays:
+                link_array(other.array_path(name), self.array_path(name))
+        except OSError:
+            return False  # no hard links here, or the other run was being replaced
+        other.reload()
+        if not other.is_finished(stage, key):
+            return False
+        with explain_write_errors(self.path):
+            make_groups(self.path / "store.zarr", record.arrays)
+            self.manifest["stages"][stage] = asdict(record)
+            self.save_manifest()
+        return True
+
+    def save_manifest(self) -> None:
+        """Replace the manifest by one rename."""
+        write_manifest(self.path, self.manifest)
+
+    def _arrays(self) -> set[str]:
+        """Return the names of all committed arrays."""
+        return {name for entry in self.manifest["stages"].values() for name in entry["arrays"]}
+
+    def _workspaces(self, stage: str) -> list[Path]:
+        work = self.path / "work"
+        return [path for path in work.glob(f"{stage}-*") if path.is_dir()]
+
+    @contextmanager
+    def lock(self, on_wait: Callable[[str], None]) -> Iterator[None]:
+        """Hold the run; the system releases the lock if the process dies.
+
+        Parameters
+        ----------
+        on_wait
+            Called with a sentence that says who holds the run, before waiting for it; and with one for
+            each commit that turns out to be damaged.
+        """
+        with hold(self.path, on_wait):
+            self.reload()
+            self.recover(on_wait)
+            yield

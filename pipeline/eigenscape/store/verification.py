@@ -1,0 +1,137 @@
+"""`verify`: whether all that a run directory holds is what was written."""
+
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import DISCARDED
+from eigenscape.base.sums import holds, size_in
+from eigenscape.errors import InputError, StoreError
+from eigenscape.store.integrity import find_damage
+from eigenscape.store.journal import Journal
+from eigenscape.store.lock import lock_holder
+from eigenscape.store.manifest import Record, read_commit, read_manifest
+from eigenscape.store.tree import broken_groups
+
+
+def verify(path: str | Path) -> dict[str, Any]:
+    """Read every file of a run directory and hold it against its checksum.
+
+    Parameters
+    ----------
+    path
+        Run directory.
+
+    Returns
+    -------
+    dict
+        ``whole``: whether nothing is wrong. ``stages``: name, number of files, bytes and ``damage``
+        (a text for each file that is wrong) of every finished stage. ``unfinished``: name and
+        ``damage`` of what killed stages left, which is not looked at while a process works there
+        (``holder``). ``other``: what is wrong with files of no stage. ``again``: stages that the next
+        `run` computes again.
+
+    Raises
+    ------
+    InputError
+        There is no run in that directory.
+    StoreError
+        Its manifest is damaged.
+    """
+    path = Path(path)
+    if not (path / "manifest.json").exists():
+        raise InputError(
+            f"{path}: no run directory (it has no manifest.json). Give a directory that "
+            "`eigenscape run` made, such as runs/<job name>-<key>."
+        )
+    manifest, holder = read_manifest(path), lock_holder(path)
+    records = {name: Record.from_json(entry) for name, entry in manifest["stages"].items()}
+    stages = [
+        {
+            "name": name,
+            "files": len(record.sums),
+            "bytes": sum(map(size_in, record.sums.values())),
+            "damage": find_damage(path, record),
+        }
+        for name, record in records.items()
+    ]
+    unfinished = [] if holder else [_unfinished(work) for work in _workspaces(path)]
+    arrays = {name for record in records.values() for name in record.arrays}
+    groups = broken_groups(path / "store.zarr", arrays)
+    other = [f"{file.relative_to(path)} is damaged" for file in groups]
+    if "job" in manifest and not holds(path / "job.toml", [manifest["job"]]):
+        other.append("job.toml is damaged")
+    damaged = [part for part in (*stages, *unfinished) if part["damage"]]
+    return {
+        "run": str(path),
+        "whole": not damaged and not other,
+        "stages": stages,
+        "unfinished": unfinished,
+        "other": other,
+        "again": [part["name"] for part in damaged],
+        "holder": holder,
+    }
+
+
+def _workspaces(path: Path) -> list[Path]:
+    """Return the workspaces of a run, but for those that are being deleted."""
+    return [work for work in sorted(path.glob("work/*-*")) if work.suffix != DISCARDED]
+
+
+def _unfinished(work: Path) -> dict[str, Any]:
+    commit = work / "COMMIT"
+    damage = _uncommitted(work, commit) if commit.exists() else Journal(work).damage()
+    texts = [f"work/{work.name}/{name} is damaged" for name in damage]
+    return {"name": work.name.rpartition("-")[0], "damage": texts}
+
+
+def _uncommitted(work: Path, commit: Path) -> list[str]:
+    """Return what is damaged of a stage whose commit was begun: each part is in its place, or here."""
+    entry = read_commit(commit)
+    if entry is None:
+        return [commit.name]
+    places = (("store.zarr/", "store/"), ("outputs/", "files/"))
+    found = []
+    for name, total in entry["sums"].items():
+        here = next(own + name.removeprefix(to) for to, own in places if name.startswith(to))
+        if not (holds(work / here, [total]) or holds(work.parents[1] / name, [total])):
+            found.append(here)
+    return found
+
+
+def find_wrong(path: Path) -> list[str]:
+    """Return what is wrong with the files of a run, one text for each, by its path in the run."""
+    manifest = read_manifest(path)
+    found = [
+        text for entry in manifest["stages"].values()
+        for text in find_damage(path, Record.from_json(entry))
+    ]  # fmt: skip
+    works = map(_unfinished, _workspaces(path))
+    return found + [text for work in works for text in work["damage"]]
+
+
+def require_whole(path: Path, but: str) -> None:
+    """Refuse a run of which a finished stage is damaged.
+
+    Parameters
+    ----------
+    path
+        Run directory.
+    but
+        A stage that is not looked at.
+
+    Raises
+    ------
+    StoreError
+        With the first file that is damaged, and what to do.
+    """
+    manifest = read_manifest(path)
+    for name, entry in manifest["stages"].items():
+        if name != but and (found := find_damage(path, Record.from_json(entry))):
+            raise StoreError(f"{path / found[0]}. {_mending(name)}")
+    if "job" in manifest and not holds(path / "job.toml", [manifest["job"]]):
+        raise StoreError(f"{path / 'job.toml'} is damaged. {_mending(None)}")
+
+
+def _mending(stage: str | None) -> str:
+    what = f"the stage {stage} again, and nothing else" if stage else "it again"
+    return f"The `eigenscape run` that made the run makes {what}."

@@ -1,0 +1,124 @@
+"""Where one stage works until it commits: its arrays, files, scratch and journal."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import DTypeLike
+
+from eigenscape.base.ledger import complete, heard_by
+from eigenscape.base.points import reached
+from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.journal import Journal
+
+
+class Workspace:
+    """Where one stage works until it commits.
+
+    Attributes
+    ----------
+    path
+        Its directory; everything else in it is scratch that vanishes at the commit.
+    journal
+        Which blocks are finished, and what they have written.
+    recording
+        Whether it says what they have written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for part in ("store", "files", "scratch"):
+            (path / part).mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(path)
+        self.recording = False
+
+    def create_array(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        *,
+        whole: bool = False,
+        **attributes: Any,
+    ) -> str:
+        """Create the zarr array `name` unless an earlier attempt did; return its path.
+
+        Parameters
+        ----------
+        name
+            Path in the store, for example ``"features/values"``.
+        shape, dtype
+            As in NumPy; the first axis is the one that is chunked.
+        whole
+            Store it as one uncompressed chunk, which `open_memmap` can map.
+        attributes
+            Attributes of the array; ``dims`` names its axes.
+        """
+        path = self.path / "store" / name
+        if not (path / "zarr.json").exists():
+            width = int(np.prod(shape[1:], dtype=np.int64)) * np.dtype(dtype).itemsize
+            rows = shape[0] if whole else chunk_rows(shape[0], width)
+            chunks = (max(1, min(rows, shape[0])), *(max(1, size) for size in shape[1:]))
+            dims = attributes.pop("dims", None)
+            zarr.create_array(
+                store=str(path),
+                shape=tuple(shape),
+                dtype=np.dtype(dtype),
+                chunks=chunks,
+                compressors=None,
+                dimension_names=dims,
+                attributes=attributes,
+                fill_value=0,
+                overwrite=True,
+            )
+            reached("array created", path)
+            complete(path / "zarr.json")
+        return str(path)
+
+    def folder(self, name: str) -> Path:
+        """Return a scratch folder, made if need be."""
+        path = self.path / "scratch" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def file(self, name: str) -> Path:
+        """Return where to write a file that the commit moves to ``outputs/``."""
+        reached("output begins", name)
+        return self.path / "files" / name
+
+    def finished_blocks(self) -> dict[str, Any]:
+        """Return the results of the blocks that earlier attempts finished, by block name."""
+        return dict(self.journal.blocks)
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Note checksums of what is written here in the block, by this thread and by tasks.
+
+        A stage that is never resumed needs none.
+        """
+        self.recording = True
+        with heard_by(self.journal):
+            yield
+
+    def sums(self) -> dict[str, str]:
+        """Return the checksums of all arrays and files, by their path in the run directory."""
+        found = {}
+        for part, place in (("store", "store.zarr"), ("files", "outputs")):
+            for path in sorted((self.path / part).rglob("*")):
+                if path.is_file() and not path.name.startswith("."):
+                    name = path.relative_to(self.path).as_posix()
+                    found[place + name.removeprefix(part)] = self.journal.sum_of(name)
+        return found
+
+    def arrays(self) -> tuple[str, ...]:
+        """Return the names of the arrays made so far."""
+        root = self.path / "store"
+        return tuple(sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json")))
+
+    def files(self) -> tuple[str, ...]:
+        """Return the names of the output files made so far, not those that a killed writer began."""
+        names = (path.name for path in (self.path / "files").iterdir())
+        return tuple(sorted(name for name in names if not name.startswith(".")))

@@ -1,0 +1,36 @@
+"""Optional packages that a job needs, looked for before anything is computed."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from eigenscape.clusters import ClusterOptions
+from eigenscape.clusters.options import QUEUES
+from eigenscape.errors import MissingExtraError
+from eigenscape.job.jobfile import Job
+
+
+def require_extras(job: Job, on: ClusterOptions) -> None:
+    """Refuse a job of which a later stage needs a package that is not installed.
+
+    What the scene's files need is asked when they are opened, which is before, too.
+
+    Raises
+    ------
+    MissingExtraError
+        With the key that needs it, and what to install.
+    """
+    for module, package, extra, purpose in _needed(job, on):
+        if find_spec(module) is None:
+            raise MissingExtraError(package, extra, purpose)
+
+
+def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the module, its package, the extra that brings it, and what needs it."""
+    if on.kind == "ssh":
+        yield "asyncssh", "asyncssh", "ssh", "A cluster of kind 'ssh'"
+    if on.kind in QUEUES:
+        yield "dask_jobqueue", "dask-jobqueue", "hpc", f"A cluster of kind {on.kind!r}"
+    if job.spectrum.solver == "lobpcg":
+        yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
+    if job.learn.method == "spectral-clustering" and job.learn.assign == "k-means":
+        yield "dask_ml", "dask-ml", "clusters", 'learn.assign = "k-means"'

@@ -1,0 +1,317 @@
+"""The arithmetic of a plan: what every stage holds in memory, and leaves on disk.
+
+The formulas count the arrays that the stages hold at a time; tests/bench/memory.py measures how
+well they do.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from eigenscape.base.memory import ROW_TILE, format_bytes
+from eigenscape.context import BASE_BYTES, sample_blocks
+from eigenscape.errors import MemoryLimitError
+from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
+from eigenscape.graph.bridges import bridging_bytes
+from eigenscape.graph.stage import block_rows
+from eigenscape.job.jobfile import Job
+from eigenscape.learn.decide.smoothing import ARRAYS as SMOOTHED_ARRAYS
+from eigenscape.learn.kernels.cuts import SWEEP_BYTES
+from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
+from eigenscape.learn.propagate.fields import EXACT_ROWS
+from eigenscape.learn.propagate.fields import METHODS as FIELDS
+from eigenscape.neighbors.footprint import LIBRARY_BYTES, footprint
+from eigenscape.neighbors.stage import plan_leaves
+from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, precision
+from eigenscape.spectrum.iteration.tasks import fits
+from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.store.arrays import chunk_rows
+
+_MIB = 2**20
+
+_BASES = {
+    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 160, "learn": 154,
+    "export": 224,
+}  # fmt: skip
+"""MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
+2,000 pixels, with a little to spare: another machine has other versions of them."""
+
+_HEAP_BYTES = 4 * _MIB
+"""What the heap of a thread keeps at its end: see `eigenscape.base.memory.return_quickly`."""
+
+_CALIBRATED = 20_000
+"""Samples, at most, whose probabilities are calibrated at once."""
+
+_READ_ENTRY = 40
+"""Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
+
+
+def enough(size: int) -> str:
+    """Return a value of ``limits.memory`` that holds `size` bytes: a multiple of 64 MiB."""
+    return f"{-(-size // (64 * _MIB)) * 64}MiB"
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """What one stage will need.
+
+    Attributes
+    ----------
+    name
+        Of the stage.
+    tasks
+        Number of tasks.
+    peak_bytes
+        Projected peak of anonymous memory of one process.
+    disk_bytes
+        Bytes it adds to the store, and those it needs in scratch while it runs.
+    """
+
+    name: str
+    tasks: int
+    peak_bytes: int
+    disk_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
+
+    `entries` is the number of values that a sparse table stores, None for any other scene.
+    """
+
+    job: Job
+    n: int
+    bands: int
+    d: int
+    tasks: int
+    budget: int
+    entries: int | None
+
+    def _stage(
+        self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
+        *, most: float = math.inf, before: float = 0,
+    ) -> StagePlan:  # fmt: skip
+        """Count bytes.
+
+        `each`: of one task, `most` of which run at once; `shared`: beside the tasks; `before`: of what
+        is done before them.
+        """
+        at_once = min(tasks, self.tasks, most)
+        working = at_once * (each + _HEAP_BYTES * (each > 0))
+        if self.job.neighbors.method == "landmarks" and name not in ("ingest", "features"):
+            shared += LIBRARY_BYTES
+        peak = _BASES[name] * _MIB + max(working, before) + shared
+        return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
+
+    def _step(self, chunk: int, row: float) -> tuple[int, int]:
+        """Return number and rows of the blocks that `sample_blocks` cuts."""
+        ranges = sample_blocks(self.n, chunk, self.budget, row)
+        return len(ranges), ranges[0][1] - ranges[0][0]
+
+    def ingest(self, strips: int, raw: int, value: float, held: int = 0) -> StagePlan:
+        """Count strips of `raw` values of `value` bytes, what a reader holds, the copy of what is valid."""
+        n, bands = self.n, self.bands
+        if self.entries is not None:
+            disk = 8 * self.entries + 28 * n
+            return self._stage("ingest", 2, 0, _READ_ENTRY * self.entries + 60 * n, disk, disk)
+        tasks, rows = self._step(chunk_rows(n, 4 * bands), 8 * bands)
+        # What is read, and what of it is copied, are steps of their own.
+        reading, copying = (min(count, self.tasks) for count in (strips, tasks))
+        at_once = max(reading, copying)
+        each = max(reading * value * raw, copying * 8 * rows * bands) / at_once
+        disk = n * (4 * bands + 12)
+        return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk, most=at_once)
+
+    def features(self) -> StagePlan:
+        """Count sums over the samples, then their projection."""
+        options, n, bands, d = self.job.features, self.n, self.bands, self.d
+        if self.entries is not None and stays_sparse(options, bands):
+            tasks = -(-self.entries // COPY_ENTRIES)
+            return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
+        row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
+        tasks, rows = self._step(chunk_rows(n, 4 * d), row)
+        # A projection in single precision: no more than what is read, and its image.
+        each = rows * row * (0.7 if options.method == "random-projection" else 1)
+        each += self._tile_bytes()
+        disk = 4 * d * (n + bands * is_projected(options, bands))
+        return self._stage("features", tasks, each, self._basis_bytes(), disk)
+
+    def _tile_bytes(self) -> float:
+        """Return the bytes of a tile of a sparse table, four times as full as on average."""
+        most = 4 * ROW_TILE * (self.entries or 0) / self.n
+        return 24 * min(most, self.entries or 0)
+
+    def _basis_bytes(self) -> float:
+        """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
+        options, limit = self.job.features, self.job.limits.memory_bytes
+        projected = is_projected(options, self.bands)
+        if not projected or options.method not in ("pca", "mnf"):
+            return 32.0 * self.bands * self.d * projected
+        square = 16.0 * self.bands**2
+        if square > limit - BASE_BYTES:
+            raise MemoryLimitError(
+                f'features.method = "{options.method}": the covariance of {self.bands} columns takes '
+                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
+                f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
+                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
+            )
+        return square
+
+    def neighbors(self) -> StagePlan:
+        """See `eigenscape.neighbors.footprint`."""
+        options = self.job.neighbors
+        row, sparse = 4.0 * self.d, False
+        if self.entries is not None and stays_sparse(self.job.features, self.bands):
+            row, sparse = 8.0 * self.entries / self.n + 8, True
+        leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
+        needs = footprint(options, leaves, self.n, row, self.budget)
+        return self._stage("neighbors", **vars(needs))
+
+    def graph(self) -> StagePlan:
+        """Count lists that are transposed and united, row block by row block."""
+        n, k = self.n, self.job.neighbors.k
+        rows = min(block_rows(k), n)
+        # Blocks may have half as many entries again as on average.
+        each: float = rows * k * 45
+        most = -(-n // rows)
+        tasks = 2 * most
+        entries, scratch, shared = 1.5 * k * n, n * k * 20, 16 * n
+        if spatial := self.job.graph.spatial:
+            # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
+            tasks += -(-n // rows)
+            each = max(2 * each, rows * (k + spatial.neighbors) * 80)
+            entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
+            scratch += 8 * spatial.neighbors * n
+        before, disk = 48.0 * n, 8 * entries + 24 * n
+        if self.job.graph.components == "connect":
+            before = max(before, self.tasks * (_HEAP_BYTES + bridging_bytes(n, 4.0 * self.d)))
+        return self._stage("graph", tasks, each, shared, disk, scratch, most=most, before=before)
+
+    def spectrum(self) -> StagePlan:
+        """Count matrix and vectors on disk; groups of columns, tiles, a small eigenproblem in memory."""
+        options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
+        solver, _ = choose_solver(options.solver, options.dimension, n)
+        modes = options.dimension + 1
+        disk, entries = 4.0 * n * modes, 1.5 * k * n
+        if self.job.neighbors.method == "landmarks":
+            return self._landmark_spectrum(disk)
+        if solver == "dense":
+            return self._stage(
+                "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
+            )
+        if solver == "lanczos":
+            shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
+            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+        if solver == "lobpcg":
+            # The matrix and its hierarchy; blocks of vectors, directions and images; PyAMG.
+            shared = 12 * entries * 4 + 8 * n * 10 * modes + 8 * _MIB
+            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+        columns = column_count(options.dimension)
+        block = min(columns, MOST_COLUMNS)
+        dtype = precision(solver, options.tolerance, self._pull())
+        size, groups = np.dtype(dtype).itemsize, columns // WIDTH
+        vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
+        tile = 16 * min(tile_rows(block), n) * block
+        # What strong ties set at their members.
+        vectors += 16 * WIDTH * self._tied()
+        each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
+        # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
+        # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
+        small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
+        small += 28 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
+        shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
+        # Pixels, ranks and the potential, while it is made.
+        shared += 40 * n * (self.job.graph.potential is not None)
+        copies = 4 + (self.job.graph.potential is not None)
+        scratch = entries * size + n * (columns + copies * block) * size
+        return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def _landmark_spectrum(self, disk: float) -> StagePlan:
+        """Count the landmarks' own solution, and tiles of what is extended."""
+        neighbors, modes = self.job.neighbors, self.job.spectrum.dimension + 1
+        count = min(self.n, neighbors.landmarks)
+        exact = neighbors.model_copy(update={"method": "exact"})
+        own = replace(
+            self, job=self.job.model_copy(update={"neighbors": exact}), n=count
+        ).spectrum()
+        tile = min(self.n, ROW_TILE)
+        # Vectors of a tile and of the landmarks; its rows, some of which are those of landmarks.
+        each = 40 * modes * tile + 16 * modes * count + 400 * neighbors.k * tile
+        each = max(each, 16 * modes * min(self.n, chunk_rows(self.n, 4 * modes)))
+        plan = self._stage("spectrum", own.tasks, each, 24.0 * self.n, disk, disk + 12 * self.n)
+        return replace(
+            plan,
+            peak_bytes=max(plan.peak_bytes, own.peak_bytes),
+            scratch_bytes=plan.scratch_bytes + own.scratch_bytes,
+        )
+
+    def _tied(self) -> int:
+        """Return how many samples an identification potential ties together at most."""
+        potential, train = self.job.graph.potential, self.job.learn.train
+        if potential is None or potential.kind != "identification":
+            return 0
+        if potential.pixels:
+            return len(potential.pixels)
+        if potential.labels == "train" and not isinstance(train, str):
+            return min(self.n, train if isinstance(train, int) else math.ceil(train * self.n))
+        return self.n
+
+    def _pull(self) -> float:
+        """Return the largest eigenvalue of an identification potential; one that is relative may be any."""
+        potential = self.job.graph.potential
+        if potential is None or potential.kind != "identification":
+            return 0.0
+        return math.inf if potential.relative else 2 * potential.alpha
+
+    def learn(self) -> StagePlan:
+        """Count blocks of eigenvectors, or groups of fields."""
+        modes = self.job.spectrum.dimension + 1
+        tasks, rows = self._step(chunk_rows(self.n, 4), 12 * modes)
+        rows = max(rows, chunk_rows(self.n, 4 * modes))
+        most = min(self.tasks, -(-self.n // rows))
+        each: float = min(self.n / most, rows) * 4 * modes * 3
+        calibrating = _HEAP_BYTES + 1300 * min(self.n, _CALIBRATED)
+        shared, scratch = 30.0 * self.n, 0.0
+        if self.job.learn.method in FIELDS:
+            # Arrays of a group in memory if they fit, mapped if not; the graph with other weights.
+            # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
+            number, most = 8 if self.n <= EXACT_ROWS else 4, self.tasks
+            group = MOST_ARRAYS * self.n * WIDTH * number
+            inside = group <= self.budget
+            known = LABEL_ARRAYS * self.n * WIDTH * number
+            each = max(each, min(group + known, self.budget) if inside else 0) + 60 * self.n
+            weights = 1.5 * self.job.neighbors.k * (4 + number * (number > 4))
+            scratch = self.n * (weights + 4 * WIDTH) + group * (not inside)
+        elif self.job.learn.unsupervised:
+            # The sweep over thresholds of a vector; coordinates in the order of the rows.
+            most = self.tasks
+            each = max(each, SWEEP_BYTES * self.n)
+            scratch = self.n * (4.0 * modes + 16)
+        elif self.job.learn.method == "geodesic-nn":
+            most = self.tasks
+            each, scratch = max(each, 60.0 * self.n), 16.0 * self.job.neighbors.k * self.n
+            shared += 24 * self.job.neighbors.k * self.n
+        if self.job.learn.smoothing:
+            # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
+            group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
+            inside, most = group <= self.budget, self.tasks
+            each = max(each, group) if inside else each
+            scratch += 150.0 * self.n + group * (not inside)
+        disk = 10 * self.n
+        return self._stage(
+            "learn", 2 * tasks, each, shared, disk, scratch, most=most, before=calibrating
+        )
+
+    def export(self) -> StagePlan:
+        """Count strips of the rasters, and the quick-look."""
+        modes = max(1, self.job.output.eigenvectors)
+        # Strips and the writer's rows of tiles; the quick-look's pictures.
+        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
+        shared = 2.2 * strip + 30 * min(self.n, QUICKLOOK_PIXELS**2)
+        return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

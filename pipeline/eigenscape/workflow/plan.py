@@ -1,0 +1,279 @@
+"""What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eigenscape.base.memory import format_bytes
+from eigenscape.clusters import ClusterOptions
+from eigenscape.clusters.kinds.arguments import process_threads
+from eigenscape.context import task_bytes
+from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.features.bounds import describe_bounds
+from eigenscape.features.stage import feature_count, is_projected, stays_sparse
+from eigenscape.job.jobfile import Job
+from eigenscape.neighbors.search.landmarks import check_landmarks
+from eigenscape.neighbors.search.searchers import choose_searcher
+from eigenscape.scenes.centred import stored_type
+from eigenscape.scenes.describe import describe_scene, held_bytes
+from eigenscape.scenes.ingest import check_two_classes, strip_rows
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.preview import preview_labels
+from eigenscape.scenes.readers.sparse import SparseScene
+from eigenscape.scenes.types import Scene
+from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
+from eigenscape.spectrum.potential import check_potential, check_sources
+from eigenscape.workflow.extras import require_extras
+from eigenscape.workflow.footprint import Sizes, StagePlan, enough
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job will do and need. The number of samples is an upper bound: all pixels.
+
+    Attributes
+    ----------
+    samples, bands, dimension
+        Samples at most, good bands, features.
+    stages
+        What each stage will need.
+    notes
+        What was decided, and why.
+    run
+        The run directory.
+    reused
+        Which stages are finished already.
+    threads
+        Threads of this process, None on a cluster, where the file says how many a worker has.
+    fewer
+        Why these are fewer than the job asks for, empty where they are not.
+    """
+
+    samples: int
+    bands: int
+    dimension: int
+    stages: tuple[StagePlan, ...]
+    notes: tuple[str, ...] = ()
+    run: str = ""
+    reused: Mapping[str, bool] = field(default_factory=dict)
+    threads: int | None = None
+    fewer: str = ""
+
+    @property
+    def peak_bytes(self) -> int:
+        """Projected peak of anonymous memory of the run, in each process."""
+        return max(stage.peak_bytes for stage in self.stages)
+
+    def check(self, limit: int) -> None:
+        """Refuse a plan that does not fit into a memory limit.
+
+        Raises
+        ------
+        MemoryLimitError
+            With the numbers and the fix.
+        """
+        worst = max(self.stages, key=lambda stage: stage.peak_bytes)
+        if worst.peak_bytes > limit:
+            one = self.threads == 1
+            raise MemoryLimitError(
+                f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
+                f"{format_bytes(worst.peak_bytes)}{' with one thread' if one else ''} for {self.samples} "
+                f"samples. Set limits.memory to {enough(worst.peak_bytes)} or more"
+                f"{'' if one else ', or limits.threads to fewer'}."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "run": self.run,
+            "samples": self.samples,
+            "bands": self.bands,
+            "dimension": self.dimension,
+            "peak_bytes": self.peak_bytes,
+            "stages": [
+                {**vars(stage), "reused": self.reused.get(stage.name, False)}
+                for stage in self.stages
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def project_plan(job: Job, on: ClusterOptions) -> Plan:
+    """Open the scene's metadata and work out what the job will need."""
+    require_extras(job, on)
+    scene = open_scene(job.scene, job.resolve)
+    check_landmarks(job.neighbors, job.graph)
+    check_potential(job.graph.potential, job.learn, scene.grid)
+    check_pixels(job, scene)
+    about_labels, counts = preview_labels(job, scene)
+    check_two_classes(job, counts or {})
+    check_sources(job.graph.potential, job.scene, scene, job.resolve)
+
+    def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
+        return (
+            plan_ingest(sizes, scene),
+            sizes.features(),
+            sizes.neighbors(),
+            sizes.graph(),
+            sizes.spectrum(),
+            sizes.learn(),
+            sizes.export(),
+        )
+
+    planned = fed_plan(job, scene, on, stages_of)
+    sparse = isinstance(scene, SparseScene) and stays_sparse(job.features, planned.bands)
+    further = _notes(job, planned.samples, planned.bands, sparse=sparse)
+    fewer = (planned.fewer,) if planned.fewer else ()
+    return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
+
+
+def fed_plan(
+    job: Job,
+    scene: Scene,
+    on: ClusterOptions,
+    stages_of: Callable[[Sizes], tuple[StagePlan, ...]],
+) -> Plan:
+    """Return the plan with as many threads as the limit feeds, of those that the job asks for.
+
+    The worker processes of a cluster have as many as its file says.
+
+    Parameters
+    ----------
+    job, scene, on
+        What to plan.
+    stages_of
+        What the stages need.
+    """
+    asked, limit = _tasks_per_process(job, on), job.limits.memory_bytes
+    refused = None
+    for tasks in range(asked, 0, -1):
+        sizes = sizes_of(job, scene, tasks)
+        planned = Plan(sizes.n, sizes.bands, sizes.d, stages_of(sizes))
+        if on.kind != "threads":
+            return planned
+        if planned.peak_bytes <= limit:
+            break
+        refused = max(planned.stages, key=lambda stage: stage.peak_bytes)
+    if tasks == asked:
+        return replace(planned, threads=tasks)
+    assert refused is not None, "with one more it did not fit"
+    more = tasks + (planned.peak_bytes <= limit)
+    fewer = (
+        f"{tasks} {'thread' if tasks == 1 else 'threads'} of {asked}: limits.memory = "
+        f"{format_bytes(limit)} feeds no more (with {more} the stage {refused.name} would need "
+        f"{format_bytes(refused.peak_bytes)})"
+    )
+    return replace(planned, threads=tasks, fewer=fewer)
+
+
+def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: float) -> Plan:
+    """Return what the stages after a search by radius need, now that a sample of it was tried.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples, bands
+        Of the scene.
+    tasks
+        Tasks that share the memory of a process.
+    neighbors
+        Neighbours within the radius, on average.
+    """
+    many = job.neighbors.model_copy(update={"k": max(1, math.ceil(neighbors))})
+    columns = feature_count(job.features, bands)
+    budget = task_bytes(job.limits.memory_bytes, tasks)
+    sizes = Sizes(
+        job.model_copy(update={"neighbors": many}), samples, bands, columns, tasks, budget, None
+    )
+    stages = (sizes.graph(), sizes.spectrum(), sizes.learn())
+    return Plan(samples, bands, columns, stages, threads=tasks)
+
+
+def check_pixels(job: Job, scene: Scene) -> None:
+    """Refuse what only pixels can have for a table of samples.
+
+    Raises
+    ------
+    InputError
+        With the key that asks for pixels, and the fix.
+    """
+    if not scene.grid.is_table:
+        return
+    reasons = {
+        "[graph.spatial]": job.graph.spatial is not None
+        and "joins neighbouring pixels. Leave it out, or give a raster",
+        f"learn.smoothing = {job.learn.smoothing:g}": job.learn.smoothing > 0
+        and "smooths between neighbouring pixels. Leave it out, or give a raster",
+        'learn.split = "blocked"': job.learn.split == "blocked"
+        and 'draws squares of pixels. Set learn.split to "random", "uniform" or "balanced"',
+        'features.method = "mnf"': is_projected(job.features, scene.bands.count)
+        and job.features.method == "mnf"
+        and 'measures noise by what neighbouring pixels differ by. Set features.method to "pca" or '
+        '"none"',
+    }
+    for key, reason in reasons.items():
+        if reason:
+            raise InputError(
+                f"{key}: {scene.files[0]} is a table of {scene.grid.height} samples, and the key "
+                f"{reason}."
+            )
+
+
+def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
+    """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
+    bands = scene.bands.count
+    return Sizes(
+        job, scene.grid.size, bands, feature_count(job.features, bands), tasks,
+        task_bytes(job.limits.memory_bytes, tasks),
+        scene.entries if isinstance(scene, SparseScene) else None,
+    )  # fmt: skip
+
+
+def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
+    """Return what reading a scene will need."""
+    strip = strip_rows(scene, sizes.budget)
+    raw = strip * scene.grid.width * len(scene.bands.good)
+    # As stored and in single precision; which values are valid.
+    value = stored_type(scene).itemsize + 4.5
+    return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
+
+
+def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
+    if on.kind == "threads":
+        return job.limits.threads or os.cpu_count() or 1
+    return process_threads(on)
+
+
+def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
+    notes = []
+    if job.features.method != "none" and not is_projected(job.features, bands):
+        notes.append(
+            f"not projected: the scene has {bands} good bands, features.dimension is "
+            f"{job.features.dimension}"
+        )
+    elif job.features.method == "random-projection":
+        notes.append(describe_bounds(samples, bands, job.features.dimension))
+    if job.neighbors.method == "lanczos-bisection":
+        columns = feature_count(job.features, bands)
+        searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
+        notes.append(f"neighbour search within parts: {searcher} ({reason})")
+    if job.neighbors.method == "radius":
+        notes.append(
+            "how many neighbours lie within neighbors.radius a thousand samples tell before the search, "
+            "and the stages after it are projected again then: the sizes here are those of "
+            f"{job.neighbors.k} per sample (neighbors.k)"
+        )
+    solved = samples
+    if job.neighbors.method == "landmarks":
+        solved = min(samples, job.neighbors.landmarks)
+        notes.append(
+            f"eigenvectors of {solved} landmarks, extended to all samples by the Nystrom formula"
+        )
+    solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, solved)
+    thin = may_be_thin(job.spectrum.solver, job.spectrum.dimension, solved, None)
+    later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""
+    notes.append(f"eigensolver: {solver} ({reason}){later}")
+    return notes

@@ -1,0 +1,262 @@
+"""What the command line says of plans, runs and their results."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from eigenscape.base.memory import format_bytes
+
+
+def console() -> Console:
+    """Return a console that is wide enough for a table where stdout is a file."""
+    found = Console()
+    return found if found.is_terminal else Console(width=140)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def print_result(result: Any) -> None:
+    """Say what a run came to: an `eigenscape.workflow.spine.Result`."""
+    wide = console()
+    wide.print(_stage_table(result))
+    say = functools.partial(wide.print, highlight=False, soft_wrap=True)
+    if result.applied:
+        for line in _applied_lines(result.applied, result.scores):
+            say(line)
+    else:
+        _print_found(result, say)
+    for name, path in result.outputs.items():
+        say(f"{name:<22} {path}")
+
+
+def _stage_table(result: Any) -> Table:
+    table = Table("stage", "seconds", "peak memory", "")
+    for stage in result.stages:
+        table.add_row(
+            stage["name"],
+            f"{stage['seconds']:.1f}",
+            format_bytes(stage["peak_bytes"]),
+            "reused" if stage["reused"] else "",
+        )
+    return table
+
+
+def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what there is to say of a run applied to another scene."""
+    how = {
+        "eigenvectors": "eigenvectors extended, classified as in the run",
+        "neighbors": "probabilities of the neighbours in the run",
+    }[applied["how"]]
+    yield f"classes      of {applied['samples']} samples, by {how}"
+    if applied["far"] or applied["without_class"]:
+        yield (
+            f"  far        {applied['far']} samples are like none of the run (confidence lowered), "
+            f"{applied['without_class']} got no class"
+        )
+    if shift := applied.get("shift"):
+        yield (
+            f"  shift      {_percent(shift['farther'])} of comparisons say farther than usual within the "
+            f"run's scene (50 % is usual, above {100 * shift['limit']:.0f} % it differs)"
+        )
+        if shift["differs"]:
+            yield f"  warning    {shift['message']}"
+    if "clusters" in scores:
+        yield f"agreement    {_agreement(scores['agreement'])}"
+    elif scores:
+        yield (
+            f"{_accuracy(scores)}; confidence off by "
+            f"{_percent(scores['expected_calibration_error'])} on average"
+        )
+
+
+def _accuracy(scores: Mapping[str, Any]) -> str:
+    kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
+    return (
+        f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
+        f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: {scores['protocol']}"
+    )
+
+
+def _agreement(agreed: Mapping[str, Any]) -> str:
+    return (
+        f"ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, best match "
+        f"{100 * agreed['best_match_accuracy']:.1f} % of {agreed['samples']} labelled samples"
+    )
+
+
+def _print_found(result: Any, say: Callable[..., None]) -> None:
+    """Say what the stages of a run found."""
+    spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
+    if "recall" in neighbors:
+        half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
+        say(
+            f"neighbours   recall {neighbors['recall']:.4f} +- {half:.4f} "
+            f"({neighbors['recall_samples']} lists checked against exact search)"
+        )
+    elif "landmarks" in neighbors:
+        say(f"neighbours   {neighbors['k']} among {neighbors['landmarks']} landmarks")
+    else:
+        say(f"neighbours   all within {neighbors['radius']:.4g}, {neighbors['entries']} entries")
+    for line in dimension_lines(neighbors.get("intrinsic_dimension")):
+        say(line)
+    say(
+        f"eigenpairs   {len(spectrum['values'])}, largest residual "
+        f"{spectrum['max_residual']:.1e}, {spectrum['solver']} solver"
+    )
+    if "clusters" in scores:
+        say(cluster_table(scores))
+        for line in cluster_lines(scores):
+            say(line)
+    for line in score_lines(scores):
+        say(line)
+
+
+def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how good a class map is: on held-out pixels, blocked first, and last on its own.
+
+    Parameters
+    ----------
+    scores
+        Of a method that learns from labels: see `eigenscape.learn.stage`; nothing of any other.
+    """
+    if "held_out" not in scores:
+        return
+    yield _accuracy(scores)
+    for split, held in scores["held_out"].items():
+        yield (
+            f"  held out   {_percent(held['overall_accuracy'])} +- "
+            f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
+            f"{held['training_pixels']} training pixels, {held['trials']} trials)"
+        )
+    calibrated = scores.get("calibration", {}).get("after", {})
+    for split in filter(calibrated.__contains__, scores["held_out"]):
+        error = calibrated[split]["expected_calibration_error"]
+        yield f"  confidence off by {_percent(error)} on average ({split} split)"
+    itself = scores["training_pixels"]
+    yield (
+        f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "
+        "that the map learned from: no measure of others"
+    )
+
+
+def print_plan(planned: Any, limit: int) -> None:
+    """Say what a job would need: an `eigenscape.workflow.plan.Plan`, and limits.memory in bytes."""
+    wide = console()
+    table = Table("stage", "tasks", "projected peak", "written", "scratch", "")
+    for stage in planned.stages:
+        table.add_row(
+            stage.name,
+            str(stage.tasks),
+            format_bytes(stage.peak_bytes),
+            format_bytes(stage.disk_bytes),
+            format_bytes(stage.scratch_bytes),
+            "reused" if planned.reused.get(stage.name) else "",
+        )
+    wide.print(
+        f"{planned.samples} samples x {planned.bands} bands -> {planned.dimension} features",
+        highlight=False,
+    )
+    wide.print(table)
+    for note in planned.notes:
+        wide.print(note, highlight=False)
+    wide.print(
+        f"projected peak {format_bytes(planned.peak_bytes)} of {format_bytes(limit)} "
+        f"(limits.memory), run directory {planned.run}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def print_status(found: dict[str, Any]) -> None:
+    """Say what of a run is finished: what `eigenscape.workflow.spine.status` returned."""
+    wide = console()
+    table = Table("stage", "state", "seconds", "peak memory", "finished")
+    for stage in found["stages"]:
+        peak = stage["peak_bytes"]
+        table.add_row(
+            stage["name"],
+            stage["state"],
+            "" if stage["seconds"] is None else f"{stage['seconds']:.1f}",
+            "" if peak is None else format_bytes(peak),
+            stage["finished"] or "",
+        )
+    wide.print(table)
+    wide.print(f"{found['run']}: {found['state']}", highlight=False, soft_wrap=True)
+    if driver := found["driver"]:
+        line = f"driver       {driver['driver']}: job {driver['job_id']} of {driver['kind']}"
+        line += f" ({driver['job']}), {len(driver['jobs'])} submitted"
+        line += ", at work" if driver["at_work"] else ""
+        wide.print(f"{line}. {driver['message']}".strip(), highlight=False, soft_wrap=True)
+    for line in (*dimension_lines(found["intrinsic_dimension"]), *score_lines(found["scores"])):
+        wide.print(line, highlight=False, soft_wrap=True)
+
+
+def cluster_table(scores: dict[str, Any]) -> Table:
+    """Return a table of the clusters of a run.
+
+    Parameters
+    ----------
+    scores
+        Of a method without labels: see `eigenscape.learn.clustering.report.report`.
+    """
+    agreed = scores["agreement"] is not None
+    table = Table(
+        "cluster", "samples", "share", "cut", "volume", "Ncut",
+        *(["best match (samples in common)"] if agreed else []),
+    )  # fmt: skip
+    total = sum(row["samples"] for row in scores["per_cluster"])
+    for row in scores["per_cluster"]:
+        cells = [
+            str(row["cluster"]), str(row["samples"]), f"{100 * row['samples'] / total:.1f} %",
+            f"{row['cut']:.4g}", f"{row['volume']:.4g}", f"{row['ncut']:.4f}",
+        ]  # fmt: skip
+        match = row["best_match"]
+        table.add_row(*cells, *(["-" if match is None else f"{match} ({row['matched']})"] * agreed))
+    return table
+
+
+def cluster_lines(scores: dict[str, Any]) -> Iterator[str]:
+    """Yield what there is to say about all clusters together."""
+    method = " by ".join(scores[key] for key in ("method", "assign") if key in scores)
+    yield f"clusters     {scores['clusters']}: {scores['reason']}; {method}"
+    least = scores["ncut_at_least"]
+    bound = "" if least is None else f", of any {scores['clusters']} clusters at least {least:.4g}"
+    yield f"cuts         {scores['cut']:.4g} between clusters, Ncut {scores['ncut']:.4g}{bound}"
+    if two := scores["two_way"]:
+        best = two["cheeger"]
+        bounds = two["bounds"]
+        within = "" if bounds is None else f"{bounds['lower']:.3g} <= h < {bounds['upper']:.3g}, "
+        yield (
+            f"two-way cut  {within}h <= {best['cheeger']:.3g} (Cheeger's constant h; cut "
+            f"{best['cut']:.4g}, {best['samples']} samples on one side); least Ncut "
+            f"{two['ncut']['ncut']:.3g}"
+        )
+    if agreed := scores["agreement"]:
+        yield f"agreement    {_agreement(agreed)}"
+
+
+def dimension_lines(found: dict[str, Any] | None) -> Iterator[str]:
+    """Yield the intrinsic dimension as a hint, if it was measured.
+
+    Parameters
+    ----------
+    found
+        What the neighbors stage says of it.
+    """
+    if found is None or found["value"] is None:
+        return
+    interval = "" if found["low"] is None else f" ({_number(found['low'])} to "
+    interval += f"{_number(found['high'])})" if interval else ""
+    yield (
+        f"dimension    {_number(found['value'])}{interval} by maximum likelihood on the neighbour "
+        "lists: spectrum.dimension should be no smaller"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f}"

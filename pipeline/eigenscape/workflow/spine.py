@@ -1,0 +1,240 @@
+"""The spine: the stages in the order in which data flows; plan, run, resume.
+
+It does no numerical work itself. What a stage reads and what its result depends on stand in
+`STAGES`; everything else follows from that table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.memory import format_bytes
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions, Executor
+from eigenscape.clusters.submission import describe_driver
+from eigenscape.errors import InputError
+from eigenscape.job.jobfile import Job
+from eigenscape.learn.methods import check_classes
+from eigenscape.scenes.ingest import check_sizes
+from eigenscape.store.lock import lock_holder
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.run import Run
+from eigenscape.store.siblings import Siblings, beside
+from eigenscape.workflow.plan import Plan, project_again, project_plan
+from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.stages import STAGES, stage_keys
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to.
+
+    Attributes
+    ----------
+    path
+        The run directory.
+    stages
+        Name, seconds, reused, peak bytes of each stage.
+    scores, neighbors, spectrum
+        What learn, neighbors and spectrum reported.
+    outputs
+        Absolute paths of the files, by what they are.
+    converged
+        Whether the eigensolver reached its tolerance.
+    applied
+        Of a run applied to another scene (`eigenscape.apply`): how, and to how many samples.
+    """
+
+    path: Path
+    stages: tuple[dict[str, Any], ...]
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    neighbors: Mapping[str, Any] = field(default_factory=dict)
+    spectrum: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    converged: bool = True
+    applied: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as the one JSON object that ``--json`` prints."""
+        return {
+            "run": str(self.path),
+            "stages": list(self.stages),
+            "scores": dict(self.scores),
+            "neighbors": dict(self.neighbors),
+            "spectrum": dict(self.spectrum),
+            "outputs": dict(self.outputs),
+            **({"applied": dict(self.applied)} if self.applied else {}),
+        }
+
+
+def run(
+    job: Job,
+    *,
+    on: ClusterOptions | None = None,
+    run_dir: str | Path | None = None,
+    reporter: Reporter | None = None,
+    executor: Executor | None = None,
+    siblings: Siblings | None = None,
+) -> Result:
+    """Run a job, or what is left of it. Of a study, the job alone: see `eigenscape.run_study`.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    on
+        Where to run it: the threads of this process by default.
+    run_dir
+        Run directory; ``runs/<name>-<key>`` by default.
+    reporter
+        Hears of the progress.
+    executor
+        Where tasks run, if that is connected already: `on` then only says of what kind it is.
+    siblings
+        Runs whose finished stages may be taken over; those beside this one by default.
+
+    Raises
+    ------
+    InputError
+        The job or its files cannot work.
+    """
+    reporter = reporter or Silent()
+    on = on or ClusterOptions()
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
+    # Refuses what cannot fit, before anything is written.
+    fitted = fit_limits(job, on)
+    planned = project_plan(fitted, on)
+    planned.check(fitted.limits.memory_bytes)
+    course = Course(
+        job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
+        fewer=planned.fewer,
+    )  # fmt: skip
+    times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
+    return result_of(Run(path, create=False), times)
+
+
+def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
+    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused.
+
+    Parameters
+    ----------
+    job
+        What to do; its scene is opened, not read.
+    on
+        Where it would run: threads of this machine by default.
+    run_dir
+        Run directory, as in `eigenscape.run`.
+    """
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
+    own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
+    others = beside(path)
+    reused = {}
+    for stage in STAGES:
+        runs = [*own, *others.find(stage.name, keys[stage.name], but=path)]
+        reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
+    on = on or ClusterOptions()
+    return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
+
+
+def status(path: Path) -> dict[str, Any]:
+    """Say what of a run directory is finished, and how its driver is if that was submitted.
+
+    Raises
+    ------
+    InputError
+        There is no run in that directory.
+    """
+    driver = describe_driver(path)
+    if driver is None and not (path / "manifest.json").exists():
+        raise InputError(
+            f"{path}: no run directory (it has no manifest.json). Give a directory that "
+            "`eigenscape run` made, such as runs/<job name>-<key>."
+        )
+    manifest = read_manifest(path)
+    unfinished = {work.name.rpartition("-")[0] for work in (path / "work").glob("*-*")}
+    stages = []
+    for name in manifest.get("order", [stage.name for stage in STAGES]):
+        record = manifest["stages"].get(name)
+        state = "finished" if record else "begun" if name in unfinished else "to do"
+        entry = {
+            key: record[key] if record else None for key in ("seconds", "peak_bytes", "finished")
+        }
+        stages.append({"name": name, "state": state, **entry})
+    done = all(stage["state"] == "finished" for stage in stages)
+    command = "apply" if "applies" in manifest else "run"
+    holder = lock_holder(path)
+    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` goes on"
+    return {
+        "run": str(path),
+        "name": manifest.get("name"),
+        "state": "finished" if done else f"unfinished: {left}",
+        "holder": holder,
+        "stages": stages,
+        "driver": driver,
+        "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
+        "scores": _summary(manifest, "learn").get("scores", {}),
+    }
+
+
+def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
+    """Return what a finished stage said of itself, nothing of one that is not finished."""
+    record = manifest["stages"].get(stage)
+    return dict(record["summary"]) if record else {}
+
+
+def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
+    """Return where a job runs: one directory for each content of the whole job."""
+    if run_dir is not None:
+        return Path(run_dir).resolve()
+    return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
+
+
+def parent_directory(job: Job) -> Path:
+    """Return where the run directories of a job are made."""
+    return Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
+
+
+def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
+    """Collect a `Result` from the manifest of a finished run."""
+    records = directory.manifest["stages"]
+    summaries = {name: dict(record["summary"]) for name, record in records.items()}
+    outputs = summaries.get("export", {}).get("outputs", {})
+    spectrum, extend = summaries.get("spectrum", {}), summaries.get("extend", {})
+    return Result(
+        path=directory.path,
+        stages=stages,
+        scores=summaries.get("learn", extend).get("scores", {}),
+        neighbors=summaries.get("neighbors", {}),
+        spectrum=spectrum,
+        outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
+        converged=bool(spectrum.get("converged", True)),
+        applied={
+            key: extend[key]
+            for key in ("how", "samples", "without_class", "far", "shift")
+            if key in extend
+        },
+    )
+
+
+def _foresee(job: Job, directory: Run, tasks: int, neighbors: float) -> str:
+    """See `eigenscape.workflow.runner.Course`."""
+    ingest = directory.record("ingest")
+    assert ingest is not None, "the search follows ingest"
+    samples, bands = ingest.summary["samples"], sum(ingest.summary["bands"]["good"])
+    planned = project_again(job, samples, bands, tasks, neighbors)
+    planned.check(job.limits.memory_bytes)
+    needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
+    return f"projected peaks with so many neighbours: {', '.join(needs)}"
+
+
+def _check_ingest(job: Job, directory: Run) -> None:
+    record = directory.record("ingest")
+    assert record is not None
+    grid = record.summary["grid"]
+    check_sizes(
+        job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
+    )
+    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))

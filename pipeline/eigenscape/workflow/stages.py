@@ -1,0 +1,162 @@
+"""The stages in the order in which data flows, and the key of each: what its result depends on."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.memory import check_chunk_rows
+from eigenscape.context import Context
+from eigenscape.errors import SceneError
+from eigenscape.export.stage import export_stage
+from eigenscape.features.stage import features_stage
+from eigenscape.graph.stage import graph_stage
+from eigenscape.job.jobfile import Job
+from eigenscape.job.options import PotentialOptions
+from eigenscape.learn.stage import learn_stage
+from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.scenes.identity import file_identity
+from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.open import chosen_variable
+from eigenscape.scenes.readers.tabular import column_key
+from eigenscape.spectrum.stage import spectrum_stage
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the pipeline.
+
+    Attributes
+    ----------
+    name
+        As the manifest says it.
+    work
+        Reads committed arrays, fills a workspace, returns what the manifest should say.
+    code
+        The folder or module whose code the result depends on.
+    depends
+        What the result depends on beside earlier stages: options and files, as JSON values.
+    follows
+        Earlier stages whose results it reads; "samples" is ingest without its labels.
+    """
+
+    name: str
+    work: Callable[[Context], dict[str, Any]]
+    code: str
+    depends: Callable[[Job], Any]
+    follows: tuple[str, ...] = ()
+
+
+def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) -> Any:
+    """Return what tells an input file from other versions of it."""
+    full = job.scene.check_input == "full"
+    return file_identity(path, job.resolve, key, full=full, **made)
+
+
+def _scene(job: Job) -> dict[str, Any]:
+    given = {
+        "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
+    }  # fmt: skip
+    options = job.scene.model_dump(mode="json", include=given)
+    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    samples, seed = job.scene.samples, job.scene.seed
+    files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
+    if job.scene.mask:
+        files.append(_identity(job, job.scene.mask, "scene.mask"))
+    # What cannot be read is refused by who reads it; in a batch it may be growing still.
+    with suppress(SceneError):
+        options["variable"] = chosen_variable(job.scene, job.resolve)
+    options["labels"] = column_key(job.scene, job.resolve)
+    return {**options, "files": files}
+
+
+def label_options(job: Job) -> dict[str, Any]:
+    """Return what a scene's labels depend on."""
+    options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
+    labels = job.scene.labels
+    return {
+        **options,
+        "file": _identity(job, labels, "scene.labels") if labels else None,
+    }
+
+
+def _learn(job: Job) -> dict[str, Any]:
+    options = job.learn.model_dump(mode="json")
+    if isinstance(job.learn.train, str) and job.learn.train != "all":
+        options["train"] = _identity(job, job.learn.train, "learn.train")
+    return options
+
+
+def _graph(job: Job) -> Any:
+    # A potential leaves the graph as it is: the spectrum is that of both.
+    return job.graph.model_dump(mode="json", exclude={"potential"})
+
+
+def _spectrum(job: Job) -> Any:
+    options, potential = job.spectrum.model_dump(mode="json"), job.graph.potential
+    return options if potential is None else [options, _potential(job, potential)]
+
+
+def _potential(job: Job, potential: PotentialOptions) -> Any:
+    options = potential.model_dump(mode="json")
+    if potential.labels in ("train", "all"):
+        options["given"] = label_options(job)
+    elif potential.labels:
+        options["labels"] = _identity(job, potential.labels, "graph.potential.labels")
+    if potential.labels == "train":
+        learn = _learn(job)
+        options["learn"] = [_code("learn"), *(learn[key] for key in ("train", "split", "seed"))]
+    if potential.raster:
+        options["raster"] = _identity(job, potential.raster, "graph.potential.raster")
+    return options
+
+
+def _table(name: str) -> Callable[[Job], Any]:
+    """Return what reads one table of a job."""
+    return lambda job: getattr(job, name).model_dump(mode="json")
+
+
+def export_options(job: Job) -> Any:
+    """Return what the files depend on."""
+    return [job.name, job.output.formats, job.output.eigenvectors]
+
+
+STAGES = (
+    Stage("ingest", ingest_stage, "scenes", label_options, ("samples",)),
+    Stage("features", features_stage, "features", _table("features"), ("samples",)),
+    Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
+    Stage("graph", graph_stage, "graph", _graph, ("neighbors",)),
+    Stage("spectrum", spectrum_stage, "spectrum", _spectrum, ("graph",)),
+    Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
+    Stage("export", export_stage, "rasters", export_options, ("learn",)),
+)
+
+
+def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
+    """Return the content key of every stage: options, code and inputs, hashed."""
+    check_chunk_rows()
+    keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
+    for stage in stages:
+        inputs = [keys[name] for name in stage.follows]
+        keys[stage.name] = _hash(stage.name, _code(stage.code), stage.depends(job), inputs)
+    return keys
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def _code(folder: str) -> str:
+    """Return the fingerprint of a stage's code.
+
+    How vectors are read (``rows.py``, ``centring.py``) belongs to every stage.
+    """
+    package = Path(__file__).parent
+    shared = [package / "rows.py", package / "centring.py"]
+    return code_fingerprint([*sorted((package / folder).glob("*.py")), *shared])

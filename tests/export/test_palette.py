@@ -1,0 +1,51 @@
+"""Every class has a name and a colour that can be told from the others."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eigenscape.export.palette import cielab, complete_legend
+from eigenscape.scenes.types import Legend
+
+
+def _nearest(colors) -> float:
+    lab = cielab(np.array(list(colors), float))
+    away = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
+    np.fill_diagonal(away, np.inf)
+    return away.min()
+
+
+@pytest.mark.parametrize(("count", "least"), [(7, 25), (16, 20), (22, 20), (64, 10), (256, 3)])
+def test_complete_legend__colors_differ(count, least):
+    colors = complete_legend(Legend(), range(1, count + 1)).colors
+    assert _nearest(colors.values()) > least
+    assert _nearest([*colors.values(), (255, 255, 255)]) > 3
+
+
+def test_complete_legend__keeps_what_is_given():
+    given_colors = {2: (0, 114, 178), 9: (10, 200, 10)}
+    legend = complete_legend(Legend({2: "oats", 3: " "}, given_colors), [0, 5, 3, 2])
+    assert dict(legend.names) == {2: "oats", 3: "class 3", 5: "class 5", 9: "class 9"}
+    assert {number: legend.colors[number] for number in given_colors} == given_colors
+    assert _nearest(legend.colors.values()) > 15
+
+
+@given(st.lists(st.integers(0, 65535), max_size=40), st.randoms())
+def test_complete_legend__order_does_not_matter(classes, random):
+    other = list(classes)
+    random.shuffle(other)
+    legend = complete_legend(Legend(), classes)
+    assert legend == complete_legend(Legend(), other)
+    assert set(legend.names) == set(legend.colors) == set(classes) - {0}
+
+
+def test_complete_legend__more_classes_than_colors():
+    legend = complete_legend(Legend(), range(1, 1001))
+    assert len(legend.colors) == 1000
+    assert len(set(legend.colors.values())) == 256
+
+
+def test_cielab__known_values():
+    lab = cielab(np.array([[255.0, 255, 255], [0, 0, 0], [255, 0, 0]]))
+    np.testing.assert_allclose(lab, [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]], atol=0.02)

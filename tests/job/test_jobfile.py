@@ -1,0 +1,323 @@
+import json
+
+import pytest
+
+from eigenscape.errors import JobError
+from eigenscape.job.jobfile import Job, job_schema, load_job, parse_job
+from eigenscape.job.options import Options
+
+TABLES = {
+    name: field.annotation
+    for name, field in Job.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
+}
+
+
+def write(tmp_path, text, name="job.toml"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refuse(tmp_path, text, *overrides):
+    with pytest.raises(JobError) as caught:
+        load_job(write(tmp_path, text), overrides)
+    return str(caught.value)
+
+
+SCENE = '[scene]\npath = "a.tif"\n'
+
+
+def test_load_job__fills_in_the_defaults_of_the_contract(tmp_path):
+    job = load_job(write(tmp_path, SCENE, "indian-pines.toml"))
+    assert (job.name, job.base) == ("indian-pines", tmp_path)
+    assert (job.features.method, job.features.dimension) == ("random-projection", 80)
+    assert (job.neighbors.method, job.neighbors.k, job.neighbors.overlap) == (
+        "lanczos-bisection",
+        12,
+        0.1,
+    )
+    assert (job.graph.weights, job.graph.laplacian) == ("self-tuning", "normalized")
+    assert job.graph.components == "connect"
+    assert (job.spectrum.dimension, job.spectrum.solver) == (55, "auto")
+    assert job.spectrum.tolerance == 1e-5
+    assert (job.learn.method, job.learn.train, job.learn.trials) == ("centroid-angle", "all", 10)
+    assert job.limits.memory_bytes == 2 * 2**30
+    assert job.limits.threads is None
+
+
+def test_load_job__is_frozen(tmp_path):
+    job = load_job(write(tmp_path, SCENE))
+    with pytest.raises(ValueError, match="frozen"):
+        job.neighbors.k = 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[neighbours]\nk = 3", ["unknown key neighbours", "Did you mean [neighbors]?", "spectrum"]),
+        ("[neighbors]\nkk = 3", ["unknown key neighbors.kk", "Did you mean neighbors.k?", "overlap"]),
+        ("[neighbors]\ndimensions = 3", ["neighbors.dimensions", "leaf_size"]),
+        ("[neighbors]\ntolerance = 1", ["neighbors.tolerance", "mean spectrum.tolerance?"]),
+        ("[neighbors]\nk = 'ten'", ["neighbors.k = 'ten'", "integer", "Default: 12"]),
+        ("[neighbors]\nk = 0", ["neighbors.k = 0", "greater than or equal to 1", "Default: 12"]),
+        ("[neighbors]\nk = 1001", ["neighbors.k = 1001", "less than or equal to 1000"]),
+        ("[neighbors]\nk = 2.5", ["neighbors.k = 2.5", "integer"]),
+        ("[neighbors]\nmetric = 'cosine'", ["neighbors.metric = 'cosine'", "'angle'", "radians"]),
+        ("[neighbors]\nradius = -1", ["neighbors.radius = -1", "greater than 0", "in radians"]),
+        ("[neighbors]\nradius = inf", ["neighbors.radius = inf", "finite number"]),
+        ("[neighbors]\nradius = nan", ["neighbors.radius = nan", "finite number"]),
+        ("[neighbors]\nradius = 'far'", ["neighbors.radius = 'far'", "valid number"]),
+        ("[neighbors]\nrecall = 1.5", ["neighbors.recall = 1.5", "less than or equal to 1"]),
+        ("[neighbors]\nrecall = 0", ["neighbors.recall = 0", "greater than 0"]),
+        ("[neighbors]\nsearcher = 'gpu'", ["neighbors.searcher = 'gpu'", "'blas'", "'auto'"]),
+        ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", "'exact'", "brute force"]),
+        ("[spectrum]\ntolerance = 1.0", ["spectrum.tolerance = 1.0", "0.01", "1e-05"]),
+        ("[graph]\nbandwidth = 'wide'", ["graph.bandwidth = 'wide'", "'auto'", "number"]),
+        ("[graph]\nbandwidth = -1", ["graph.bandwidth = -1", "greater than 0"]),
+        ("[learn]\ntrain = true", ["learn.train = True", "share"]),
+        ("[learn]\ntrain = 1.5", ["learn.train = 1.5", "between 0 and 1"]),
+        ("[learn]\ntrain = 1", ["learn.train = 1", "at least 2"]),
+        ("[limits]\nmemory = 'lots'", ["limits.memory = 'lots'", "4GiB"]),
+        ("[limits]\nthreads = 0", ["limits.threads = 0", "greater than or equal to 1"]),
+        ("[output]\nformats = ['bmp']", ["output.formats", "'geotiff'"]),
+        ("[features]\nstandardize = 'perhaps'", ["features.standardize = 'perhaps'", "boolean"]),
+    ],
+)  # fmt: skip
+def test_load_job__names_key_value_limit_and_default(tmp_path, text, words):
+    message = refuse(tmp_path, SCENE + text)
+    assert message.startswith(str(tmp_path / "job.toml"))
+    assert "\n" not in message
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("method = 'radius'", ['method = "radius"', "needs a radius", "set neighbors.radius"]),
+        ("method = 'radius'\nradius = 3.2\nmetric = 'angle'", ["radius = 3.2", "at most pi"]),
+    ],
+)  # fmt: skip
+def test_load_job__names_keys_that_do_not_go_together(tmp_path, text, words):
+    message = refuse(tmp_path, f"{SCENE}[neighbors]\n{text}")
+    assert message.startswith(f"{tmp_path / 'job.toml'}: [neighbors] ")
+    assert "\n" not in message
+    # Neither the table as Python shows it, nor advice on how to write one.
+    assert "{" not in message
+    assert "It is a table" not in message
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("neighbors.radius=2.5", ["radius = 2.5", 'a key of neighbors.method = "radius"']),
+        ("neighbors.method=radius", ['method = "radius"', "neighbors.radius"]),
+        ("neighbors.metric=cosine", ["neighbors.metric = 'cosine'", "'euclidean' or 'angle'"]),
+    ],
+)
+def test_load_job__wrong_neighbors_end_the_command(tmp_path, cli, override, words):
+    result = cli("plan", write(tmp_path, SCENE), "--set", override)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "method = 'radius'\nradius = 3.14\nmetric = 'angle'",
+        "method = 'radius'\nradius = 700",
+        "recall = 1",
+        "metric = 'angle'\nsearcher = 'pynndescent'",
+    ],
+)
+def test_load_job__neighbors_that_go_together(tmp_path, text):
+    job = load_job(write(tmp_path, f"{SCENE}[neighbors]\n{text}"))
+    assert load_job(write(tmp_path, job.to_toml(), "again.toml")).neighbors == job.neighbors
+
+
+def test_load_job__lists_every_mistake(tmp_path):
+    message = refuse(tmp_path, SCENE + "[neighbors]\nk = 0\nleaf = 3\n[spectrum]\ndimension = 0")
+    assert len(message.splitlines()) == 3
+    for word in ("neighbors.k = 0", "neighbors.leaf", "spectrum.dimension = 0"):
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["scene is missing"]),
+        ("[scene]", ["scene.path is missing", "required"]),
+        ("scene = 'a.tif'", ["scene = 'a.tif'", "[scene]"]),
+        ("[scene]\npath = ''", ["scene.path", "empty"]),
+        ("[scene]\npath = []", ["scene.path", "empty"]),
+        ("[scene]\npath = 3", ["scene.path = 3", "string"]),
+        ("name = 'x'\n" + SCENE, ["unknown key name", "Tables: scene"]),
+        ("base = 'x'\n" + SCENE, ["unknown key base", "Tables: scene"]),
+        ("k = 3\n" + SCENE, ["unknown key k"]),
+        ("[scene\n", ["not valid TOML", "line 1"]),
+        (SCENE + "path = 'b'", ["not valid TOML", "overwrite a value"]),
+    ],
+)
+def test_load_job__says_what_is_wrong_with_the_file(tmp_path, text, words):
+    message = refuse(tmp_path, text)
+    for word in words:
+        assert word in message, message
+
+
+def test_load_job__suggests_the_file_that_is_there(tmp_path):
+    write(tmp_path, SCENE, "salinas.toml")
+    with pytest.raises(JobError, match=r"no such job file\. Did you mean .*salinas\.toml\?"):
+        load_job(tmp_path / "salinsa.toml")
+    with pytest.raises(JobError, match=r"no such job file\. A job file is TOML"):
+        load_job(tmp_path / "nowhere" / "x.toml")
+
+
+def test_load_job__directory_and_other_encodings(tmp_path):
+    with pytest.raises(JobError, match="is a directory"):
+        load_job(tmp_path)
+    (tmp_path / "latin.toml").write_bytes("[scene]\npath = 'größe.tif'".encode("latin-1"))
+    with pytest.raises(JobError, match=r"latin\.toml: .*UTF-8"):
+        load_job(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    ("override", "table", "key", "value"),
+    [
+        ("neighbors.k=8", "neighbors", "k", 8),
+        (" neighbors.k = 8", "neighbors", "k", 8),
+        ("spectrum.tolerance=1e-7", "spectrum", "tolerance", 1e-7),
+        ("features.method=pca", "features", "method", "pca"),
+        ('features.method="pca"', "features", "method", "pca"),
+        ("features.standardize=true", "features", "standardize", True),
+        ("scene.bad_bands=[1, '104-108']", "scene", "bad_bands", (1, "104-108")),
+        ("scene.path=b = c.tif", "scene", "path", "b = c.tif"),
+        ("learn.train=0.25", "learn", "train", 0.25),
+        ("learn.train=50", "learn", "train", 50),
+        ("limits.memory=500 MB", "limits", "memory", "500 MB"),
+        ("output.formats=['png']", "output", "formats", ("png",)),
+    ],
+)
+def test_load_job__override(tmp_path, override, table, key, value):
+    job = load_job(write(tmp_path, SCENE + "[neighbors]\nk = 5\n"), [override])
+    found = getattr(getattr(job, table), key)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_load_job__reads_tables_within_tables(tmp_path):
+    text = SCENE + "[graph.spatial]\nneighbors = 4\n"
+    job = load_job(write(tmp_path, text), ["graph.spatial.weight=2.5"])
+    assert (job.graph.spatial.neighbors, job.graph.spatial.weight) == (4, 2.5)
+    assert load_job(write(tmp_path, job.to_toml(), "again.toml")).graph == job.graph
+    assert load_job(write(tmp_path, SCENE), ["graph.spatial.weight=3"]).graph.spatial.weight == 3
+    assert load_job(write(tmp_path, SCENE)).graph.spatial is None
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "words"),
+    [
+        ("[graph.spatial]\nneighbors = 5", [], ["graph.spatial.neighbors = 5", "4 or 8", "Default: 8"]),
+        ("[graph.spatial]\nweigth = 5", [], ["unknown key graph.spatial.weigth", "graph.spatial.weight?"]),
+        ("[graph.spatal]", [], ["unknown key graph.spatal", "Did you mean graph.spatial?"]),
+        ("[graph]\nspatial = 8", [], ["graph.spatial = 8", "Write [graph.spatial]"]),
+        ("", ["graph.spatial.weight=0"], ["graph.spatial.weight = 0", "greater than 0"]),
+        ("[graph]\nspatial = 8", ["graph.spatial.weight=1"], ["graph.spatial is not a table"]),
+    ],
+)  # fmt: skip
+def test_load_job__says_what_is_wrong_in_a_table_within_a_table(tmp_path, text, overrides, words):
+    message = refuse(tmp_path, SCENE + text, *overrides)
+    assert len(message.splitlines()) == 1
+    for word in words:
+        assert word in message, message
+
+
+def test_load_job__last_override_wins(tmp_path):
+    assert load_job(write(tmp_path, SCENE), ["neighbors.k=8", "neighbors.k=9"]).neighbors.k == 9
+
+
+@pytest.mark.parametrize(
+    "override", ["neighbors.k", "k=8", "=8", "neighbors.=8", ".k=8", "a.b.c=8", "", "neighbors"]
+)
+def test_load_job__override_of_a_wrong_form(tmp_path, override):
+    message = refuse(tmp_path, SCENE, override)
+    assert f"--set {override}" in message
+    assert "neighbors.k=8" in message
+
+
+def test_load_job__override_of_an_unknown_key(tmp_path):
+    assert "Did you mean neighbors.k?" in refuse(tmp_path, SCENE, "neighbors.kk=8")
+    assert "not a table" in refuse(tmp_path, "scene = 'a.tif'", "scene.path=b.tif")
+
+
+def test_load_job__names_the_override_that_is_wrong(tmp_path):
+    message = refuse(tmp_path, SCENE, "neighbors.k=0")
+    assert "--set" in message, message
+
+
+def test_resolve__is_relative_to_the_job_file(tmp_path, monkeypatch):
+    (tmp_path / "jobs").mkdir()
+    job = load_job(write(tmp_path, SCENE, "jobs/a.toml"))
+    monkeypatch.chdir("/")
+    assert job.resolve("a.tif") == str(tmp_path / "jobs" / "a.tif")
+    assert job.resolve("../a.tif") == str(tmp_path / "a.tif")
+    assert job.resolve("/data/a.tif") == "/data/a.tif"
+    assert job.resolve("https://host/a.tif") == "https://host/a.tif"
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert job.resolve("~/a.tif") == "/home/somebody/a.tif"
+
+
+def test_resolve__relative_job_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, SCENE)
+    job = load_job("job.toml")
+    monkeypatch.chdir("/")
+    assert job.resolve("a.tif") == str(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"scene": {"path": "a.tif"}},
+        {
+            "scene": {"path": ["a.tif", "b.tif"], "bad_bands": [1, "3-5"], "scale": 0.1, "nodata": -1},
+            "graph": {"bandwidth": 2.5},
+            "learn": {"train": 0.3, "split": "blocked"},
+            "limits": {"memory": "3 GiB", "threads": 4},
+            "output": {"directory": "../x", "formats": []},
+        },
+        {"scene": {"path": 'a "quoted" \\ name\u00e9.tif'}, "learn": {"train": "marks.tif"}},
+        {"scene": {"path": "a.tif"}, "learn": {"train": 30}},
+    ],
+)  # fmt: skip
+def test_to_toml__round_trips(tmp_path, table):
+    job = parse_job(table, name="copy", base=tmp_path)
+    again = load_job(write(tmp_path, job.to_toml(), "copy.toml"))
+    assert again == job
+    # Every default is written out.
+    assert "leaf_size" in job.to_toml()
+
+
+def test_to_toml__nodata_that_is_no_number(tmp_path):
+    job = parse_job({"scene": {"path": "a.tif", "nodata": float("nan")}}, base=tmp_path)
+    text = job.to_toml()
+    assert "nan" in text
+    assert load_job(write(tmp_path, text)).scene.nodata != 0
+
+
+def test_job_schema__names_every_key_with_its_words():
+    schema = json.loads(job_schema())
+    assert set(schema["properties"]) == {*TABLES, "study"}
+    assert schema["required"] == ["scene"]
+    for name, options in TABLES.items():
+        reference = schema["properties"][name]
+        title = (reference.get("$ref") or reference["allOf"][0]["$ref"]).rpartition("/")[2]
+        keys = schema["$defs"][title]["properties"]
+        assert set(keys) == set(options.model_fields)
+        assert schema["$defs"][title]["additionalProperties"] is False
+        assert all(keys[key]["description"] for key in keys), name

@@ -1,0 +1,117 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import log_loss
+
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.decide.calibration import (
+    BINS,
+    STEPS,
+    calibrate,
+    calibrate_fits,
+    calibration_error,
+    measure,
+)
+from eigenscape.learn.decide.calibrationfit import Fit, Sample, fit_calibration
+from eigenscape.learn.kernels.decisions import Calibration, probabilities
+
+
+def draw(rng, rows=4000, *, factor=1.0, offsets=(0, 0, 0)):
+    """Shares, and classes drawn from what a calibration makes of them."""
+    scores = rng.dirichlet([1.5, 1, 1], rows).astype(np.float32)
+    p = probabilities(scores, Calibration((factor,), (0.0,), (1.0,), (tuple(offsets),)))
+    classes = (rng.random((rows, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    zones = np.zeros(rows, np.intp)
+    return Sample(scores, np.minimum(classes, 2), zones, np.zeros(rows))
+
+
+def test_measure__against_scikit_learn(rng):
+    sample = draw(rng)
+    calibration = Calibration((1.7,), (0.1,), (0.8,), ((0.3, 0, -0.4),))
+    found = measure(sample, Fit(calibration, (0.0,)))
+    p = probabilities(sample.scores, calibration)
+    assert found["log_loss"] == pytest.approx(log_loss(sample.classes, p), rel=1e-5)
+    brier = ((p - np.eye(3)[sample.classes]) ** 2).sum(axis=1).mean()
+    assert found["brier"] == pytest.approx(brier, rel=1e-5)
+
+
+def test_calibration_error__against_scikit_learn(rng):
+    confidence = rng.uniform(0.2, 1, 5000)
+    right = rng.random(5000) < confidence**2
+    share, mean = calibration_curve(right, confidence, n_bins=BINS)
+    counts = np.histogram(confidence, np.linspace(0, 1, BINS + 1))[0]
+    expected = np.abs(share - mean) @ counts[counts > 0] / 5000
+    assert calibration_error(confidence, right) == pytest.approx(expected)
+    assert calibration_error(np.ones(4), np.ones(4, bool)) == 0
+    assert calibration_error(np.ones(4), np.zeros(4, bool)) == 1
+
+
+def test_calibrate__each_half_is_measured_with_the_other(rng):
+    keys = {"factor": 2.0, "offsets": (0, -0.6, 0.5)}
+    halves = tuple(draw(rng, 1500, **keys) for _ in range(2))
+    found, report = calibrate(halves, {"random": halves[::-1]})
+    for name in ("expected_calibration_error", "log_loss"):
+        assert report["after"]["random"][name] < report["before"]["random"][name]
+    assert report["pixels"] == 3000
+    crossed = {
+        step: np.mean(
+            [
+                measure(halves[1 - own], fit_calibration(halves[own], 1).taken(step))["log_loss"]
+                for own in (0, 1)
+            ]
+        )
+        for step in STEPS
+    }
+    assert report["after"]["random"]["log_loss"] == pytest.approx(min(crossed.values()))
+    assert report["step"] == min(STEPS, key=lambda step: crossed[step])
+    assert found == fit_calibration(Sample.join(halves), 1).taken(report["step"])
+
+
+def fits_of(rng, trials, rows=600):
+    sample = draw(rng, rows, factor=3)
+    train = rng.random((trials, rows)) < 0.3
+    labelled = Labelled(np.arange(rows), sample.classes, np.arange(1, 4, dtype=np.uint16), train)
+    zones = SimpleNamespace(count=1, at_labels=lambda number: sample.zones)
+    return SimpleNamespace(at_labels=lambda number: sample.scores), labelled, zones
+
+
+@pytest.mark.parametrize("trials", [1, 4])
+def test_calibrate_fits__halves_share_no_pixel_and_no_fit(rng, monkeypatch, trials):
+    source, labelled, zones = fits_of(rng, trials)
+    seen = []
+
+    def note(halves, tests, zones):
+        seen.extend([halves, tests])
+        return Fit(Calibration.none(3), (0.0,)), {}
+
+    monkeypatch.setattr("eigenscape.learn.decide.calibration.calibrate", note)
+    calibrate_fits(source, labelled, zones, {"random": list(range(trials))}, 0)
+    halves, tests = seen
+    for test, half in zip(tests["random"], halves[::-1], strict=True):
+        np.testing.assert_array_equal(test.scores, half.scores)
+    rows = [{tuple(row) for row in half.scores.tolist()} for half in halves]
+    assert not rows[0] & rows[1]
+    held = [~labelled.train[number] for number in range(trials)]
+    for last, half in enumerate(halves):
+        expected = sum(int(h.sum()) for h in (held[last::2] if trials > 1 else held))
+        assert 0.3 * expected < len(half.classes) < 0.7 * expected
+
+
+def test_calibrate_fits__says_that_nothing_is_held_out(rng):
+    source, labelled, zones = fits_of(rng, 1)
+    everything = Labelled(
+        labelled.sample, labelled.classes, labelled.numbers, np.ones_like(labelled.train)
+    )
+    found, report = calibrate_fits(source, everything, zones, {"file": [0]}, 0)
+    assert found == Calibration.none(3)
+    assert "held out" in report["skipped"]
+
+
+def test_calibrate_fits__samples_without_scores_do_not_count(rng):
+    source, labelled, zones = fits_of(rng, 2)
+    source.at_labels(0)[::7] = np.nan
+    found, report = calibrate_fits(source, labelled, zones, {"random": [0, 1]}, 0)
+    assert np.isfinite(found.offsets).all()
+    assert np.isfinite(report["after"]["random"]["log_loss"])

@@ -1,0 +1,164 @@
+import pickle
+
+import geopandas
+import numpy as np
+import pandas
+import pyogrio
+import pytest
+import shapely
+from rasterio.transform import Affine
+from shapely.geometry import LineString, Point, Polygon
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.labels.vectorclasses import classify
+
+UTM = "EPSG:32633"
+TRANSFORMS = {
+    "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
+    "rotated": Affine(26.7, 13.6, 364095, 13.6, -26.7, 5809965),
+    "south-up": Affine(30, 0, 364095, 0, 30, 5809365),
+}
+
+
+def to_map(affine, columns, rows):
+    a, b, c, d, e, f = tuple(affine)[:6]
+    columns, rows = np.asarray(columns), np.asarray(rows)
+    return np.column_stack([a * columns + b * rows + c, d * columns + e * rows + f])
+
+
+@pytest.fixture
+def save(tmp_path):
+    def writer(name, geometry, crs=UTM, **columns):
+        frame = geopandas.GeoDataFrame(columns, geometry=list(geometry), crs=UTM)
+        frame = frame.to_crs(crs) if crs else frame.set_crs(None, allow_override=True)
+        frame.to_file(tmp_path / name)
+        return str(tmp_path / name)
+
+    return writer
+
+
+@pytest.mark.parametrize("place", TRANSFORMS)
+@pytest.mark.parametrize(
+    ("name", "crs"), [("p.gpkg", UTM), ("p.geojson", "EPSG:4326"), ("p.shp", None)]
+)
+def test_points_label_the_pixel_around_them(write, labels, save, cube, recwarn, place, name, crs):
+    path = write("scene.tif", cube, transform=TRANSFORMS[place])
+    pixels = np.random.default_rng(0).uniform((-3, -3), (16, 23), (60, 2))
+    points = [Point(xy) for xy in to_map(TRANSFORMS[place], *pixels.T)]
+    numbers = np.arange(1, 61)
+    saved = save(name, points, crs, **{"class": numbers})
+    recwarn.clear()  # of geopandas, about a shapefile without CRS
+    opened = labels(path, labels=saved)
+    expected = np.zeros((20, 13), int)
+    for (column, row), number in zip(np.floor(pixels).astype(int), numbers, strict=True):
+        if 0 <= row < 20 and 0 <= column < 13:
+            expected[row, column] = number
+    found = pickle.loads(pickle.dumps(opened)).read(0, 20)
+    assert (found > 0).sum() > 20
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(opened.read(7, 12), expected[7:12])
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("place", TRANSFORMS)
+@pytest.mark.parametrize("crs", [UTM, "EPSG:3035"])
+def test_polygons_label_the_centres_within(write, labels, save, cube, place, crs):
+    path = write("scene.tif", cube, transform=TRANSFORMS[place])
+    shapes = [
+        Polygon(
+            [(1.2, 0.3), (11.7, 2.1), (9.4, 11.6), (2.3, 8.8)], [[(4, 4.1), (6.2, 4), (5, 6.6)]]
+        ),
+        Polygon([(-4, 12.2), (8.3, 13.1), (7.7, 30), (-4, 26.7)]),
+    ]
+    drawn = [
+        shapely.transform(shape, lambda xy: to_map(TRANSFORMS[place], *xy.T)) for shape in shapes
+    ]
+    opened = labels(path, labels=save("poly.gpkg", drawn, crs, kind=["b", "a"]))
+    rows, columns = np.mgrid[:20, :13] + 0.5
+    expected = np.zeros((20, 13), int)
+    for shape, number in zip(shapes, (2, 1), strict=True):
+        expected[shapely.contains_xy(shape, columns, rows)] = number
+    assert opened.legend.names == {1: "a", 2: "b"}
+    np.testing.assert_array_equal(opened.read(0, 20), expected)
+    for start in range(0, 20, 3):
+        stop = min(20, start + 3)
+        np.testing.assert_array_equal(opened.read(start, stop), expected[start:stop])
+
+
+def test_shapefile_parts_are_files(write, labels, save, cube, tmp_path):
+    path = save("p.shp", [Point(364100, 5809950)], label=[1])
+    names = {
+        name.removeprefix(str(tmp_path)) for name in labels(write("s.tif", cube), labels=path).files
+    }
+    assert names == {"/p.shp", "/p.dbf", "/p.shx", "/p.prj", "/p.cpg"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "field", "numbers", "names"),
+    [
+        ({"label": [3, 1, 3]}, None, [3, 1, 3], {}),
+        ({"name": ["x", "a", "x"]}, None, [2, 1, 2], {1: "a", 2: "x"}),
+        ({"name": ["x", None, "y"]}, None, [1, 0, 2], {1: "x", 2: "y"}),
+        ({"label": ["x", "a", "x"], "id": [7, 9, 7]}, None, [7, 9, 7], {7: "x", 9: "a"}),
+        ({"label": ["x", "a", "x"], "id": [7, 9, 7]}, "id", [7, 9, 7], {7: "x", 9: "a"}),
+        ({"label": ["x", "a", "x"], "id": [1, 2, 3]}, None, [2, 1, 2], {1: "a", 2: "x"}),
+        ({"code": [7, 9, 7], "what": ["x", "a", "x"]}, None, [7, 9, 7], {7: "x", 9: "a"}),
+        ({"Class": [1.0, np.nan, 2.0], "b1": [1.5, 2.5, 3.5]}, None, [1, 0, 2], {}),
+        ({"code": ["10", "9", "10"]}, None, [10, 9, 10], {}),
+        ({"label": ["x", "a", "x"], "id": [0, 1, 0]}, None, [2, 1, 2], {1: "a", 2: "x"}),
+    ],
+)
+def test_classify(columns, field, numbers, names):
+    arrays = {
+        key: np.array(values, dtype=object if any(isinstance(v, str) for v in values) else None)
+        for key, values in columns.items()
+    }
+    found, found_names = classify(arrays, field, "file")
+    assert found.tolist() == numbers
+    assert found_names == names
+
+
+@pytest.mark.parametrize(
+    ("columns", "field", "words"),
+    [
+        (
+            {"level_1": ["a", "b"], "level_2": ["c", "d"]},
+            None,
+            r"several.*labels_field.*level_1, level_2",
+        ),
+        ({"height": [1.5, 2.5]}, None, r"no attribute could.*height"),
+        ({"label": [1, 2]}, "klass", r"no attribute 'klass'.*Attributes: label"),
+        ({"label": [1, -2]}, None, r"out of range: -2"),
+        ({"label": [1, 70000]}, None, r"out of range: 70000.*65535"),
+        ({"h": [1.5, 2.0]}, "h", r"out of range: 1.5"),
+    ],
+)
+def test_classify__refuses(columns, field, words):
+    arrays = {
+        key: np.array(values, dtype=object if isinstance(values[0], str) else None)
+        for key, values in columns.items()
+    }
+    with pytest.raises(SceneError, match=words):
+        classify(arrays, field, "file")
+
+
+def test_vectors__refused(write, labels, save, cube):
+    path, lost = write("scene.tif", cube), write("lost.tif", cube, crs=None, transform=None)
+    no_crs = write("no_crs.tif", cube, crs=None)
+    here = save("here.gpkg", [Point(364100, 5809950)], label=[1])
+    for scene_path, label_path, words in (
+        (lost, here, "no georeference"),
+        (no_crs, here, "the scene has none"),
+        (path, save("far.gpkg", [Point(500000, 5000000)], label=[1]), r"do not overlap.*500000"),
+        (path, save("line.gpkg", [LineString([(364100, 5809950), (364200, 5809950)])], label=[1]),
+         "LineString.*points or polygons"),
+    ):  # fmt: skip
+        with pytest.raises(SceneError, match=words):
+            labels(scene_path, labels=label_path)
+
+
+def test_vectors__without_geometries(write, labels, cube, tmp_path):
+    table = pandas.DataFrame({"label": [1, 2]})
+    pyogrio.write_dataframe(table, tmp_path / "table.gpkg")
+    with pytest.raises(SceneError, match="none of its layers has geometries"):
+        labels(write("scene.tif", cube), labels="table.gpkg")

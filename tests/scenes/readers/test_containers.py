@@ -1,0 +1,64 @@
+"""Files of several rasters: the one of most bands, or the one that is named."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy.io import netcdf_file
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.open import chosen_variable
+
+CUBE = np.random.default_rng(0).integers(0, 1000, (5, 7, 8)).astype("int16")
+
+
+@pytest.fixture(params=["nc", "h5"])
+def container(request, tmp_path):
+    """Write a cube beside abundances and a quality layer, in a folder with a blank in its name."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    arrays = {"radiance": CUBE, "abundance": CUBE[:3] * 2, "quality": CUBE[0]}
+    path = folder / f"s.{request.param}"
+    if request.param == "h5":
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[f"group/{name}"] = array
+        return path
+    with netcdf_file(path, "w") as file:
+        for name, size in (("b", 5), ("a", 3), ("y", 7), ("x", 8)):
+            file.createDimension(name, size)
+        for name, axes in {"radiance": "byx", "abundance": "ayx", "quality": "yx"}.items():
+            file.createVariable(name, "i2", tuple(axes))[:] = arrays[name]
+    return path
+
+
+def test_the_most_bands_are_taken_and_said(scene, container):
+    opened = scene(str(container))
+    turned = container.suffix == ".nc" and not np.array_equal(opened.read(0, 7)[0][..., 0], CUBE[0])
+    # Without coordinates GDAL takes the rows of a NetCDF file from the bottom up.
+    expected = CUBE[:, ::-1] if turned else CUBE
+    np.testing.assert_array_equal(opened.read(0, 7)[0], expected.transpose(1, 2, 0))
+    said = describe_scene(opened)
+    assert said[0] == f"image of 7 rows x 8 columns x 5 bands ({container.name})"
+    assert "radiance of s." in said[1]
+    assert "5 x 7 x 8, bands x rows x columns (the most bands; for " in said[1]
+    named = chosen_variable(SceneOptions(path=str(container)), str)
+    assert named in ("radiance", "group/radiance")
+    assert scene(str(container), variable=named).bands.count == 5
+
+
+def test_another_is_taken_by_its_name(scene, container):
+    assert scene(str(container), variable="abundance").bands.count == 3
+    with pytest.raises(
+        SceneError, match=r"no raster 'x' \(scene.variable\).*radiance \(5 x 7 x 8\)"
+    ):
+        scene(str(container), variable="x")
+
+
+def test_equals_are_refused(scene, tmp_path):
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        for name in ("one", "two"):
+            file[name] = CUBE
+    with pytest.raises(SceneError, match=r"2 that could be the scene. Name it in scene\.variable"):
+        scene("s.h5")

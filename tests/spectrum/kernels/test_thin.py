@@ -1,0 +1,98 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.kernels.laplacian import laplacian
+from eigenscape.spectrum.kernels.operator import RowBlock
+from eigenscape.spectrum.kernels.thin import Profile, profile, shifted_pairs, whole_structure
+
+
+def adjacency(graph):
+    return scipy.sparse.csr_array(nx.adjacency_matrix(graph).astype(np.float64))
+
+
+def row_blocks(W, cut):
+    parts = [(0, W[:cut]), (cut, W[cut:])]
+    return [
+        RowBlock(first, part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data)
+        for first, part in parts
+    ]
+
+
+GRAPHS = {
+    "path": nx.path_graph(40),
+    "grid": nx.grid_2d_graph(5, 9),
+    "tree": nx.balanced_tree(2, 4),
+    "apart": nx.disjoint_union(nx.cycle_graph(7), nx.empty_graph(3)),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_profile__is_the_envelope_in_reverse_cuthill_mckee_order(name):
+    W = adjacency(GRAPHS[name])
+    order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
+    dense = W[order][:, order].toarray() + np.eye(W.shape[0])
+    widths = np.arange(W.shape[0]) - np.argmax(dense > 0, axis=1) + 1
+    found = profile(W)
+    assert found == Profile(int(widths.sum()), float((widths**2).sum()), W.nnz)
+    assert found.bytes == 24 * widths.sum()
+
+
+def test_profile__holds_the_factor():
+    W = adjacency(nx.grid_2d_graph(5, 9))
+    A = np.diag(np.asarray(W.sum(axis=1)) + 0.1) - W.toarray()
+    order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
+    L = scipy.linalg.cholesky(A[np.ix_(order, order)], lower=True)
+    assert np.count_nonzero(np.abs(L) > 1e-12) <= profile(W).entries
+
+
+def test_profile__tells_thin_graphs_from_others():
+    assert profile(adjacency(nx.path_graph(5000))).is_thin(32)
+    cloud = adjacency(nx.random_regular_graph(6, 2000, seed=1))
+    assert not profile(cloud).is_thin(64)
+    # Cheap enough beside very many columns, but too large.
+    large = Profile(entries=2**21, operations=1.0, edges=2**21)
+    assert not large.is_thin(64)
+
+
+def test_whole_structure__joins_row_blocks():
+    W = adjacency(GRAPHS["grid"])
+    W.sort_indices()
+    found = whole_structure(row_blocks(W, 20))
+    np.testing.assert_array_equal(found.toarray(), W.toarray() > 0)
+
+
+@pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
+@pytest.mark.parametrize("potential", [False, True])
+def test_shifted_pairs__equal_lapack(kind, potential):
+    rng = np.random.default_rng(2)
+    W = adjacency(nx.grid_2d_graph(9, 11))
+    W.data = rng.uniform(0.1, 3, len(W.data))
+    W = scipy.sparse.csr_array(W + W.T)
+    W.sort_indices()
+    V = rng.uniform(0, 1, 99) * (rng.random(99) < 0.1) if potential else None
+    degree = np.asarray(W.sum(axis=1))
+    operator = laplacian(row_blocks(W, 40), degree, kind, np.float64, potential=V)
+    null = NullSpace(operator.null, singular=operator.singular)
+    values, vectors = shifted_pairs(operator, null, 12)
+    A = operator.matrix().toarray()
+    expected = scipy.linalg.eigvalsh(A)[null.count : null.count + 12]
+    np.testing.assert_allclose(values, expected, rtol=1e-9)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(12), atol=1e-10)
+
+
+def test_shifted_pairs__find_every_copy():
+    # Every eigenvalue of the ring twice, of five rings ten times.
+    W = adjacency(nx.disjoint_union_all([nx.cycle_graph(30)] * 5))
+    W.sort_indices()
+    degree = np.asarray(W.sum(axis=1))
+    operator = laplacian(row_blocks(W, 70), degree, "unnormalized", np.float64)
+    null = NullSpace(operator.null, np.repeat(np.arange(5), 30).astype(np.int32))
+    values, _ = shifted_pairs(operator, null, 24)
+    expected = np.sort(scipy.linalg.eigvalsh(operator.matrix().toarray()))[5:29]
+    np.testing.assert_allclose(values, expected, atol=1e-12)

@@ -1,0 +1,187 @@
+import zipfile
+
+import numpy as np
+import pytest
+
+from eigenscape import load_job, parse_job, plan
+from eigenscape.clusters import ClusterOptions
+from eigenscape.context import BASE_BYTES
+from eigenscape.errors import MemoryLimitError
+from eigenscape.workflow.footprint import StagePlan
+from eigenscape.workflow.plan import Plan, project_plan
+from eigenscape.workflow.stages import STAGES
+
+MIB = 2**20
+
+
+def make_plan(**peaks):
+    stages = tuple(StagePlan(name, 1, peak * MIB, 0, 0) for name, peak in peaks.items())
+    return Plan(1000, 10, 5, stages)
+
+
+@pytest.fixture
+def project(written, write_job):
+    def work(on=None, **tables):
+        return project_plan(load_job(write_job(**tables)), on or ClusterOptions())
+
+    return work
+
+
+def test_check__names_the_stage_the_numbers_and_a_limit_that_works():
+    planned = make_plan(ingest=100, graph=700, spectrum=650)
+    planned.check(700 * MIB)
+    with pytest.raises(MemoryLimitError) as caught:
+        planned.check(600 * MIB)
+    for word in ("limits.memory = 600.0 MiB", "stage graph", "700.0 MiB", "1000 samples", "704MiB"):
+        assert word in str(caught.value)
+    assert planned.peak_bytes == 700 * MIB
+
+
+def test_project_plan__one_entry_for_each_stage(project):
+    planned = project()
+    assert [stage.name for stage in planned.stages] == [stage.name for stage in STAGES]
+    assert (planned.samples, planned.bands, planned.dimension) == (1200, 20, 10)
+    for stage in planned.stages:
+        assert stage.tasks >= 1
+        assert 100 * MIB < stage.peak_bytes < 300 * MIB
+
+
+def test_project_plan__says_what_was_decided(project):
+    assert any("dense" in note for note in project().notes)
+    assert not any("not projected" in note for note in project().notes)
+    notes = project(features={"dimension": 20}).notes
+    assert any("not projected: the scene has 20 good bands" in note for note in notes)
+
+
+def synthetic(height, width, bands=20, on=None, **tables):
+    """Plan a scene of any size: its file holds no pixel yet."""
+    import rasterio
+    import rasterio.shutil
+
+    path = f"/vsimem/{height}-{width}-{bands}.tif"
+    if not rasterio.shutil.exists(path):
+        with rasterio.open(
+            path, "w", driver="GTiff", height=height, width=width, count=bands, dtype="float32",
+            crs="EPSG:32633", transform=rasterio.Affine(30, 0, 3e5, 0, -30, 5e6),
+            SPARSE_OK=True, BIGTIFF=True, tiled=True,
+        ):  # fmt: skip
+            pass
+    return project_plan(parse_job({"scene": {"path": path}, **tables}), on or ClusterOptions())
+
+
+def test_project_plan__a_huge_scene_needs_more_disk_but_not_more_for_each_task():
+    limits = {"threads": 2, "memory": "4GiB"}
+    small, large = (synthetic(size, 1000, limits=limits) for size in (1000, 4000))
+    for few, many in zip(small.stages, large.stages, strict=True):
+        assert many.disk_bytes >= 3.9 * few.disk_bytes
+        assert many.peak_bytes <= 4.2 * few.peak_bytes
+        assert many.tasks < 10_000
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "2GiB", "4GiB"])
+def test_project_plan__a_million_samples_fit(memory):
+    planned = synthetic(1000, 1000, limits={"threads": 2, "memory": memory})
+    planned.check(planned.peak_bytes)
+    if memory != "1GiB":
+        planned.check(int(memory[0]) * 1024 * MIB)
+
+
+def test_project_plan__threads_share_the_memory_of_a_process_and_workers_do_not():
+    def peak(threads, on=None):
+        limits = {"threads": threads, "memory": "4GiB"}
+        return synthetic(1000, 1000, on=on, limits=limits).peak_bytes
+
+    assert peak(4) > peak(1)
+    on = ClusterOptions(kind="local", workers=8, threads_per_worker=1)
+    assert peak(8, on) == peak(1)
+
+
+def test_project_plan__counts_a_potential():
+    def spectrum(**options):
+        train = {"learn": {"train": 0.1}}
+        graph = {"graph": {"potential": options}} if options else {}
+        planned = synthetic(1000, 1000, **train, **graph)
+        return next(stage for stage in planned.stages if stage.name == "spectrum")
+
+    none, wall = spectrum(), spectrum(pixels=[[1, 2]])
+    assert wall.peak_bytes > none.peak_bytes
+    assert wall.tasks == none.tasks
+    weak, strong = (spectrum(kind="identification", labels="train", alpha=a) for a in (1.0, 1e4))
+    assert weak.peak_bytes > wall.peak_bytes
+    # Strong ties are solved in double.
+    assert strong.scratch_bytes > 1.9 * weak.scratch_bytes
+    relative = spectrum(kind="identification", labels="train", relative=True)
+    assert relative.scratch_bytes == strong.scratch_bytes
+
+
+def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():
+    planned = synthetic(1000, 1000, spectrum={"solver": "dense"})
+    with pytest.raises(MemoryLimitError, match="the stage spectrum"):
+        planned.check(64 * 1024 * MIB)
+
+
+@pytest.fixture
+def sparse(tmp_path):
+    """Plan a sparse table of which there are no more than the headers."""
+
+    def work(rows=20_000, columns=6000, entries=2_000_000, **tables):
+        path = tmp_path / "words.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in (("format", np.array(b"csr")), ("shape", np.array([rows, columns]))):
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array(stream, array)
+            for name, size in (("data", entries), ("indices", entries), ("indptr", rows + 1)):
+                header = {"descr": "<i4", "fortran_order": False, "shape": (size,)}
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array_header_1_0(stream, header)
+        job = parse_job({"scene": {"path": str(path)}, "limits": {"threads": 2}, **tables})
+        planned = project_plan(job, ClusterOptions())
+        return planned, {stage.name: stage for stage in planned.stages}
+
+    return work
+
+
+def test_project_plan__a_sparse_table_costs_its_entries(sparse):
+    planned, stages = sparse()
+    assert (planned.samples, planned.bands, planned.dimension) == (20_000, 6000, 80)
+    # Dense it would be 480 MB.
+    assert 16e6 < stages["ingest"].disk_bytes < 20e6
+    assert stages["ingest"].peak_bytes < BASE_BYTES + 100 * MIB
+    assert stages["features"].peak_bytes < BASE_BYTES + 150 * MIB
+    assert stages["features"].disk_bytes == 4 * 80 * (20_000 + 6000)
+    more, _ = sparse(entries=200_000_000)
+    with pytest.raises(MemoryLimitError, match="the stage ingest"):
+        more.check(2048 * MIB)
+
+
+def test_project_plan__a_sparse_table_that_stays_sparse(sparse):
+    _, stages = sparse(features={"method": "none"})
+    assert 16e6 < stages["features"].disk_bytes < 20e6
+    _, stages = sparse(features={"method": "none", "standardize": True})
+    assert stages["features"].disk_bytes == 4 * 20_000 * 6000
+
+
+def test_project_plan__pca_of_many_columns_is_refused_where_it_cannot_fit(sparse):
+    _, stages = sparse(features={"method": "pca"})
+    assert stages["features"].peak_bytes > 100 * MIB + 2 * 8 * 6000**2
+    with pytest.raises(MemoryLimitError, match="covariance of 60000 columns") as caught:
+        sparse(columns=60_000, features={"method": "pca"})
+    for word in ("53.6 GiB", "limits.memory is 2.0 GiB", "random-projection", "55168MiB or more"):
+        assert word in str(caught.value)
+
+
+def test_plan__computes_nothing_and_writes_nothing(written, write_job, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    job = load_job(write_job())
+    planned = plan(job)
+    assert sorted({*tmp_path.rglob("*")} - {tmp_path / "job.toml"}) == before
+    assert planned.run.startswith(str(tmp_path / "runs" / "job-"))
+    assert not any(planned.reused.values())
+    assert plan(job, run_dir=tmp_path / "here").run == str(tmp_path / "here")
+
+
+def test_to_json__has_every_number(project):
+    found = project().to_json()
+    assert found["peak_bytes"] == max(stage["peak_bytes"] for stage in found["stages"])
+    keys = {"name", "tasks", "peak_bytes", "disk_bytes", "scratch_bytes", "reused"}
+    assert all(set(stage) == keys for stage in found["stages"])

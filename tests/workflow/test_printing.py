@@ -1,0 +1,37 @@
+from eigenscape.workflow.printing import score_lines
+
+HELD = {"overall_accuracy_std": 0.01, "training_pixels": 30, "trials": 4}
+ITSELF = {"overall_accuracy": 1.0, "samples": 300}
+
+
+def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
+    scores = {
+        "protocol": "pixels held out (blocked)",
+        "overall_accuracy": 0.61, "average_accuracy": 0.5, "kappa": 0.4,
+        "held_out": {
+            "blocked": {**HELD, "overall_accuracy": 0.61},
+            "random": {**HELD, "overall_accuracy": 0.87},
+        },
+        "calibration": {
+            "after": {
+                "random": {"expected_calibration_error": 0.01},
+                "blocked": {"expected_calibration_error": 0.05},
+            }
+        },
+        "training_pixels": ITSELF,
+    }  # fmt: skip
+    lines = list(score_lines(scores))
+    assert "61.0 % overall" in lines[0]
+    assert lines[0].endswith("pixels held out (blocked)")
+    assert [line.split("(")[-1].split(",")[0] for line in lines[1:3]] == [
+        "blocked split", "random split",
+    ]  # fmt: skip
+    assert "off by 5.0 %" in lines[3]
+    assert "100.0 %" in lines[-1]
+    assert "no measure of others" in lines[-1]
+    assert not any("100.0 %" in line for line in lines[:-1])
+
+
+def test_score_lines__of_what_is_not_scored():
+    assert not list(score_lines({}))
+    assert not list(score_lines({"clusters": 3}))

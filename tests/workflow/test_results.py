@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import rasterio
+import scipy.sparse as sp
+
+import eigenscape
+from eigenscape.base.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.context import Context
+from eigenscape.datasets.synthetic import synthesize
+from eigenscape.errors import InputError
+from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.store.manifest import Record
+from eigenscape.store.run import Run
+
+
+def test_open_run__gives_the_exported_map_lazily(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=30, width=40, bands=12, classes=4, seed=1)
+    table = {
+        "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
+        "spectrum": {"dimension": 6},
+        "output": {"directory": "runs"},
+    }
+    result = eigenscape.run(eigenscape.parse_job(table, name="lazy", base=tmp_path))
+    found = eigenscape.open_run(result.path)
+    assert found["values"].chunks is not None, "arrays are lazy"
+    assert found.sizes == {"sample": 1200, "band": 12, "feature": 12, "neighbor": 12, "mode": 7}
+    image = found["class"].set_index(sample=("row", "column")).unstack().values
+    with rasterio.open(result.outputs["class_map"]) as source:
+        np.testing.assert_array_equal(image, source.read(1))
+        assert found.attrs["transform"] == list(source.transform)[:6]
+    assert np.all(np.diff(found["wavelength"]) > 0)
+
+
+def test_open_run__refuses_other_directories(tmp_path):
+    with pytest.raises(InputError, match="no run directory"):
+        eigenscape.open_run(tmp_path)
+
+
+def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
+    sp.save_npz(tmp_path / "words.npz", sp.eye_array(30, 12, format="csr"))
+    np.save(tmp_path / "y.npy", np.arange(30))
+    table = {"scene": {"path": "words.npz", "labels": "y.npy"}}
+    run = Run(tmp_path / "run")
+    workspace = run.workspace("ingest", "aa")
+    job = eigenscape.parse_job(table, name="sparse", base=tmp_path)
+    summary = ingest_stage(Context(job, run, workspace, Threads(1), Silent()))
+    run.commit("ingest", workspace, Record("aa", 0, 0, workspace.arrays(), (), summary))
+    found = eigenscape.open_run(tmp_path / "run")
+    assert set(found.variables) == {"row", "column", "label"}
+    np.testing.assert_array_equal(found["label"], np.arange(30))
+    np.testing.assert_array_equal(found["row"], np.arange(30))
+    assert not found["column"].any()
