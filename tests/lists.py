@@ -14,10 +14,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from eigenscape.base.vectors import unit_vectors
 from eigenscape.clusters import OnDone, Task, Threads
 from eigenscape.neighbors.search.duplicates import most_equal
 from eigenscape.store.arrays import attach_whole
-from eigenscape.store.rows import create_sparse, unit_vectors
+from eigenscape.store.rows import create_sparse
 from harness import POOLS, Frail, Harness, name_of
 
 METHODS = ["lanczos-bisection", "exact", "pynndescent"]

@@ -3,12 +3,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from eigenscape.base.blocks import BASE_BYTES, blocks, sample_blocks, task_bytes
+from eigenscape.base.mapped import attach_memmap, create_memmap
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import BASE_BYTES, Context, blocks, sample_blocks, task_bytes
+from eigenscape.context import Context
 from eigenscape.job.jobfile import parse_job
-from eigenscape.store.arrays import attach_memmap, create_memmap
 from eigenscape.store.run import Run
 
 GIB = 2**30

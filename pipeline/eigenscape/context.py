@@ -1,14 +1,14 @@
 """What a stage sees while it runs: the job, earlier arrays, its workspace, and a way to map blocks."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import task_bytes
 from eigenscape.base.ledger import Noted, Recorded, Sums
-from eigenscape.base.memory import anonymous_bytes, rows_within, trim
+from eigenscape.base.memory import anonymous_bytes, trim
 from eigenscape.base.points import reached
 from eigenscape.base.progress import Reporter
 from eigenscape.clusters import Executor, on_one_machine
@@ -17,15 +17,8 @@ from eigenscape.store.arrays import open_memmap
 from eigenscape.store.run import Run
 from eigenscape.store.workspace import Workspace
 
-BASE_BYTES = 200 * 2**20
-"""Anonymous memory of a process that has loaded every library and its compiled kernels, and has
-no sample in memory yet. Measured: see tests/bench/memory.py."""
-
 _KEPT_BYTES = 2**25
 """What a step may leave behind before freed memory is given back, which takes milliseconds."""
-
-Block = tuple[int, int]
-"""A range of samples or rows: start included, stop not."""
 
 
 @dataclass
@@ -180,36 +173,6 @@ class _Finished:
         if self._blocks:
             whole = self._journal.sum_now(sorted(self._open))
             self._journal.finish(self._blocks, self._sums | whole)
-
-
-def task_bytes(limit: int, tasks_per_process: int) -> int:
-    """Return what one task may take under a memory limit."""
-    return max(0, int(0.8 * (limit - BASE_BYTES))) // tasks_per_process
-
-
-def blocks(rows: int, step: int) -> list[Block]:
-    """Cut ``range(rows)`` into ranges of `step` rows; the last may be shorter."""
-    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
-
-
-def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> list[Block]:
-    """Cut samples into blocks that fit a budget and hold whole chunks of the array written.
-
-    Parameters
-    ----------
-    rows
-        Number of samples.
-    chunk
-        Rows per chunk of the array that the task writes (1 where it writes none).
-    budget
-        Bytes that a task may take.
-    bytes_per_row
-        Bytes that a sample takes in the task, temporaries included.
-    """
-    # At least a few blocks for each thread, so that the last one does not work alone.
-    most = max(chunk, math.ceil(rows / 8))
-    step = rows_within(budget, bytes_per_row, most=most)
-    return blocks(rows, max(chunk, step // chunk * chunk))
 
 
 def _name(item: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from eigenscape import LaplacianEigenmaps, PoissonClassifier
 from eigenscape.base import memory
-from eigenscape.context import BASE_BYTES
+from eigenscape.base.blocks import BASE_BYTES
 from eigenscape.estimators.folders import RunFolder
 
 MIB = 2**20

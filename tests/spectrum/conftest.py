@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from eigenscape.base.mapped import attach_memmap, create_memmap
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.laplacian import laplacian
-from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
-from eigenscape.store.arrays import attach_memmap, create_memmap, open_array, open_memmap
+from eigenscape.spectrum.kernels.operator import RowBlock
+from eigenscape.spectrum.stored import store_operator
+from eigenscape.store.arrays import open_array, open_memmap
 from eigenscape.store.workspace import Workspace
 
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.tasks import Problem
-from eigenscape.spectrum.kernels.operator import StoredOperator
+from eigenscape.spectrum.stored import StoredOperator
 
 SCRIPT = """
 import json, os, signal, sys

@@ -4,21 +4,18 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from eigenscape.base.memory import ROW_TILE
-from eigenscape.store.arrays import (
+from eigenscape.base.mapped import (
     attach_memmap,
-    attach_whole,
-    chunk_rows,
     clear_scratch,
     create_memmap,
-    open_array,
-    open_memmap,
     read_raw,
     save_array,
     save_raw,
     scratch_arrays,
     write_range,
 )
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.store.arrays import attach_whole, chunk_rows, open_array, open_memmap
 from eigenscape.store.workspace import Workspace
 
 

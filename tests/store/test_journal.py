@@ -6,20 +6,19 @@ import pytest
 from eigenscape.base import ledger
 from eigenscape.base.files import remove, write_json
 from eigenscape.base.ledger import Recorded
-from eigenscape.base.progress import Silent
-from eigenscape.context import Context
-from eigenscape.job.jobfile import Job
-from eigenscape.store.arrays import (
+from eigenscape.base.mapped import (
     attach_memmap,
-    attach_whole,
     create_memmap,
     note_rows,
     save_array,
     save_raw,
     scratch_arrays,
     write_range,
-    write_rows,
 )
+from eigenscape.base.progress import Silent
+from eigenscape.context import Context
+from eigenscape.job.jobfile import Job
+from eigenscape.store.arrays import attach_whole, write_rows
 from eigenscape.store.journal import Journal
 from eigenscape.store.run import Run
 from harness import Frail, KilledError

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from eigenscape.store.rows import Rows, as_parts, join, unit_vectors
+from eigenscape.base.vectors import as_parts, join, unit_vectors
+from eigenscape.store.rows import Rows
 from harness import Harness
 from lists import put_features
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from eigenscape import load_job, parse_job, plan
+from eigenscape.base.blocks import BASE_BYTES
 from eigenscape.clusters import ClusterOptions
-from eigenscape.context import BASE_BYTES
 from eigenscape.errors import MemoryLimitError
 from eigenscape.workflow.footprint import StagePlan
 from eigenscape.workflow.plan import Plan, project_plan

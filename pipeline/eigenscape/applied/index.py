@@ -17,8 +17,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.files import written_whole
-from eigenscape.context import blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.vectors import Dense
 from eigenscape.neighbors.kernels.distances import squared
 from eigenscape.neighbors.kernels.lists import insert, push_products
 from eigenscape.neighbors.kernels.partition import (
@@ -31,8 +33,7 @@ from eigenscape.neighbors.kernels.partition import (
 from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS, compare
 from eigenscape.neighbors.search.bisection import list_length
 from eigenscape.neighbors.search.forest import load_tree
-from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows, save_array
-from eigenscape.store.rows import Dense, Rows
+from eigenscape.store.rows import Rows
 
 F4 = NDArray[np.float32]
 

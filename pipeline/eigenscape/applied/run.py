@@ -9,10 +9,10 @@ import numpy as np
 
 from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
+from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor
-from eigenscape.context import BASE_BYTES, sample_blocks
 from eigenscape.export.stage import export_applied_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.kernels.partition import TREE_SAMPLE

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.mapped import save_array
+from eigenscape.base.vectors import Vectors
 from eigenscape.learn.kernels.nearest import nearest_rows
 from eigenscape.scenes.types import Grid
 from eigenscape.spectrum.trained import Trained
-from eigenscape.store.arrays import save_array
-from eigenscape.store.rows import Vectors
 
 F4 = NDArray[np.float32]
 

@@ -24,8 +24,11 @@ from eigenscape.applied.index import Index
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
+from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import write_json
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
 from eigenscape.errors import StoreError
 from eigenscape.labels.priors import weigh_scores
 from eigenscape.learn.clustering.report import describe_agreement
@@ -41,16 +44,8 @@ from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
 from eigenscape.spectrum.trained import Found, Trained, read_origin
-from eigenscape.store.arrays import (
-    attach_memmap,
-    chunk_rows,
-    create_memmap,
-    note_rows,
-    open_array,
-    save_array,
-    write_rows,
-)
-from eigenscape.store.rows import Rows, Vectors
+from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 
 TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.vectors import Vectors
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import registered
 from eigenscape.scenes.subset import subset_of
-from eigenscape.store.rows import Vectors
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from eigenscape.base.blocks import BASE_BYTES
+from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import ROW_TILE, parse_bytes
-from eigenscape.context import BASE_BYTES
 from eigenscape.estimators.documents import explain_parameters
 from eigenscape.estimators.fitting import Fitting, make_job
 from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
 from eigenscape.estimators.samples import Samples, check_samples
-from eigenscape.store.arrays import save_array
 
 Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
 Metric = Literal["euclidean", "angle"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from eigenscape.context import blocks
+from eigenscape.base.blocks import blocks
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
 from eigenscape.estimators.fitting import Fitting, parameter_names

@@ -15,11 +15,12 @@ from threadpoolctl import ThreadpoolController
 
 from eigenscape import __version__
 from eigenscape.base import memory
+from eigenscape.base.blocks import task_bytes
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Executor, OnDone, Task, Threads
-from eigenscape.context import Context, task_bytes
+from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
 from eigenscape.features.stage import feature_count, features_stage

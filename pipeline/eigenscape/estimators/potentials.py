@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.memory import rows_within
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.context import Context
 from eigenscape.estimators.samples import Samples, read_rows
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import validate_data
 
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import format_bytes
-from eigenscape.context import Block, blocks
+from eigenscape.base.vectors import Vectors
 from eigenscape.errors import EstimatorError
 from eigenscape.scenes.centring import F8, centre, describe_lost, describe_steps, find_origin
 from eigenscape.scenes.types import Bands, Grid
 from eigenscape.store.arrays import attach_whole, chunk_rows, open_array
-from eigenscape.store.rows import Vectors, create_sparse
+from eigenscape.store.rows import create_sparse
 from eigenscape.store.run import Run
 from eigenscape.store.workspace import Workspace
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.context import Context
 from eigenscape.scenes.types import Grid
 
 QUICKLOOK_PIXELS = 1200

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Context, blocks
+from eigenscape.base.blocks import blocks
+from eigenscape.context import Context
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.geotiff import write_raster
 from eigenscape.export.palette import complete_legend

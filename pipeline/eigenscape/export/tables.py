@@ -5,10 +5,11 @@ import csv
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.cells import to_cell
 from eigenscape.base.files import written_whole
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Context, blocks
+from eigenscape.context import Context
 from eigenscape.export.scatter import MOST_POINTS, write_scatter
 from eigenscape.scenes.types import Legend
 

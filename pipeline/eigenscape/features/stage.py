@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.base.mapped import write_range
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.base.vectors import Vectors, join
+from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
     add_products,
@@ -35,15 +38,8 @@ from eigenscape.features.kernels import (
 )
 from eigenscape.job.options import FeatureOptions
 from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import (
-    chunk_rows,
-    open_array,
-    open_memmap,
-    whole_file,
-    write_range,
-    write_rows,
-)
-from eigenscape.store.rows import Rows, Vectors, create_sparse, join
+from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, whole_file, write_rows
+from eigenscape.store.rows import Rows, create_sparse
 
 COPY_ENTRIES = 32 * CHUNK_ROWS
 """Entries of a sparse table that a task copies."""

@@ -4,7 +4,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from eigenscape.store.arrays import attach_whole, note_rows
+from eigenscape.base.mapped import note_rows
+from eigenscape.store.arrays import attach_whole
 from eigenscape.store.workspace import Workspace
 
 

@@ -11,11 +11,13 @@ from functools import partial, reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import CHUNK_ROWS, rows_within
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.vectors import Vectors, as_parts
+from eigenscape.context import Context
 from eigenscape.graph.kernels.components import flatten, join_pairs, nearest_outside
 from eigenscape.neighbors.kernels.tiles import compare
-from eigenscape.store.rows import Rows, Vectors, as_parts
+from eigenscape.store.rows import Rows
 
 MOST_QUERIES = 2**13
 """Samples, over all components, whose nearest outsider is sought in a round. A component of fewer

@@ -17,17 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, save_array
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.context import Context
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.kernels.components import flatten, unite
-from eigenscape.store.arrays import (
-    attach_memmap,
-    create_memmap,
-    open_array,
-    open_memmap,
-    save_array,
-)
+from eigenscape.store.arrays import open_array, open_memmap
 
 _SCALE_FLOOR = 0.1
 _TILE_ROWS = CHUNK_ROWS // 2

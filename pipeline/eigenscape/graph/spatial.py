@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.mapped import attach_memmap, write_range
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.graph.blocks import write_whole
 from eigenscape.graph.kernels import weights as kernels
@@ -22,7 +24,7 @@ from eigenscape.job.options import SpatialOptions
 from eigenscape.neighbors.kernels.metrics import Metric, lengths
 from eigenscape.neighbors.kernels.tiles import square_norms
 from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import attach_memmap, open_array, write_range
+from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.workspace import Workspace
 

@@ -21,8 +21,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.context import Block, Context
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.graph.blocks import write_whole
 from eigenscape.graph.bridges import find_bridges
@@ -38,7 +40,6 @@ from eigenscape.graph.spatial import (
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import GraphOptions
 from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
-from eigenscape.store.arrays import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.store.workspace import Workspace
 
 MOST_COMPONENTS = 1000

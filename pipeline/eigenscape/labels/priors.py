@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.mapped import save_array
 from eigenscape.errors import InputError
 from eigenscape.labels.training import Labelled
-from eigenscape.store.arrays import save_array
 
 Wanted = Literal["none", "training", "uniform"] | tuple[float, ...]
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.context import Context
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions, SceneOptions
 from eigenscape.labels.splits import (

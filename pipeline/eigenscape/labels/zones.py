@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context
+from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import save_array
+from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import open_array, save_array
+from eigenscape.store.arrays import open_array
 
 REACH = 4
 """Pixels up to which a training pixel is near. Held-out pixels of a random tenth of the labels lie that

@@ -5,7 +5,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context
+from eigenscape.base.blocks import Block
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import check_prior

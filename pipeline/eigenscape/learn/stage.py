@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones

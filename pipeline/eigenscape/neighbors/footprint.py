@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eigenscape.context import sample_blocks
+from eigenscape.base.blocks import sample_blocks
 from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,

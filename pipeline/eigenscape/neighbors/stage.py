@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.kernels.descent import descend

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Context, blocks
+from eigenscape.base.blocks import blocks
+from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions

@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import save_array
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.centred import centred, stored_type
@@ -36,8 +39,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.store.arrays import save_array, write_rows
-from eigenscape.store.rows import Vectors
+from eigenscape.store.arrays import write_rows
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16

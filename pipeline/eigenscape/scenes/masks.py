@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.arrays import array_format
 from eigenscape.scenes.readers.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.readers.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Grid, Scene
-from eigenscape.store.rows import Vectors
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eigenscape.context import blocks
+from eigenscape.base.blocks import blocks
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.content import check_labelled

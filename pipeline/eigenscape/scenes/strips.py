@@ -11,17 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, sample_blocks
-from eigenscape.store.arrays import (
-    attach_memmap,
-    chunk_rows,
-    save_array,
-    save_raw,
-    whole_file,
-    write_range,
-    write_rows,
-)
-from eigenscape.store.rows import Vectors, create_sparse
+from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.mapped import attach_memmap, save_array, save_raw, write_range
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
+from eigenscape.store.arrays import chunk_rows, whole_file, write_rows
+from eigenscape.store.rows import create_sparse
 
 
 def save_values(scratch: Path, row: int, values: Vectors) -> None:

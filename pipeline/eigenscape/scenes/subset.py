@@ -6,9 +6,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.types import Bands, Grid, Labels, Legend, Scene
-from eigenscape.store.rows import Vectors
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from eigenscape.store.rows import Vectors
+    from eigenscape.base.vectors import Vectors
 
 Color = tuple[int, int, int]
 

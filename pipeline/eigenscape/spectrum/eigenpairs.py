@@ -11,10 +11,11 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
+from eigenscape.base.blocks import task_bytes
+from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import parse_bytes
 from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
-from eigenscape.context import task_bytes
 from eigenscape.errors import InputError, did_you_mean
 from eigenscape.spectrum.iteration.solvers import (
     choose_by_graph,
@@ -26,10 +27,10 @@ from eigenscape.spectrum.iteration.solvers import (
 )
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian, usual_degree
-from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
+from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.thin import profile
+from eigenscape.spectrum.stored import store_operator
 from eigenscape.spectrum.weights import check_weights
-from eigenscape.store.arrays import save_array
 
 Kind = Literal["normalized", "random-walk", "unnormalized"]
 Solver = Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"]

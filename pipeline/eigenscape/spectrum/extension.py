@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import ROW_TILE, format_bytes, parse_bytes, rows_within
-from eigenscape.context import blocks
+from eigenscape.base.vectors import Vectors
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.trained import Found, Trained
-from eigenscape.store.rows import Vectors
 from eigenscape.store.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]

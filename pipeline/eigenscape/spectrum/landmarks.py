@@ -23,24 +23,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import written_whole
+from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
 from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, largest, precision
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.laplacian import laplacian, usual_degree
-from eigenscape.spectrum.kernels.operator import RowBlock, store_operator
+from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.store.arrays import (
-    attach_memmap,
-    chunk_rows,
-    create_memmap,
-    save_array,
-    write_range,
-    write_rows,
-)
+from eigenscape.spectrum.stored import store_operator
+from eigenscape.store.arrays import chunk_rows, write_rows
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Context, blocks
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import LearnOptions, PotentialOptions, SceneOptions
 from eigenscape.labels.training import plan_fits

@@ -8,11 +8,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context
+from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import attach_memmap, create_memmap
+from eigenscape.context import Context
 from eigenscape.spectrum.kernels.laplacian import laplacian
-from eigenscape.spectrum.kernels.operator import RowBlock, StoredOperator, store_operator
+from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.ties import Ties
-from eigenscape.store.arrays import attach_memmap, create_memmap, open_memmap
+from eigenscape.spectrum.stored import StoredOperator, store_operator
+from eigenscape.store.arrays import open_memmap
 from eigenscape.store.run import Run
 
 

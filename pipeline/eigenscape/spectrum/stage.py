@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.mapped import save_array
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
 from eigenscape.spectrum.iteration.solvers import (
@@ -47,7 +49,7 @@ from eigenscape.spectrum.scaled import (
     store_laplacian,
     stored_graph,
 )
-from eigenscape.store.arrays import chunk_rows, open_memmap, save_array, write_rows
+from eigenscape.store.arrays import chunk_rows, open_memmap, write_rows
 
 
 def spectrum_stage(context: Context) -> dict[str, Any]:

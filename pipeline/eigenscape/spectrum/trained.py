@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import blocks
+from eigenscape.base.vectors import Vectors, unit_vectors
 from eigenscape.errors import InputError
 from eigenscape.features.kernels import project, project_sparse
 from eigenscape.graph.kernels import weights as kernels
@@ -31,7 +32,7 @@ from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, mos
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.store.arrays import open_memmap
 from eigenscape.store.manifest import read_manifest
-from eigenscape.store.rows import Rows, Vectors, unit_vectors
+from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 
 Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]

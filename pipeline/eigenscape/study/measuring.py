@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.files import explain_write_errors, write_json
-from eigenscape.context import blocks
+from eigenscape.base.vectors import join
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions, VariantOptions
@@ -23,7 +24,6 @@ from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.subset import subset_of
 from eigenscape.spectrum.trained import read_origin
-from eigenscape.store.rows import join
 from eigenscape.store.run import Run
 from eigenscape.study.outcomes import Outcome
 from eigenscape.study.plane import Shown

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, blocks
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import Coordinates

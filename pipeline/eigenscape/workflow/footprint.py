@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE, format_bytes
-from eigenscape.context import BASE_BYTES, sample_blocks
 from eigenscape.errors import MemoryLimitError
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse

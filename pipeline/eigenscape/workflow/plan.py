@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eigenscape.base.blocks import task_bytes
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.kinds.arguments import process_threads
-from eigenscape.context import task_bytes
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse

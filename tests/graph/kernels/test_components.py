@@ -5,8 +5,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eigenscape.base.vectors import as_parts
 from eigenscape.graph.kernels.components import flatten, join_pairs, nearest_outside, unite
-from eigenscape.store.rows import as_parts
 
 
 @given(

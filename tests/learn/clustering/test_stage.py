@@ -163,7 +163,7 @@ def test_cluster_stage__agreement_with_labels(cluster, scene, learn):
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__block_size_and_threads_change_nothing(cluster, monkeypatch, learn):
     expected, summary = cluster("one", **learn)
-    monkeypatch.setattr("eigenscape.context.BASE_BYTES", 2**31 - 2**21)
+    monkeypatch.setattr("eigenscape.base.blocks.BASE_BYTES", 2**31 - 2**21)
     other, again = cluster("other", threads=3, **learn)
     assert again == summary
     for name in ("labels/class", "labels/confidence"):

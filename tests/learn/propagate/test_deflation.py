@@ -3,12 +3,13 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from eigenscape.base.mapped import save_array
 from eigenscape.learn.kernels.propagation import poisson
 from eigenscape.learn.kernels.targets import Labels
 from eigenscape.learn.propagate.deflation import LowestPairs
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
-from eigenscape.store.arrays import open_array, save_array
+from eigenscape.store.arrays import open_array
 from eigenscape.store.workspace import Workspace
 
 ROWS = 300

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from eigenscape.base.vectors import as_parts
 from eigenscape.neighbors.kernels.distances import projected, squared
 from eigenscape.neighbors.kernels.lists import squared_pairs
-from eigenscape.store.rows import as_parts
 
 
 def all_pairs(parts, n):

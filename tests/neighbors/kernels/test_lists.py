@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from eigenscape.base.vectors import as_parts
 from eigenscape.neighbors.kernels import lists as kernels
-from eigenscape.store.rows import as_parts
 
 KINDS = {"dense": lambda points: points, "sparse": lambda points: as_parts(sp.csr_array(points))}
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from eigenscape.base.vectors import as_parts
 from eigenscape.neighbors.kernels import routing
-from eigenscape.store.rows import as_parts
 
 
 def test_hash_ties__are_uniform_and_do_not_follow_the_numbers():

@@ -9,7 +9,7 @@ from eigenscape.spectrum.iteration.tasks import Filter, Image, Residuals
 from eigenscape.spectrum.kernels.columns import PROBES
 from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import StoredOperator
+from eigenscape.spectrum.stored import StoredOperator
 
 
 def adjacency(graph):

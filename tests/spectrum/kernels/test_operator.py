@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.spectrum.kernels.laplacian import laplacian
-from eigenscape.spectrum.kernels.operator import (
-    RowBlock,
-    StoredOperator,
-    as_operator,
-    store_operator,
-    upper_bound,
-)
+from eigenscape.spectrum.kernels.operator import RowBlock, as_operator, upper_bound
+from eigenscape.spectrum.stored import StoredOperator, store_operator
 
 KINDS = ["normalized", "random-walk", "unnormalized"]
 

@@ -8,20 +8,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.context import Context
 from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels import eigenfunctions
 from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
 from eigenscape.spectrum.extension import count_extended
-from eigenscape.store.arrays import (
-    attach_memmap,
-    chunk_rows,
-    create_memmap,
-    open_array,
-    save_array,
-    write_range,
-)
+from eigenscape.store.arrays import chunk_rows, open_array
 
 _TILE_BYTES = 2**24
 

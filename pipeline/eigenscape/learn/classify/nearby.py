@@ -9,8 +9,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
@@ -20,15 +23,8 @@ from eigenscape.learn.kernels.nearest import nearest_rows, vote
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.trained import Trained
-from eigenscape.store.arrays import (
-    attach_memmap,
-    create_memmap,
-    open_array,
-    open_memmap,
-    save_array,
-    write_range,
-)
-from eigenscape.store.rows import Rows, Vectors
+from eigenscape.store.arrays import open_array, open_memmap
+from eigenscape.store.rows import Rows
 
 _PARTS = ("indptr", "indices", "data")
 _TRIFLE = 1e-3

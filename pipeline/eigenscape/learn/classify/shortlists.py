@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block
+from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.vectors import Vectors
 from eigenscape.learn.kernels.nearest import nearest_rows, vote
-from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows
-from eigenscape.store.rows import Vectors
 
 _MOST_WIDTH = 48
 """Longer lists take longer to keep in order than they save."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.learn.clustering.parts import ritz_fiedler
 from eigenscape.learn.clustering.recursive import (
@@ -18,7 +19,6 @@ from eigenscape.learn.clustering.recursive import (
     split_part,
 )
 from eigenscape.spectrum.scaled import StoredGraph
-from eigenscape.store.arrays import save_array
 
 Vectors = Callable[[], NDArray[np.float32]]
 

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks, sample_blocks
+from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.context import Context
 from eigenscape.learn.clustering.cutting import cut_parts
 from eigenscape.learn.clustering.embedding import (
     draw_rows,
@@ -40,16 +42,7 @@ from eigenscape.learn.kernels.agreement import contingency
 from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
 from eigenscape.learn.kernels.cuts import sweep_cuts
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.store.arrays import (
-    attach_memmap,
-    chunk_rows,
-    create_memmap,
-    note_rows,
-    open_array,
-    open_memmap,
-    save_array,
-    write_rows,
-)
+from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, write_rows
 
 _RITZ_VECTORS = 16
 """Eigenvectors of which a part's vector is combined, at least; twice the number of parts if more."""

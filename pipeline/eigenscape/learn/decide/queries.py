@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Context, blocks
+from eigenscape.base.blocks import blocks
+from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.sources import Source
 from eigenscape.learn.kernels.decisions import Calibration, decide, lowered

@@ -18,17 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Block, Context, blocks
-from eigenscape.graph.lists import FlatLists
-from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
-from eigenscape.job.options import SpatialOptions
-from eigenscape.learn.decide.sources import Fitted, confusions
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
-from eigenscape.learn.kernels.smoothness import Inverse
-from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import Array, StoredOperator
-from eigenscape.store.arrays import (
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import (
     attach_memmap,
     clear_scratch,
     create_memmap,
@@ -37,6 +28,17 @@ from eigenscape.store.arrays import (
     save_raw,
     scratch_arrays,
 )
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.context import Context
+from eigenscape.graph.lists import FlatLists
+from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
+from eigenscape.job.options import SpatialOptions
+from eigenscape.learn.decide.sources import Fitted, confusions
+from eigenscape.learn.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.kernels.smoothness import Inverse
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import Array
+from eigenscape.spectrum.stored import StoredOperator
 
 _EDGES = SpatialOptions()
 _BLOCK_ROWS = CHUNK_ROWS // 2

@@ -7,13 +7,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block
+from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import save_array
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import choose
 from eigenscape.learn.kernels.scores import confusion_matrix
 from eigenscape.learn.methods import Method
-from eigenscape.store.arrays import save_array
 
 F4 = NDArray[np.float32]
 

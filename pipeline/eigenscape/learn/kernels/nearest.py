@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.vectors import Vectors
 from eigenscape.neighbors.kernels.tiles import push_tiles
-from eigenscape.store.rows import Vectors
 
 _TIE = 0.01
 """Of a vote."""

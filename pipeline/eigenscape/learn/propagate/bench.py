@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from eigenscape.base.mapped import scratch_arrays
 from eigenscape.context import Context
 from eigenscape.learn.kernels.conjugate import Allocate
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import StoredOperator
-from eigenscape.store.arrays import scratch_arrays
+from eigenscape.spectrum.stored import StoredOperator
 
 MOST_ARRAYS = 5
 """Arrays of a group that a method holds at once."""

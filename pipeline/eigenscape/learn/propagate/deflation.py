@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.context import Context
 from eigenscape.learn.kernels.conjugate import F8
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.store.arrays import open_array, open_memmap

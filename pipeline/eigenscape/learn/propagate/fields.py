@@ -18,8 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import (
+    attach_memmap,
+    clear_scratch,
+    create_memmap,
+    note_rows,
+    save_array,
+)
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Block, Context, blocks
+from eigenscape.context import Context
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import round_shares, wanted_shares
 from eigenscape.labels.training import Labelled
@@ -32,15 +40,9 @@ from eigenscape.learn.kernels.volumes import poisson_mbo
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import Array, Operator, StoredOperator, open_stored
+from eigenscape.spectrum.kernels.operator import Array, Operator
 from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
-from eigenscape.store.arrays import (
-    attach_memmap,
-    clear_scratch,
-    create_memmap,
-    note_rows,
-    save_array,
-)
+from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
 

@@ -7,9 +7,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.vectors import Vectors, as_parts
 from eigenscape.neighbors.kernels import lists as kernels
 from eigenscape.neighbors.kernels.tiles import push_tiles
-from eigenscape.store.rows import Vectors, as_parts
 
 # Its loops are parallel themselves, and not every threading layer can be entered twice.
 _ALONE = threading.Lock()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.store.rows import Vectors
+from eigenscape.base.vectors import Vectors
 
 DIRECTION_ROWS = 1024
 """Most rows that tell a direction."""

@@ -1,7 +1,7 @@
 """Distances and projections of single rows, for compiled loops, on dense and on sparse rows.
 
 Rows are an array of shape (rows, d), or the data, column numbers and row starts of compressed
-sparse rows (`eigenscape.store.rows.Parts`). Which loop is compiled follows from the type of the argument.
+sparse rows (`eigenscape.base.vectors.Parts`). Which loop is compiled follows from the type of the argument.
 """
 
 from typing import Any

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.vectors import Vectors, as_parts
 from eigenscape.neighbors.kernels import lists as kernels
 from eigenscape.neighbors.kernels import routing
 from eigenscape.neighbors.kernels.descent import descend
 from eigenscape.neighbors.kernels.directions import principal_direction
 from eigenscape.neighbors.kernels.tiles import centred, products
-from eigenscape.store.rows import Vectors, as_parts
 
 MOST_PART = 16 * ROW_TILE
 """Samples in a part, at most, as planned: a task's worth of work in about 50 MB."""

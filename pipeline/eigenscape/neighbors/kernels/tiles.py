@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.vectors import Vectors, as_parts
 from eigenscape.errors import InputError
 from eigenscape.neighbors.kernels import lists as kernels
 from eigenscape.neighbors.kernels.directions import DIRECTION_ROWS
-from eigenscape.store.rows import Vectors, as_parts
 
 QUERY_ROWS = min(512, ROW_TILE)
 TILE_ROWS = min(2048, ROW_TILE)

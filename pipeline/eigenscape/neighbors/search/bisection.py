@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.context import Block, Context, blocks
+from eigenscape.context import Context
 from eigenscape.neighbors.kernels import lists as kernels
 from eigenscape.neighbors.search.forest import Tree
 from eigenscape.neighbors.search.layout import Layout, grow_tree

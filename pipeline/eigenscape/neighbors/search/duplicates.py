@@ -18,10 +18,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, sample_blocks
+from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.vectors import Vectors, as_parts
+from eigenscape.context import Context
 from eigenscape.neighbors.kernels.tiles import check_range
-from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows, save_array
-from eigenscape.store.rows import Rows, Vectors, as_parts
+from eigenscape.store.rows import Rows
 
 
 def most_equal(k: int) -> int:

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import save_array
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.neighbors.kernels.metrics import Metric, chord_of, lengths
 from eigenscape.neighbors.kernels.tiles import (
@@ -27,8 +30,7 @@ from eigenscape.neighbors.kernels.tiles import (
 )
 from eigenscape.neighbors.search.layout import Layout
 from eigenscape.neighbors.search.scratch import Lists, Ranked
-from eigenscape.store.arrays import attach_whole, save_array, write_rows
-from eigenscape.store.rows import Vectors
+from eigenscape.store.arrays import attach_whole, write_rows
 
 TASK_RANKS = 4 * QUERY_ROWS
 """Ranks of queries per task."""

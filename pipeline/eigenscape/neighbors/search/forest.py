@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block
 from eigenscape.base.files import written_whole
-from eigenscape.context import Block
+from eigenscape.base.mapped import read_raw, save_array, save_raw
+from eigenscape.base.vectors import Vectors, join
 from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,
     TREE_SAMPLE,
@@ -27,8 +29,7 @@ from eigenscape.neighbors.kernels.partition import (
     split_levels,
 )
 from eigenscape.neighbors.search.scratch import load_vectors, save_vectors
-from eigenscape.store.arrays import read_raw, save_array, save_raw
-from eigenscape.store.rows import Rows, Vectors, join
+from eigenscape.store.rows import Rows
 
 
 @dataclass(frozen=True)

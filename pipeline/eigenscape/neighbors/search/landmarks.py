@@ -20,16 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Block, Context, blocks
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context
 from eigenscape.errors import JobError
 from eigenscape.job.options import GraphOptions, NeighborOptions
 from eigenscape.neighbors.kernels.tiles import push_tiles, square_norms
 from eigenscape.neighbors.search.exhaustive import TASK_RANKS
 from eigenscape.neighbors.search.layout import Layout
 from eigenscape.neighbors.search.scratch import Lists, Ranked
-from eigenscape.store.arrays import save_array, write_rows
-from eigenscape.store.rows import Vectors
+from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 DRAWN = 32

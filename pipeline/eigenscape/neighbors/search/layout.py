@@ -14,12 +14,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.context import Context, sample_blocks
+from eigenscape.base.blocks import sample_blocks
+from eigenscape.base.mapped import save_array
+from eigenscape.context import Context
 from eigenscape.neighbors.kernels.partition import Leaves
 from eigenscape.neighbors.search.duplicates import find_copies
 from eigenscape.neighbors.search.forest import Tree, plant_tree
 from eigenscape.neighbors.search.scratch import Ranked, index_type
-from eigenscape.store.arrays import open_array, save_array
+from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
 
 

@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Block, Context, blocks
+from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.kernels.metrics import chord_of, lengths

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Block, Context, blocks
+from eigenscape.context import Context
 from eigenscape.neighbors.kernels.lists import squared_pairs
 from eigenscape.neighbors.kernels.tiles import push_tiles
 from eigenscape.neighbors.search.scratch import Ranked, index_type
-from eigenscape.store.arrays import save_array
 
 QUERIES = 1000
 """Samples whose lists are checked."""

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.base.files import remove, written_whole
-from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.store.arrays import (
+from eigenscape.base.mapped import (
     attach_memmap,
     create_memmap,
     read_raw,
@@ -22,7 +21,8 @@ from eigenscape.store.arrays import (
     save_raw,
     write_range,
 )
-from eigenscape.store.rows import Dense, Parts, Vectors
+from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.base.vectors import Dense, Parts, Vectors
 
 _WRITE_ROWS = CHUNK_ROWS // 8
 

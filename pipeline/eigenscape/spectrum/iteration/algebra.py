@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Block, blocks
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.columns import BLOCK
 from eigenscape.spectrum.kernels.gather import WIDTH

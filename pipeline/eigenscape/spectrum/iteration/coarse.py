@@ -7,17 +7,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
+from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import blocks
 from eigenscape.spectrum.kernels import products as kernels
-from eigenscape.spectrum.kernels.operator import (
-    Array,
-    Operator,
-    StoredOperator,
-    as_operator,
-    store_operator,
-)
-from eigenscape.store.arrays import save_array
+from eigenscape.spectrum.kernels.operator import Array, Operator, as_operator
+from eigenscape.spectrum.stored import StoredOperator, store_operator
 
 _COMPONENT = "component.npy"
 _SLICE_ROWS = CHUNK_ROWS // 4

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.files import remove, write_json
-from eigenscape.context import blocks
+from eigenscape.base.mapped import clear_scratch, save_array
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
@@ -18,9 +19,8 @@ from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import columns
 from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import StoredOperator
 from eigenscape.spectrum.kernels.ritz import rayleigh_ritz
-from eigenscape.store.arrays import clear_scratch, save_array
+from eigenscape.spectrum.stored import StoredOperator
 
 DENSE_ROWS = 1200
 """Order up to which a coarse problem is solved by LAPACK."""

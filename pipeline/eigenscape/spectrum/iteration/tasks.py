@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
+from eigenscape.base.mapped import attach_memmap, note_rows, save_array, scratch_arrays
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import blocks
 from eigenscape.spectrum.iteration import coarse
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import density, oracles
@@ -19,15 +20,9 @@ from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels.columns import PROBES
 from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import (
-    Array,
-    Operator,
-    StoredOperator,
-    open_stored,
-    upper_bound,
-)
+from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
 from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows, tie_sweeps
-from eigenscape.store.arrays import attach_memmap, note_rows, save_array, scratch_arrays
+from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 _STIFF = "stiff.npy"
 _RESOLVED = 0.05

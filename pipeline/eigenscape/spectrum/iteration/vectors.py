@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.files import remove
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
-from eigenscape.store.arrays import attach_memmap, create_memmap, note_rows
 
 
 @dataclass(frozen=True)

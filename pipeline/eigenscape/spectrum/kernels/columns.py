@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import blocks
 from eigenscape.spectrum.kernels.filter import FilterPlan, clean_degree, degree_for, safe_degree
 from eigenscape.spectrum.kernels.gather import WIDTH
 

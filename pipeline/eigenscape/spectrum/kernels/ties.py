@@ -19,8 +19,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from eigenscape.base.mapped import save_array
 from eigenscape.spectrum.kernels import products as kernels
-from eigenscape.store.arrays import save_array
 
 _PARTS = ("member", "starts", "pull")
 
