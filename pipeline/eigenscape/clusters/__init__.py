@@ -1,12 +1,49 @@
-"""Clusters: their files, how each kind is brought up, what runs on them and what can go wrong.
+"""Where tasks run: threads of this process, or the workers of a Dask cluster named by a file.
 
 ::
 
     options.py      the keys of a cluster file      loading.py    reading one, saying what is wrong
-    executors.py    tasks on threads                workers.py    tasks on Dask workers
-    start.py        each kind to its workers        supply.py     lost workers are replaced
-    jobqueue.py     submit scripts of each kind     allocation.py inside an allocation of SLURM
-    ssh.py          machines reached by ssh         worker.py     what starts on a node
-    network.py      addresses, encryption           check.py      ``eigenscape cluster check``
-    versions.py     versions on both sides
+    start.py        each kind to its workers        check.py      ``eigenscape cluster check``
+    kinds/          jobs of queues, steps of an allocation, ssh; addresses, encryption
+    workers/        tasks on threads and on Dask workers, lost workers replaced
+    sharing.py      directories seen by all         mounts.py     file systems below them
+    submission.py   the driver as a job             versions.py   versions on both sides
 """
+
+from typing import TYPE_CHECKING
+
+from eigenscape.base.lazily import lazy_names
+
+if TYPE_CHECKING:
+    from eigenscape.clusters.loading import load_cluster
+    from eigenscape.clusters.options import ClusterOptions
+    from eigenscape.clusters.start import connect
+    from eigenscape.clusters.workers.dask import Workers, on_one_machine
+    from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
+
+__all__ = [
+    "ClusterOptions",
+    "Executor",
+    "OnDone",
+    "Task",
+    "Threads",
+    "Workers",
+    "connect",
+    "load_cluster",
+    "on_one_machine",
+]
+
+_HOME = {
+    "load_cluster": "loading",
+    "ClusterOptions": "options",
+    "connect": "start",
+    "Workers": "workers.dask",
+    "on_one_machine": "workers.dask",
+    "Executor": "workers.executors",
+    "OnDone": "workers.executors",
+    "Task": "workers.executors",
+    "Threads": "workers.executors",
+}
+
+# On first use: whoever needs the keys of a cluster file must not wait for distributed.
+__getattr__, __dir__ = lazy_names(__name__, _HOME)
