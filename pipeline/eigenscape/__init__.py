@@ -1,14 +1,9 @@
 """eigenscape: hyperspectral scene in, eigenmaps and georeferenced class map out, out of core."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from eigenscape.base.lazily import lazy_names
-
-try:
-    __version__ = version("eigenscape")
-except PackageNotFoundError:  # a source tree on PYTHONPATH, not installed
-    __version__ = "0+unknown"
+from eigenscape.base.version import __version__
 
 if TYPE_CHECKING:
     from eigenscape.applied.run import apply
@@ -44,19 +39,19 @@ _HOME = {
     "PoissonClassifier": "estimators",
     "SchroedingerEigenmaps": "estimators",
     "SpectralClusterer": "estimators",
-    "Eigenpairs": "inmemory",
-    "eigenpairs": "inmemory",
-    "Job": "job",
-    "load_job": "job",
-    "parse_job": "job",
-    "open_run": "results",
+    "Eigenpairs": "spectrum.eigenpairs",
+    "eigenpairs": "spectrum.eigenpairs",
+    "Job": "job.jobfile",
+    "load_job": "job.jobfile",
+    "parse_job": "job.jobfile",
+    "open_run": "workflow.results",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",
-    "verify": "verification",
-    "Result": "workflow",
-    "plan": "workflow",
-    "run": "workflow",
+    "verify": "store.verification",
+    "Result": "workflow.spine",
+    "plan": "workflow.spine",
+    "run": "workflow.spine",
 }
 
 

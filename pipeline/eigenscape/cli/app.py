@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from eigenscape import __version__
+from eigenscape.base.version import __version__
 from eigenscape.cli import apply, cluster, data, submit
 from eigenscape.cli.arguments import (
     CheckInput,

@@ -32,9 +32,9 @@ def data_fetch_command(
 ) -> None:
     """Download a data set that is not here, and prepare it."""
     with exit_status():
-        from eigenscape.scenes.registry import registered
+        from eigenscape.datasets.registered import fetchable
 
-        data_set = registered(name)
+        data_set = fetchable(name)
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"fetching {name}", total=None)
             data_set.fetch(

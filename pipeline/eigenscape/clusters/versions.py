@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-import eigenscape
+from eigenscape.base.version import __version__
 
 _WHOLE = ("eigenscape", "dask", "distributed")
 _FIRST_TWO = ("python", "numpy", "zarr")
@@ -16,7 +16,7 @@ PACKAGES = (*_WHOLE, *_FIRST_TWO)
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of this process by package; "absent" for one that is not installed."""
-    found = {"eigenscape": eigenscape.__version__, "python": platform.python_version()}
+    found = {"eigenscape": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         if package not in found:
             try:

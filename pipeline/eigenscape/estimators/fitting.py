@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from threadpoolctl import ThreadpoolController
 
-from eigenscape import __version__
 from eigenscape.base import memory
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import Silent
+from eigenscape.base.version import __version__
 from eigenscape.clusters import Executor, OnDone, Task, Threads
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError

@@ -268,7 +268,7 @@ def _percent(share: float | None) -> str:
 
 
 def _tags(context: Context) -> dict[str, str]:
-    from eigenscape import __version__
+    from eigenscape.base.version import __version__
 
     return {
         "TIFFTAG_SOFTWARE": f"eigenscape {__version__}",

@@ -1,14 +1,24 @@
-"""Data sets that a job names instead of a path: where their files are on this machine."""
+"""Data sets that a job names instead of a path, by whoever provides them.
 
+A provider is a module, or an object, with `names` and `find`. The package's own catalogue is one;
+another package adds its own as an entry point of the group ``eigenscape.scenes``.
+"""
+
+import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Protocol, cast
 
-from eigenscape.datasets.cache import find_form, prepared, prepared_key
-from eigenscape.datasets.catalog import DATA_SETS
-from eigenscape.datasets.entry import DataSet, Form
-from eigenscape.datasets.fetch import Progress, by_hand, fetch
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.types import Legend
+
+GROUP = "eigenscape.scenes"
+"""Entry points of this group are providers."""
+
+_CATALOGUE = "eigenscape.datasets.registered"
+"""Found by its name, as other providers are: readers of files do not depend on data sets."""
 
 
 @dataclass(frozen=True)
@@ -31,123 +41,63 @@ class Located:
     labels_variable: str | None = None
 
 
-@dataclass(frozen=True)
-class RegisteredScene:
-    """A data set and what can be done with it here.
-
-    Attributes
-    ----------
-    data_set
-        What the catalogue says of it.
-    """
-
-    data_set: DataSet
+class NamedScene(Protocol):
+    """A data set by name."""
 
     @property
     def name(self) -> str:
         """What ``scene.path`` says."""
-        return self.data_set.name
 
     @property
     def legend(self) -> Legend:
         """Names and colours of the classes."""
-        return self.data_set.legend
 
     @property
     def installed(self) -> bool:
         """Whether its files are on this machine, or none are needed."""
-        return self.data_set.kind == "made" or find_form(self.data_set) is not None
-
-    def fetch(self, progress: Progress | None = None) -> None:
-        """Bring its files to the data directory, unless they are here or none are needed.
-
-        Raises
-        ------
-        FetchError
-            There is nothing to fetch, no answer, or content with another hash.
-        """
-        if self.data_set.kind != "made":
-            fetch(self.data_set, progress)
 
     def locate(self, samples: int | None = None, seed: int | None = None) -> Located:
-        """Return the paths of its files; what has to be prepared is, the first time.
-
-        Parameters
-        ----------
-        samples, seed
-            For sets that are made: number of samples, and what they are drawn with.
+        """Return the paths of its files; what has to be made is, the first time.
 
         Raises
         ------
         SceneError
             The files are not on this machine, or damaged.
         OutputError
-            The cache cannot be written.
+            They cannot be written.
         """
-        if self.data_set.recipe is None:
-            form, paths = self._found()
-            return Located(
-                tuple(map(str, paths[: len(form.scene)])),
-                str(paths[-1]) if form.labels else None,
-                form.variable,
-                form.labels_variable,
-            )
-        folder = prepared(self.data_set, self._sources(), *self._draw(samples, seed))
-        values, labels = (
-            next((str(folder / name) for name in names if (folder / name).exists()), None)
-            for names in (
-                ("values.npy", "values.npz", "scene.tif"),
-                ("labels.npy", "scene_labels.tif"),
-            )
-        )
-        assert values is not None, f"{folder} was prepared without values"
-        return Located((values,), labels)
 
     def key(self, samples: int | None = None, seed: int | None = None) -> str | None:
-        """Return what prepared arrays are known by; None for files that are read as they are.
+        """Return what made files are known by; None for files that are read as they are.
 
         Raises
         ------
         SceneError
             The files are not on this machine.
         """
-        if self.data_set.recipe is None:
-            return None
-        return prepared_key(self.data_set, self._sources(), *self._draw(samples, seed))
 
-    def _draw(self, samples: int | None, seed: int | None) -> tuple[int, int]:
-        """Return number of samples and seed, 0 where the data set has no use for them."""
-        default = self.data_set.samples
-        drawn = 0 if default is None else samples if samples is not None else default
-        return drawn, (seed or 0) if self.data_set.seeded else 0
 
-    def _sources(self) -> tuple[Path, ...]:
-        return () if self.data_set.kind == "made" else self._found()[1]
+class Provider(Protocol):
+    """Data sets by their names."""
 
-    def _found(self) -> tuple[Form, tuple[Path, ...]]:
-        found = find_form(self.data_set)
-        if found is None:
-            fetch = f"Fetch it with: eigenscape data fetch {self.name}"
-            what = (
-                f"{fetch}. Or: {by_hand(self.data_set)}"
-                if self.data_set.remotes
-                else (by_hand(self.data_set))
-            )
-            raise SceneError(f"The data set {self.name} is not on this machine. {what}")
-        return found
+    def names(self) -> Sequence[str]:
+        """Return the names."""
+
+    def find(self, name: str) -> NamedScene:
+        """Return the data set of one of the names."""
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the names of the registered data sets."""
-    return tuple(DATA_SETS)
+    """Return the names of all registered data sets."""
+    return tuple(_providers())
 
 
 def is_registered(name: str) -> bool:
     """Return whether a ``scene.path`` is the name of a registered data set."""
-    return name in DATA_SETS
+    return name in _providers()
 
 
-def registered(name: str) -> RegisteredScene:
+def registered(name: str) -> NamedScene:
     """Return a registered data set.
 
     Raises
@@ -155,9 +105,21 @@ def registered(name: str) -> RegisteredScene:
     SceneError
         There is none of that name.
     """
-    if name not in DATA_SETS:
+    providers = _providers()
+    if name not in providers:
         raise SceneError(
-            f"{name}: no registered data set.{did_you_mean(name, DATA_SETS)} "
-            f"Registered are: {', '.join(DATA_SETS)}."
+            f"{name}: no registered data set.{did_you_mean(name, providers)} "
+            f"Registered are: {', '.join(providers)}."
         )
-    return RegisteredScene(DATA_SETS[name])
+    return providers[name].find(name)
+
+
+@cache
+def _providers() -> dict[str, Provider]:
+    """Return who provides each name: the first of those that have it, the catalogue before all."""
+    found: dict[str, Provider] = {}
+    catalogue = cast(Provider, importlib.import_module(_CATALOGUE))
+    for provider in (catalogue, *(point.load() for point in entry_points(group=GROUP))):
+        for name in provider.names():
+            found.setdefault(name, provider)
+    return found

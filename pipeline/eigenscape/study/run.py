@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eigenscape import __version__
 from eigenscape.base.files import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions

@@ -10,12 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from eigenscape import __version__
 from eigenscape.base import memory
 from eigenscape.base.files import discard, explain_write_errors, written_whole
 from eigenscape.base.points import reached
 from eigenscape.base.progress import Logged, Reporter
 from eigenscape.base.sums import file_sum
+from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.clusters.kinds.arguments import process_memory
 from eigenscape.context import Context
