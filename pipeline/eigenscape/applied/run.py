@@ -105,9 +105,9 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
     ingest = partial(ingest_stage, origin=None if model.origin is None else np.array(model.origin))
     return (
-        Stage("ingest", ingest, "scenes", read, ("samples",)),
-        Stage("extend", partial(extend_stage, model), "applied", depends, ("ingest",)),
-        Stage("export", export_applied_stage, "rasters", export_options, ("extend",)),
+        Stage("ingest", ingest, read, ("samples",)),
+        Stage("extend", partial(extend_stage, model), depends, ("ingest",)),
+        Stage("export", export_applied_stage, export_options, ("extend",)),
     )
 
 

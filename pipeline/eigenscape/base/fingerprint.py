@@ -2,9 +2,19 @@
 
 import hashlib
 import marshal
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path
 from types import CodeType
+
+_PACKAGE = __name__.partition(".")[0]
+_IMPORT = re.compile(
+    rf"^[ \t]*(?:from ({_PACKAGE}[\w.]*) import (\([^)]*\)|[^\n]*)|import ({_PACKAGE}[\w.]*))",
+    re.MULTILINE,
+)
+
+_FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+[^\n]*\n|\n)+", re.MULTILINE)
 
 
 def code_fingerprint(files: Iterable[Path]) -> str:
@@ -20,10 +30,68 @@ def code_fingerprint(files: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256()
     for file in files:
-        code = compile(file.read_bytes(), "", "exec", dont_inherit=True, optimize=2)
-        # Version 2 has no references between objects, which differ from call to call.
-        digest.update(marshal.dumps(_without_lines(code), 2))
+        digest.update(_file_digest(file, file.stat().st_mtime_ns))
     return digest.hexdigest()
+
+
+def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, Path]:
+    """Return the modules of the package that a module imports, directly or through others, and itself.
+
+    Imports count wherever they stand, in functions too, except those for types alone. The
+    ``__init__`` of every package on the way counts as well.
+
+    Parameters
+    ----------
+    module
+        Dotted name.
+    neutral
+        Modules and packages of which nothing that is computed depends: they are left out, and so is
+        what they alone import.
+
+    Returns
+    -------
+    dict
+        File of each module by its name, in the order of the names.
+    """
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _file_of(name)
+        if name in found or path is None or any(f"{name}.".startswith(f"{n}.") for n in neutral):
+            continue
+        found[name] = path
+        waiting += _imports(path)
+        waiting += [name.rpartition(".")[0]] if "." in name else []
+    return dict(sorted(found.items()))
+
+
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return the names in a file that can be modules of the package."""
+    names: list[str] = []
+    text = _FOR_TYPES.sub("", path.read_text(encoding="utf-8"))
+    for package, members, module in _IMPORT.findall(text):
+        names.append(package or module)
+        names += [f"{package}.{word}" for word in re.findall(r"\w+", members)]
+    return tuple(names)
+
+
+@cache
+def _file_of(module: str) -> Path | None:
+    root = Path(__file__).parents[2]
+    base = root.joinpath(*module.split("."))
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+@cache
+def _file_digest(file: Path, changed: int) -> bytes:
+    code = compile(file.read_bytes(), "", "exec", dont_inherit=True, optimize=2)
+    # Version 2 has no references between objects, which differ from call to call.
+    return hashlib.sha256(marshal.dumps(_without_lines(code), 2)).digest()
 
 
 def _without_lines(code: CodeType) -> CodeType:

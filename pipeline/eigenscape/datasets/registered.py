@@ -40,6 +40,16 @@ class RegisteredScene:
         """Whether its files are on this machine, or none are needed."""
         return self.data_set.kind == "made" or find_form(self.data_set) is not None
 
+    @property
+    def drawn(self) -> bool:
+        """Whether it is made of as many samples as are asked for."""
+        return self.data_set.samples is not None
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is made with a seed."""
+        return self.data_set.seeded
+
     def fetch(self, progress: Progress | None = None) -> None:
         """Bring its files to the data directory, unless they are here or none are needed.
 

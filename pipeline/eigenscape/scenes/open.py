@@ -49,8 +49,8 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
 
         scene = mask_scene(scene, resolve(options.mask))
     path = options.path
-    named = registered(path).data_set if isinstance(path, str) and is_registered(path) else None
-    if options.samples is not None and (named is None or named.samples is None):
+    named = registered(path) if isinstance(path, str) and is_registered(path) else None
+    if options.samples is not None and not (named and named.drawn):
         from eigenscape.scenes.subset import draw_samples
 
         return draw_samples(scene, options.samples, options.seed or 0)

@@ -56,6 +56,14 @@ class NamedScene(Protocol):
     def installed(self) -> bool:
         """Whether its files are on this machine, or none are needed."""
 
+    @property
+    def drawn(self) -> bool:
+        """Whether it is made of as many samples as are asked for."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is made with a seed."""
+
     def locate(self, samples: int | None = None, seed: int | None = None) -> Located:
         """Return the paths of its files; what has to be made is, the first time.
 

@@ -5,11 +5,10 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
-from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.fingerprint import code_fingerprint, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
 from eigenscape.errors import SceneError
@@ -26,6 +25,10 @@ from eigenscape.scenes.open import chosen_variable
 from eigenscape.scenes.readers.tabular import column_key
 from eigenscape.spectrum.stage import spectrum_stage
 
+NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
+"""No result depends on these: where tasks run, what is said meanwhile, how a study names its variants
+(the jobs of which are in the keys)."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -37,8 +40,6 @@ class Stage:
         As the manifest says it.
     work
         Reads committed arrays, fills a workspace, returns what the manifest should say.
-    code
-        The folder or module whose code the result depends on.
     depends
         What the result depends on beside earlier stages: options and files, as JSON values.
     follows
@@ -47,7 +48,6 @@ class Stage:
 
     name: str
     work: Callable[[Context], dict[str, Any]]
-    code: str
     depends: Callable[[Job], Any]
     follows: tuple[str, ...] = ()
 
@@ -110,7 +110,7 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
         options["labels"] = _identity(job, potential.labels, "graph.potential.labels")
     if potential.labels == "train":
         learn = _learn(job)
-        options["learn"] = [_code("learn"), *(learn[key] for key in ("train", "split", "seed"))]
+        options["learn"] = [learn[key] for key in ("train", "split", "seed")]
     if potential.raster:
         options["raster"] = _identity(job, potential.raster, "graph.potential.raster")
     return options
@@ -127,23 +127,23 @@ def export_options(job: Job) -> Any:
 
 
 STAGES = (
-    Stage("ingest", ingest_stage, "scenes", label_options, ("samples",)),
-    Stage("features", features_stage, "features", _table("features"), ("samples",)),
-    Stage("neighbors", neighbors_stage, "neighbors", _table("neighbors"), ("features",)),
-    Stage("graph", graph_stage, "graph", _graph, ("neighbors",)),
-    Stage("spectrum", spectrum_stage, "spectrum", _spectrum, ("graph",)),
-    Stage("learn", learn_stage, "learn", _learn, ("ingest", "spectrum")),
-    Stage("export", export_stage, "rasters", export_options, ("learn",)),
+    Stage("ingest", ingest_stage, label_options, ("samples",)),
+    Stage("features", features_stage, _table("features"), ("samples",)),
+    Stage("neighbors", neighbors_stage, _table("neighbors"), ("features",)),
+    Stage("graph", graph_stage, _graph, ("neighbors",)),
+    Stage("spectrum", spectrum_stage, _spectrum, ("graph",)),
+    Stage("learn", learn_stage, _learn, ("ingest", "spectrum")),
+    Stage("export", export_stage, export_options, ("learn",)),
 )
 
 
 def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     check_chunk_rows()
-    keys = {"samples": _hash("samples", _code("scenes"), _scene(job))}
+    keys = {"samples": _hash("samples", _code(_module(ingest_stage)), _scene(job))}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]
-        keys[stage.name] = _hash(stage.name, _code(stage.code), stage.depends(job), inputs)
+        keys[stage.name] = _hash(stage.name, _code(_module(stage.work)), stage.depends(job), inputs)
     return keys
 
 
@@ -151,12 +151,12 @@ def _hash(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-@cache
-def _code(folder: str) -> str:
-    """Return the fingerprint of a stage's code.
+def _module(work: Callable[..., Any]) -> str:
+    """Return the module of a function, or of that which is called with some arguments given."""
+    return str(work.func.__module__ if isinstance(work, partial) else work.__module__)
 
-    How vectors are read (``rows.py``, ``centring.py``) belongs to every stage.
-    """
-    package = Path(__file__).parent
-    shared = [package / "rows.py", package / "centring.py"]
-    return code_fingerprint([*sorted((package / folder).glob("*.py")), *shared])
+
+@cache
+def _code(module: str) -> str:
+    """Return the fingerprint of all code that a module's results can depend on."""
+    return code_fingerprint(reachable_modules(module, NEUTRAL).values())

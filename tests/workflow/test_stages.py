@@ -1,0 +1,119 @@
+"""Keys of stages: they cover all code that a result can depend on."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eigenscape
+from eigenscape.base import fingerprint
+from eigenscape.base.fingerprint import reachable_modules
+from eigenscape.job.jobfile import parse_job
+from eigenscape.workflow import stages
+from eigenscape.workflow.stages import NEUTRAL, STAGES, stage_keys
+
+ROOT = Path(eigenscape.__file__).parent
+FEATURES_ON = {"features", "neighbors", "graph", "spectrum", "learn", "export"}
+ALL = {"ingest"} | FEATURES_ON
+
+
+def name_of(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    (folder / "scene.bin").write_bytes(b"scene")
+    return parse_job({"scene": {"path": str(folder / "scene.bin")}})
+
+
+def changed(job, monkeypatch, file):
+    """Return the stages whose keys change with one line of a file."""
+    digest = fingerprint._file_digest
+
+    def other(path, time):
+        return b"changed" if path == file else digest(path, time)
+
+    before = stage_keys(job)
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "_file_digest", other)
+        stages._code.cache_clear()
+        after = stage_keys(job)
+    stages._code.cache_clear()
+    return {name for name in ALL if before[name] != after[name]}
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("base/memory.py", ALL),
+        ("base/blocks.py", ALL),
+        ("store/arrays.py", ALL),
+        ("store/rows.py", ALL),
+        ("context.py", ALL),
+        ("scenes/ingest.py", ALL),
+        ("features/kernels.py", FEATURES_ON),
+        ("neighbors/kernels/lists.py", FEATURES_ON - {"features"}),
+        ("graph/kernels/weights.py", {"graph", "spectrum", "learn", "export"}),
+        ("spectrum/kernels/filter.py", {"spectrum", "learn", "export"}),
+        # Cuts of the graph compute eigenpairs of its parts.
+        ("spectrum/eigenpairs.py", {"learn", "export"}),
+        # A potential can be of the training labels.
+        ("labels/splits.py", {"spectrum", "learn", "export"}),
+        ("learn/kernels/decisions.py", {"learn", "export"}),
+        ("export/palette.py", {"export"}),
+        ("clusters/start.py", set()),
+        ("clusters/workers/dask.py", set()),
+        ("base/progress.py", set()),
+        ("job/study.py", set()),
+        ("cli/app.py", set()),
+        ("workflow/plan.py", set()),
+        ("estimators/base.py", set()),
+        ("applied/stage.py", set()),
+    ],
+)
+def test_stage_keys__change_with_the_code_of_a_module(job, monkeypatch, module, expected):
+    assert changed(job, monkeypatch, ROOT / module) == expected
+
+
+def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, monkeypatch):
+    """One line of each module in turn: exactly the stages that reach it, and those after them."""
+    follows = {
+        "ingest": {"learn", "export"}, "features": FEATURES_ON,
+        "neighbors": FEATURES_ON - {"features"}, "graph": {"graph", "spectrum", "learn", "export"},
+        "spectrum": {"spectrum", "learn", "export"}, "learn": {"learn", "export"}, "export": {"export"},
+    }  # fmt: skip
+    reached = {stage.name: reachable_modules(stage.work.__module__, NEUTRAL) for stage in STAGES}
+    for path in sorted(ROOT.rglob("*.py")):
+        name = name_of(path)
+        expected = {stage for stage in reached if name in reached[stage]}
+        expected |= set().union(*(follows[stage] for stage in expected))
+        if name in reached["ingest"]:
+            expected = ALL  # the samples come from the code of ingest
+        assert changed(job, monkeypatch, path) == expected, name
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_reachable_modules__hold_all_that_an_import_loads(stage):
+    """Against the interpreter: what is loaded with the module of a stage is in its key, or neutral."""
+    script = f"import json, sys, {stage.work.__module__}; print(json.dumps([*sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    loaded = {name for name in json.loads(done.stdout) if name.partition(".")[0] == "eigenscape"}
+    neutral = {
+        name for name in loaded if any(f"{name}.".startswith(f"{part}.") for part in NEUTRAL)
+    }
+    for name in neutral:
+        neutral = neutral | {*reachable_modules(name)}
+    assert loaded - neutral <= {*reachable_modules(stage.work.__module__, NEUTRAL)}
+
+
+def test_reachable_modules__leave_out_what_is_for_types_alone():
+    found = reachable_modules("eigenscape")
+    assert "eigenscape.base.lazily" in found
+    assert "eigenscape.workflow.spine" not in found
