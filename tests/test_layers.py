@@ -170,5 +170,5 @@ def test_readme__names_files_that_exist():
     assert len(named) > 25
     for name in named:
         top = README.parent.parent / name
-        found = (ROOT / name).exists() or list(ROOT.glob(f"*/{name}")) or top.exists()
+        found = (ROOT / name).exists() or list(ROOT.glob(f"**/{name}")) or top.exists()
         assert found, f"pipeline/README.md names {name}"
