@@ -152,7 +152,7 @@ def test_apply__is_the_same_for_any_block_and_goes_on_after_a_kill(
 ):
     monkeypatch.setattr(index, "EXACT", 300)
     monkeypatch.setattr(index, "LEAF", 100)
-    monkeypatch.setattr("eigenscape.context.rows_within", lambda *_, **__: 100)
+    monkeypatch.setattr("eigenscape.base.blocks.rows_within", lambda *_, **__: 100)
     run = trained("interpolated")
 
     def start(name, executor):
@@ -172,7 +172,7 @@ def test_apply__is_the_same_for_any_block_and_goes_on_after_a_kill(
     assert {item for name, item in before + rest.log if name == "extend"} == {
         (first, min(first + 100, 720)) for first in range(0, 720, 100)
     }
-    monkeypatch.setattr("eigenscape.context.rows_within", lambda *_, **__: 4096)
+    monkeypatch.setattr("eigenscape.base.blocks.rows_within", lambda *_, **__: 4096)
     start("whole", Threads(2))
     for one, two in zip(arrays(tmp_path / "killed"), arrays(tmp_path / "whole"), strict=True):
         np.testing.assert_array_equal(one, two)

@@ -15,7 +15,7 @@ SLOW = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import typer
-from eigenscape.commands.arguments import exit_status
+from eigenscape.cli.arguments import exit_status
 def command():
     with exit_status():
         try:

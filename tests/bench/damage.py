@@ -49,14 +49,14 @@ formats = ["geotiff"]
 threads = 1
 """
 SMALL = {
-    "memory.ROW_TILE": 128,
-    "arrays.ROW_TILE": 256,
-    "arrays._CHUNK_ROWS": 256,
-    "neighbors.partition.LEAST_PART": 400,
-    "neighbors.bisection.MOST_RANKS": 256,
+    "base.memory.ROW_TILE": 128,
+    "store.arrays.ROW_TILE": 256,
+    "store.arrays._CHUNK_ROWS": 256,
+    "neighbors.kernels.partition.LEAST_PART": 400,
+    "neighbors.search.bisection.MOST_RANKS": 256,
     "graph.stage._BLOCK_ENTRIES": 2**12,
-    "spectrum.level.DENSE_ROWS": 100,
-    "spectrum.solvers.DENSE_ROWS": 100,
+    "spectrum.iteration.level.DENSE_ROWS": 100,
+    "spectrum.iteration.solvers.DENSE_ROWS": 100,
 }
 """Sizes in which a small scene has several chunks, blocks and parts, and coarse levels."""
 

@@ -81,7 +81,7 @@ def test_graph_stage__finds_pixels_beside_those_of_other_chunks(tmp_path, rng, m
     pixels, features = scene(rng)
     lists = brute_lists(features, 5)
     one = build_graph(tmp_path / "one", features, lists, pixels=pixels, grid=GRID, spatial={})
-    for name in ("arrays.ROW_TILE", "arrays._CHUNK_ROWS", "memory.ROW_TILE"):
+    for name in ("store.arrays.ROW_TILE", "store.arrays._CHUNK_ROWS", "base.memory.ROW_TILE"):
         monkeypatch.setattr(f"eigenscape.{name}", 16)
     many = build_graph(tmp_path / "many", features, lists, pixels=pixels, grid=GRID, spatial={})
     stored = Run(tmp_path / "many", create=False).open("samples/pixel")

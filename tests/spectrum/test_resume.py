@@ -18,7 +18,7 @@ from eigenscape.spectrum.stored import StoredOperator
 SCRIPT = """
 import json, os, signal, sys
 import threadpoolctl
-from eigenscape.spectrum.chebyshev import solve
+from eigenscape.spectrum.iteration.chebyshev import solve
 from test_resume import Journal, problem_of
 
 threadpoolctl.threadpool_limits(1)

@@ -76,7 +76,7 @@ def test_save_array__of_a_view(tmp_path):
 
 
 def test_save_array__never_passes_over_a_full_disk(monkeypatch):
-    monkeypatch.setattr("eigenscape.store.arrays.written_whole", nullcontext)
+    monkeypatch.setattr("eigenscape.base.mapped.written_whole", nullcontext)
     with pytest.raises(OSError, match="No space left"):
         save_array("/dev/full", np.arange(3))
 

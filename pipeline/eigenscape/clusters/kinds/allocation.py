@@ -140,7 +140,8 @@ def step_command(options: ClusterOptions, memory_limit: int) -> list[str]:
         # The tasks share the allocation with this process, and go on when one of them ends.
         "srun", "--overlap", f"--ntasks={tasks}", f"--cpus-per-task={cores}", "--mem=0",
         "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--quiet",
-        expanded(options.python or sys.executable), "-m", "eigenscape.clusters.workers.process", "{scheduler}",
+        expanded(options.python or sys.executable), "-m", "eigenscape.clusters.workers.process",
+        "{scheduler}",
         "--name", "{name}", "--interface", interface_of(options), "--nanny",
         "--nthreads", str(cores), "--memory-limit", str(memory), "--death-timeout", "60",
     ]  # fmt: skip
