@@ -139,7 +139,8 @@ def find_pairs(
 ) -> Solution:
     """Return the lowest eigenpairs above the null vectors, by any solver.
 
-    See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the Laplacian; the tolerance is in the unit of its operator.
+    See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the
+    Laplacian; the tolerance is in the unit of its operator.
     """
     found = _find(problem, solver, pairs, tolerance, map_blocks, note)
     unit = problem.operator.unit
