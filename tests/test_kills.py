@@ -1,6 +1,6 @@
 """A run that is killed at each named point, in one stage after the other, and given again.
 
-The points are those of `eigenscape.base.points`; tests/bench/kills.py kills at each of them in each of its steps,
+The points are those of `base.points`; tests/bench/kills.py kills at each of them in each of its steps,
 and with many jobs. What it demands of the second command stands there.
 """
 
