@@ -17,7 +17,7 @@ from eigenscape.store.run import Run
 MAIN = """\
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from eigenscape.cli import main
+from eigenscape.cli.app import main
 main()
 """
 PARTS = [

@@ -1,5 +1,6 @@
 """Ctrl-C: answered at once, and a second one ends the process."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -29,7 +30,7 @@ typer.run(command)
 RUN = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from eigenscape.cli import main
+from eigenscape.cli.app import main
 if __name__ == "__main__":
     main()
 """
@@ -50,6 +51,39 @@ def test_ctrl_c__once():
     assert process.returncode == 130
     assert "eigenscape: stopping ... (Ctrl-C again ends it at once)" in err
     assert "eigenscape: stopped. The same command goes on from here." in err
+
+
+@pytest.mark.parametrize("place", ["callback", "finalizer"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c__where_python_drops_exceptions(place):
+    """A callback of the garbage collector, a finalizer: the signal comes again once they are left."""
+
+    def interrupted(phase="start", _=None):
+        if phase == "start":
+            signal.raise_signal(signal.SIGINT)
+
+    def let_it_come():
+        if place == "callback":
+            gc.callbacks.append(interrupted)
+            gc.collect()
+            gc.callbacks.remove(interrupted)
+        else:
+            Final()
+        time.sleep(10)
+
+    class Final:
+        def __del__(self):
+            interrupted()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()
+    try:
+        with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c():
+            let_it_come()
+    finally:
+        gc.callbacks[:] = [one for one in gc.callbacks if one is not interrupted]
+        gc.enable()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c__twice():

@@ -126,7 +126,8 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 import pytest
-from eigenscape.neighbors import duplicates, kernels, routing
+from eigenscape.neighbors.kernels import lists as kernels, routing
+from eigenscape.neighbors.search import duplicates
 from lists import Fatal, clustered, cut_small, find_lists, words
 
 cut_small(pytest.MonkeyPatch())

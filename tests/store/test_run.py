@@ -268,8 +268,11 @@ def test_link_from__replacing_the_source_leaves_the_link(tmp_path):
     [
         ("{", r"manifest\.json is damaged .* Delete the run directory"),
         ("", r"manifest\.json is damaged"),
-        ("[]", "not written by this version"),
-        ('{"format": 99, "stages": {}}', r"not written by this version \(format 2\).*--run-dir"),
+        ("[]", "not the manifest of a run"),
+        (
+            '{"format": 99, "stages": {}}',
+            r"is of format 99.* format 3\. The run is left.*--run-dir",
+        ),
     ],
 )
 def test_run__manifest_that_cannot_be_used(tmp_path, text, words):
@@ -278,7 +281,7 @@ def test_run__manifest_that_cannot_be_used(tmp_path, text, words):
         Run(tmp_path)
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe{}", b'{"format": 2}', b'{"format": 2, "stages": 3}'])
+@pytest.mark.parametrize("text", [b"\xff\xfe{}", b'{"format": 3}', b'{"format": 3, "stages": 3}'])
 def test_run__manifest_that_is_no_manifest(tmp_path, text):
     (tmp_path / "manifest.json").write_bytes(text)
     with pytest.raises(StoreError, match=r"manifest\.json"):
@@ -286,7 +289,7 @@ def test_run__manifest_that_is_no_manifest(tmp_path, text):
 
 
 def test_read_manifest__none_yet(tmp_path):
-    assert read_manifest(tmp_path) == {"format": 2, "stages": {}}
+    assert read_manifest(tmp_path) == {"format": 3, "stages": {}}
 
 
 def test_run__where_a_file_is(tmp_path):
@@ -305,7 +308,7 @@ def test_run__leaves_nothing_in_a_new_directory(tmp_path):
 
 HOLD = """
 import sys, pathlib
-from eigenscape.store import Run
+from eigenscape.store.run import Run
 with Run(pathlib.Path(sys.argv[1])).lock(print):
     print("held", flush=True)
     sys.stdin.readline()

@@ -1,14 +1,18 @@
 """Ctrl-C, and SIGTERM as queues and service managers send it: what they end, and what is said."""
 
+import gc
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 _SHOW_CURSOR = "\x1b[?25h"
+
+_AGAIN = 0.02
+"""Seconds until a signal comes again that came where it could raise nothing."""
 
 
 @contextmanager
@@ -18,8 +22,9 @@ def stopped_by_sigterm() -> Iterator[None]:
     Call it in the main thread.
     """
 
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not _put_off(number, frame):
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
@@ -41,8 +46,10 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         return
     asked = False
 
-    def interrupt(*_: Any) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal asked
+        if _put_off(number, frame):
+            return
         if asked:
             _say("ended. What is finished is kept: the same command goes on from there.")
             os._exit(130)
@@ -55,6 +62,29 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _put_off(number: int, frame: FrameType | None) -> bool:
+    """Return whether a signal came where exceptions are dropped; then it comes again, a little later.
+
+    Python ignores what is raised in callbacks of the garbage collector, of which distributed has one,
+    and in finalizers.
+    """
+    callbacks = {
+        code
+        for callback in gc.callbacks
+        if (code := getattr(getattr(callback, "__func__", callback), "__code__", None))
+    }
+    while frame is not None:
+        if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            thread = threading.main_thread().ident
+            assert thread is not None
+            timer = threading.Timer(_AGAIN, signal.pthread_kill, (thread, number))
+            timer.daemon = True
+            timer.start()
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _say(text: str) -> None:

@@ -1,36 +1,15 @@
 """A random subset of a table's samples: `scene.samples` of them, drawn with `scene.seed`."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
+from eigenscape.scenes.draws import Subset
+from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.types import Bands, Grid, Labels, Legend, Scene
-
-
-@dataclass(frozen=True)
-class Subset:
-    """Which rows of a table are drawn; small, and the same wherever it is unpickled.
-
-    Attributes
-    ----------
-    total, count
-        Rows of the table, and how many of them.
-    seed
-        Of the draw.
-    """
-
-    total: int
-    count: int
-    seed: int
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Numbers of the rows drawn, ascending."""
-        return _draw(self.total, self.count, self.seed)
 
 
 @dataclass(frozen=True)
@@ -122,8 +101,6 @@ def draw_samples(scene: Scene, count: int, seed: int) -> Scene:
     SceneError
         The scene is an image, or has fewer samples.
     """
-    from eigenscape.scenes.readers.sparse import SparseScene
-
     height, width = scene.grid.height, scene.grid.width
     name = scene.files[0]
     if width != 1:
@@ -146,9 +123,3 @@ def subset_of(scene: Scene) -> Subset | None:
     """Return the subset that a scene is of a table; None if it is all of it."""
     found: Subset | None = getattr(scene, "subset", None)
     return found
-
-
-@lru_cache(maxsize=4)
-def _draw(total: int, count: int, seed: int) -> NDArray[np.int64]:
-    rows = np.random.default_rng([seed]).choice(total, count, replace=False, shuffle=False)
-    return np.sort(rows)

@@ -10,7 +10,7 @@ from eigenscape.base.files import write_json
 from eigenscape.base.sums import json_sum
 from eigenscape.errors import StoreError
 
-FORMAT = 2
+FORMAT = 3
 
 _CHECKSUM = "checksum"
 
@@ -52,9 +52,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
         return {"format": FORMAT, "stages": {}}
     except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise StoreError(f"{file} is not the manifest of a run. Give another --run-dir.")
+    if manifest["format"] != FORMAT:
         raise StoreError(
-            f"{file} was not written by this version (format {FORMAT}). Give another --run-dir."
+            f"{file} is of format {manifest['format']}, and this version reads and writes format "
+            f"{FORMAT}. The run is left as it is, and its outputs stay valid. To compute it anew, give "
+            "another --run-dir."
         )
     if manifest.pop(_CHECKSUM, None) != json_sum(manifest):
         raise _damaged(path, "its checksum is that of other content")

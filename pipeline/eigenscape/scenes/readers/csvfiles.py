@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.readers.arrays import local_path, reading
-from eigenscape.scenes.readers.tabularfiles import Column
+from eigenscape.scenes.readers.columns import Column
 
 _BLOCK = 4 * 2**20
 _LONGEST_ROW = 64 * 2**20

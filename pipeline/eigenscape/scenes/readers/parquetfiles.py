@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.readers.arrays import local_path, reading
-from eigenscape.scenes.readers.tabularfiles import Column
+from eigenscape.scenes.readers.columns import Column
 
 try:
     import pyarrow as pa

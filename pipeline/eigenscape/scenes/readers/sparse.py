@@ -9,10 +9,10 @@ from scipy.sparse import coo_array, csc_array, csr_array
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.draws import Subset
 from eigenscape.scenes.readers.arrays import list_variables, load_npz, local_path, reading
 from eigenscape.scenes.readers.bandlists import parse_bad_bands
 from eigenscape.scenes.readers.pixels import check_some_band
-from eigenscape.scenes.subset import Subset
 from eigenscape.scenes.types import Bands, Grid
 
 SparseFormat: TypeAlias = Literal["csr", "csc", "coo"]

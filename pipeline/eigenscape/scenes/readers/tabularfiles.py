@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -11,27 +10,9 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.labels.vectorclasses import LIKELY
+from eigenscape.scenes.readers.columns import Column
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a file.
-
-    Attributes
-    ----------
-    name
-        As the file names it, "" if it does not.
-    numbers
-        Whether it holds numbers, so that it is a feature unless the job says otherwise.
-    fault
-        Why it cannot be a feature, as the end of a sentence; "" if it can.
-    """
-
-    name: str
-    numbers: bool
-    fault: str = ""
 
 
 class TabularFile(Protocol):

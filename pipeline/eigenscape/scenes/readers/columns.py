@@ -1,0 +1,22 @@
+"""Columns of files of rows."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file.
+
+    Attributes
+    ----------
+    name
+        As the file names it, "" if it does not.
+    numbers
+        Whether it holds numbers, so that it is a feature unless the job says otherwise.
+    fault
+        Why it cannot be a feature, as the end of a sentence; "" if it can.
+    """
+
+    name: str
+    numbers: bool
+    fault: str = ""
