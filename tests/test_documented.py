@@ -46,7 +46,7 @@ def test_names__all_there_after_a_bare_import():
         "dir(eigenscape.datasets)",
         "eigenscape.errors.InputError",
     ]
-    for name in ("eigenscape.datasets.swiss_roll", "eigenscape.learn.classify.nearby.classify_new"):
+    for name in ("eigenscape.datasets.swiss_roll", "eigenscape.classify_new"):
         lines.append(f"assert callable({name})")
     lines.append("assert eigenscape.theory.lle.__name__ == 'eigenscape.theory.lle'")
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=120)

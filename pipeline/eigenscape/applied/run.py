@@ -76,6 +76,15 @@ def apply(
     A sample whose neighbours in the run are more than twice as far away as theirs are is not one
     of the run's kind: its probabilities are drawn to equal shares, by (2 / ratio)^2, so that its
     confidence is low. Its class stays that of its neighbours.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> trained = eigenscape.run(job)
+    >>> mapped = eigenscape.apply(trained.path, "scene.tif", run_dir="runs/applied")
+    >>> mapped.outputs["class_map"]
+    '...class_map.tif'
     """
     model = open_model(run)
     given = [str(path) for path in scene] if isinstance(scene, list | tuple) else str(scene)

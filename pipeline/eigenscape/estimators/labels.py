@@ -57,6 +57,15 @@ def labelled_accuracy(
     ------
     EstimatorError
         No sample has a label.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
+    >>> y = np.where(np.arange(200) < 4, np.arange(200) % 2, -1)
+    >>> classifier = eigenscape.PoissonClassifier(random_state=0).fit(X, y)
+    >>> eigenscape.labelled_accuracy(classifier, X, y)
+    1.0
     """
     labels = check_length(y, X.shape[0] if hasattr(X, "shape") else len(X))
     known = is_labelled(labels)

@@ -80,6 +80,14 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     JobError
         The file cannot be read, is not TOML, or has an unknown key, a wrong type, an impossible value or
         a key that nothing reads.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> from pathlib import Path
+    >>> _ = Path("scene.toml").write_text('scene.path = "scene.tif"')
+    >>> eigenscape.load_job("scene.toml", ["neighbors.k=8"]).neighbors.k
+    8
     """
     path = Path(path)
     table, name = _read(path), path.stem
@@ -162,6 +170,12 @@ def parse_job(
     JobError
         An unknown key, a wrong type, an impossible value or a key that nothing reads; all of them are
         listed.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
+    'centroid-angle'
     """
     if reserved := {"name", "base"} & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")

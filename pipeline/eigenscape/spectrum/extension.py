@@ -91,6 +91,15 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
 
     New samples do not see each other. Each is compared with all samples of the run, so that the
     time is proportional to the product of both numbers.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> path = eigenscape.run(job).path
+    >>> samples = eigenscape.open_run(path)["values"][:5].to_numpy()
+    >>> eigenscape.extend(path, samples).shape[0]
+    5
     """
     trained = Trained.open(Path(run))
     require_whole(Path(run), but="export")

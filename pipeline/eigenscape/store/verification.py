@@ -36,6 +36,13 @@ def verify(path: str | Path) -> dict[str, Any]:
         There is no run in that directory.
     StoreError
         Its manifest is damaged.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> eigenscape.verify(eigenscape.run(job).path)["whole"]
+    True
     """
     path = Path(path)
     if not (path / "manifest.json").exists():

@@ -77,6 +77,18 @@ def run_study(
     ------
     InputError
         The study or its files cannot work; nothing was computed.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job(
+    ...     {
+    ...         "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
+    ...         "study": {"grid": {"neighbors.k": [4, 8]}},
+    ...     }
+    ... )
+    >>> [outcome.state for outcome in eigenscape.run_study(job).outcomes]
+    ['finished', 'finished']
     """
     reporter, on = reporter or Silent(), on or ClusterOptions()
     path = study_directory(job, run_dir)

@@ -53,6 +53,15 @@ def open_run(path: str | Path) -> xarray.Dataset:
     ------
     InputError
         There is no run in that directory, or it has not read its scene yet.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> path = eigenscape.run(job).path
+    >>> arrays = eigenscape.open_run(path)
+    >>> arrays["class"].set_index(sample=("row", "column")).unstack().shape
+    (40, 40)
     """
     path = Path(path)
     ingest = read_manifest(path)["stages"].get("ingest") if path.is_dir() else None

@@ -98,6 +98,14 @@ def run(
     ------
     InputError
         The job or its files cannot work.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> result = eigenscape.run(job, run_dir="runs/first")
+    >>> result.scores["overall_accuracy"] > 0.5
+    True
     """
     reporter = reporter or Silent()
     on = on or ClusterOptions()
@@ -126,6 +134,14 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
         Where it would run: threads of this machine by default.
     run_dir
         Run directory, as in `eigenscape.run`.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> planned = eigenscape.plan(job)
+    >>> planned.samples, [stage.name for stage in planned.stages][:3]
+    (1600, ['ingest', 'features', 'neighbors'])
     """
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)

@@ -261,6 +261,15 @@ def classify_new(
     -----
     Each is compared with all samples of the run, exactly: the time is proportional to the product of
     both numbers. A block of 4096 new samples, and a chunk of the run's, are in memory at a time.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> path = eigenscape.run(job).path
+    >>> classes, share = eigenscape.classify_new(path, eigenscape.open_run(path)["values"][:5])
+    >>> classes.shape, float(share.max())
+    ((5,), 1.0)
     """
     if k < 1:
         raise InputError(f"k = {k}: at least one neighbour has to vote. Give 1 or more.")
