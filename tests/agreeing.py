@@ -80,7 +80,7 @@ def classes_by_job(
     scene = {"path": _write_samples(problem, folder)}
     tables: dict[str, dict[str, Any]] = {name: {} for name in ("neighbors", "graph", "spectrum")}
     tables["features"] = {"seed": model._draw_seed()}
-    tables["learn"] = {"method": method, "trials": 1}
+    tables["learn"] = {"method": method}
     if method == "spectral-clustering":
         tables["learn"] |= {"clusters": problem.count, "seed": model._draw_seed()}
         tables["spectrum"]["dimension"] = max(1, problem.count - 1)
@@ -88,6 +88,7 @@ def classes_by_job(
         labels = (problem.labels + 1).astype(np.uint16)
         np.save(folder / "labels.npy", labels.reshape(problem.shape or (-1, 1)))
         scene["labels"] = str(folder / "labels.npy")
+        tables["learn"]["trials"] = 1
         dimension = 10
         if method == "eigenfunctions":
             dimension = len(model.eigenvalues_) - 1

@@ -54,9 +54,11 @@ def trained(scenes):
                     "bad_bands": [3],
                 },
                 "neighbors": {"k": 8, "method": "exact"}, "spectrum": {"dimension": 8},
-                "learn": {"method": method, "trials": 2}, "limits": {"threads": 2},
+                "learn": {"method": method}, "limits": {"threads": 2},
                 "output": {"directory": str(scenes / f"runs-{len(made)}"), "formats": []},
             }  # fmt: skip
+            if method not in ("spectral-clustering", "normalized-cut"):
+                job["learn"]["trials"] = 2
             for name, table in tables.items():
                 job[name] = {**job.get(name, {}), **table}
             made[key] = eigenscape.run(eigenscape.parse_job(job, name=method))

@@ -149,9 +149,9 @@ def test_run_study__same_scores_as_single_runs(finished, tmp_path):
     _, result = finished
     for outcome in (result.outcomes[1], result.outcomes[4]):
         alone = run(outcome.variant.job, run_dir=tmp_path / outcome.path.name)
-        split = alone.scores["held_out"]["random"]
+        split = alone.scores["held_out"]["blocked"]
         (row,) = [row for row in main_rows(result) if row["run"] == outcome.path.name]
-        assert row["protocol"] == "random"
+        assert row["protocol"] == "blocked"
         assert row["accuracy"] == pytest.approx(100 * split["overall_accuracy"])
         assert row["error"] == pytest.approx(100 - 100 * split["overall_accuracy"])
         spread = 100 * split["overall_accuracy_std"] / np.sqrt(3)

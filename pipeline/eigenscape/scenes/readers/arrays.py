@@ -117,9 +117,9 @@ class ArraySource:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that stay in memory once a part is read: all, where the file is read as a whole only."""
-        held = self.format in ("npz", "mat")
-        return int(math.prod(self.shape)) * self.dtype.itemsize * held
+        """Bytes that reading any part takes, where a file is read whole: of MATLAB, in two copies."""
+        copies = {"npz": 1, "mat": 2}.get(self.format, 0)
+        return int(math.prod(self.shape)) * self.dtype.itemsize * copies
 
 
 def read_numbers(path: str, format: Format, known: Mapping[str, Variable]) -> dict[str, float]:
