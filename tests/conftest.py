@@ -32,6 +32,17 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+SLOW = ("slurm", "gridengine", "glusterfs", "shared_data")
+"""Marks of tests that are slow as well."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(name) for name in SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _quick_collections() -> None:
     """Leave what is there already out of `memory.release`, which every stage calls: a third of a run."""

@@ -13,6 +13,8 @@ import rasterio
 
 from eigenscape.store.run import Run
 
+pytestmark = pytest.mark.slow
+
 # Of a shell without job control, jobs in the background ignore SIGINT; so would what they start.
 MAIN = """\
 import signal

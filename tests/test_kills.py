@@ -11,9 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import eigenscape
 from eigenscape.base.points import POINTS, reached, watched_by
 from eigenscape.workflow.stages import STAGES
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "bench" / "kills.py"
 PACKAGE = Path(eigenscape.__file__).parent

@@ -14,6 +14,8 @@ from eigenscape.base.progress import Silent
 from eigenscape.clusters.workers import executors
 from eigenscape.workflow.plan import project_again
 
+pytestmark = pytest.mark.slow
+
 MIB = 2**20
 HOLD = "held = bytearray({} << 20); print(len(held))"
 MAP = """

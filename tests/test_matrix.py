@@ -16,6 +16,8 @@ import pytest
 from eigenscape.base.memory import CHUNK_VARIABLE, check_chunk_rows
 from eigenscape.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent / "bench" / "matrix.py"
 
 

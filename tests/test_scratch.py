@@ -13,6 +13,8 @@ from eigenscape.spectrum.iteration.state import State
 from eigenscape.workflow.spine import run
 from harness import KilledError
 
+pytestmark = pytest.mark.slow
+
 # What only the process that leads the run reads.
 OWN = {"journal.jsonl", "state.json", "COMMIT"}
 

@@ -10,6 +10,8 @@ from eigenscape.scenes.registry import registered
 from eigenscape.study.expansion import expand
 from eigenscape.study.plane import Shown
 
+pytestmark = pytest.mark.slow
+
 STUDIES = Path(__file__).resolve().parents[2] / "jobs" / "studies"
 FILES = sorted(path.stem for path in STUDIES.glob("*.toml"))
 

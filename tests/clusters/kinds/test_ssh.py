@@ -16,6 +16,8 @@ from eigenscape.errors import ClusterError
 from strangers import check_strangers, http_answers
 from waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):

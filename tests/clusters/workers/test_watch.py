@@ -16,6 +16,8 @@ from eigenscape.clusters.workers.dask import Workers
 from eigenscape.errors import ClusterLostError
 from waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 GIB = 2**30
 
 # No worker can import this module by its name.
