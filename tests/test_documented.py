@@ -52,6 +52,18 @@ def test_names__all_there_after_a_bare_import():
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=120)
 
 
+def test_pages__name_files_that_exist():
+    named = {
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(
+            r"\b(?:tests|pipeline|cluster)/[\w/]+\.py\b", page.read_text(encoding="utf-8")
+        )
+    }
+    assert len(named) > 20
+    assert not [(page, path) for page, path in named if not (ROOT / path).exists()]
+
+
 def test_dir__lists_what_is_public():
     code = "import eigenscape; print(*dir(eigenscape)); print(*dir(eigenscape.theory))"
     done = subprocess.run(
