@@ -72,13 +72,14 @@ def test_return_quickly__heaps_of_threads_keep_little():
     before, barrier = anonymous_bytes(), threading.Barrier(4)
 
     def work(_):
-        held = [np.ones(3 * MIB, np.uint8) for _ in range(8)]
+        # Larger than what stays in a heap: where smaller ones lie, others can hold them in place.
+        held = [np.ones(6 * MIB, np.uint8) for _ in range(4)]
         # At the same time, so that each thread has a heap of its own.
         barrier.wait(30)
         return len(held)
 
     with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(work, range(4))) == 32
+        assert sum(pool.map(work, range(4))) == 16
     # They held 96 MiB.
     assert anonymous_bytes() - before < 24 * MIB
 
