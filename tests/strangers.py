@@ -50,7 +50,7 @@ def http_answers(name: str) -> tuple[set[str], list[str]]:
     for found in psutil.net_connections("tcp"):
         if found.status != psutil.CONN_LISTEN or not found.pid:
             continue
-        if found.pid not in mine and name not in " ".join(psutil.Process(found.pid).cmdline()):
+        if found.pid not in mine and name not in _command_of(found.pid):
             continue
         ips.add(found.laddr.ip)
         for path in (
@@ -67,3 +67,11 @@ def http_answers(name: str) -> tuple[set[str], list[str]]:
                     answers.append(f"{found.laddr.port}{path}")
             line.close()
     return ips, answers
+
+
+def _command_of(pid: int) -> str:
+    """Return the command of a process, "" for one that has ended meanwhile."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.NoSuchProcess:
+        return ""

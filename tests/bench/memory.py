@@ -51,7 +51,8 @@ def measure_methods(directory: Path, given: argparse.Namespace) -> Iterator[dict
     for limit in given.limit or LIMITS:
         for method in given.methods or METHODS:
             limits = {"memory": limit, "threads": given.threads}
-            learn = {"method": method, "trials": TRIALS}
+            clusters = method in ("spectral-clustering", "normalized-cut")
+            learn = {"method": method, **({"clusters": 4} if clusters else {"trials": TRIALS})}
             *_, last = run_job(directory / f"{size}-{limit}", scene, limits, learn)
             yield {"size": size, "limit": limit, "method": method, **last}
 
