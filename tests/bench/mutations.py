@@ -41,6 +41,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 from corpus import HEIGHT, WIDTH, write_corpus
+from damage import command
 
 LIMIT = 512 * 2**20
 """Bytes that a trial may allocate beyond what this process holds; the ``limits.memory`` of its job."""
@@ -130,7 +131,7 @@ class Trials:
         sys.stdout, sys.stderr = told = io.StringIO(), io.StringIO()
         path = self.directory / "warm"
         try:
-            status = give("run", case / "job.toml", "--run-dir", path, "--json")
+            status = command("run", case / "job.toml", "--run-dir", path, "--json")
         finally:
             sys.stdout, sys.stderr = out, err
         assert status == 0, f"{case.name} ends with {status}: {told[1].getvalue()}"
@@ -163,7 +164,7 @@ class Trials:
     def _command(self, name: str, folder: Path, path: Path) -> tuple[int | str, str]:
         arguments = (name, folder / "job.toml", "--run-dir", path, "--json")
         told = self.directory / "told"
-        return in_child(lambda: give(*arguments), told, self.arguments.timeout)
+        return in_child(lambda: command(*arguments), told, self.arguments.timeout)
 
 
 def judge(status: int | str, told: str, path: Path, *, final: bool) -> str:
@@ -415,18 +416,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def give(*arguments: object) -> int:
-    """Give a command as in a shell; return its exit status."""
-    from eigenscape.cli.app import main as eigenscape_main
-
-    sys.argv = ["eigenscape", *map(str, arguments)]
-    try:
-        eigenscape_main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def in_child(work: Callable[[], int], told: Path, timeout: float) -> tuple[int | str, str]:

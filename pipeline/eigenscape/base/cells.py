@@ -13,7 +13,7 @@ def to_cell(text: str) -> str:
     >>> print(to_cell("=1+1"), to_cell("-5.5"), to_cell("corn-notill"))
     '=1+1 -5.5 corn-notill
     """
-    if not _FORMULA.match(text) or _is_number(text):
+    if not _FORMULA.match(text) or is_number(text):
         return text
     return f"'{text}"
 
@@ -24,7 +24,8 @@ def from_cell(text: str) -> str:
     return inner if inner != text and to_cell(inner) == text else text
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a text is one number, as Python reads them."""
     try:
         float(text)
     except ValueError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.outside import check_address, is_address, is_contained
+from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
@@ -206,12 +206,7 @@ def _open_rasters(paths: list[str], options: SceneOptions) -> Scene:
 
 
 def _check_known(given: str, path: str) -> None:
-    if is_contained(path):
-        return
-    if is_address(path):
-        check_address(path)
-        return
-    if os.path.lexists(path):
+    if is_contained(path) or is_address(path) or os.path.lexists(path):
         check_exists(path)
         return
     directory = Path(path).parent

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from eigenscape.base.cells import is_number
 from eigenscape.errors import SceneError
 from eigenscape.scenes.readers.arrays import local_path, reading
 from eigenscape.scenes.readers.columns import Column
@@ -213,7 +214,7 @@ def _open(path: str, modified: int, size: int) -> CsvFile:
         names = [cell.strip() for cell in cells]
         # numpy.savetxt puts its mark of comments before the names.
         names[0] = names[0].removeprefix("#").strip()
-        named = not all(map(_is_number, names))
+        named = not all(map(is_number, names))
         begin = offset + len(line) if named else offset
         scan = _Scan(path, separator, [_Contents() for _ in names], [begin])
         stream.seek(begin)
@@ -295,11 +296,3 @@ def _parse(text: bytes, separator: str, **options: Any) -> pd.DataFrame:
 def _first(found: NDArray[np.bool_], row: int) -> int:
     """Return the number, from 1, of the first row that was found in a block, 0 for none."""
     return row + int(found.argmax()) + 1 if found.any() else 0
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
