@@ -1,7 +1,7 @@
 """Eigenpairs of a graph in memory, without a run: the same solver on a sparse matrix."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -25,6 +25,7 @@ from eigenscape.spectrum.iteration.solvers import (
     may_be_thin,
     precision,
 )
+from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian, usual_degree
 from eigenscape.spectrum.kernels.operator import RowBlock
@@ -170,8 +171,9 @@ def eigenpairs(
         budget = task_bytes(limit, executor.tasks_per_process)
         in_memory = fits(n, stored.dtype, budget)
         problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
-        run = _Loop(executor)
-        solution = find_pairs(problem, chosen, dimension, tolerance, run, note or (lambda _: None))
+        solution = find_pairs(
+            problem, chosen, dimension, tolerance, Loop(executor), note or (lambda _: None)
+        )
         null = problem.null_space()
         vectors = np.zeros((n, null.count + dimension))
         if null.count:
@@ -210,30 +212,6 @@ def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memor
         raise InputError(
             f"memory = {memory!r}: give a size with its unit as text, such as '2GiB'."
         ) from None
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """`eigenscape.spectrum.iteration.state.Map` on threads, with nothing noted."""
-
-    executor: Threads
-
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]:
-        results: list[Any] = [None] * len(items)
-
-        def done(position: int, result: Any, peak: int) -> None:
-            results[position] = result
-
-        self.executor.run(function, items, done)
-        return results
 
 
 def _check_potential(potential: ArrayLike, rows: int) -> NDArray[np.float64]:

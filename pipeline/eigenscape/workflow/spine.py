@@ -22,7 +22,7 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.plan import Plan, project_again, project_plan
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 
@@ -115,11 +115,11 @@ def run(
     fitted = fit_limits(job, on)
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
-    course = Course(
+    runner = Runner(
         job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
         fewer=planned.fewer,
     )  # fmt: skip
-    times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
+    times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
     return result_of(Run(path, create=False), times)
 
 
@@ -236,7 +236,7 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
 
 
 def _foresee(job: Job, directory: Run, tasks: int, neighbors: float) -> str:
-    """See `eigenscape.workflow.runner.Course`."""
+    """See `eigenscape.workflow.runner.Runner`."""
     ingest = directory.record("ingest")
     assert ingest is not None, "the search follows ingest"
     samples, bands = ingest.summary["samples"], sum(ingest.summary["bands"]["good"])

@@ -7,13 +7,13 @@ import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from eigenscape.clusters import Serial
 from eigenscape.spectrum.iteration.coarse import aggregate_rows, coarsen, prolong, store_coarse
 from eigenscape.spectrum.iteration.level import Level
+from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock, as_operator
 
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
+loop = Loop(Serial())
 
 
 def geometric(n, seed=0):

@@ -1,12 +1,13 @@
-"""What runs a function over many items; threads of this process."""
+"""What runs a function over many items: the calling thread, or threads of this process."""
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, Protocol
 
 import dask
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from eigenscape.base import memory
 
@@ -31,6 +32,26 @@ class Executor(Protocol):
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         """Run ``function(item)`` for every item; the first error ends it."""
         ...
+
+
+class Serial:
+    """Runs tasks one by one in the calling thread: for few samples, where all threads but one idle."""
+
+    width = 1
+    tasks_per_process = 1
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run the tasks; their memory is not measured."""
+        # As `Threads` does: other numbers of BLAS threads round differently.
+        with _loaded_pools().limit(limits=1, user_api="blas"):
+            for number, item in enumerate(items):
+                on_done(number, function(item), 0)
+
+
+@cache
+def _loaded_pools() -> ThreadpoolController:
+    # Once: to look for the libraries takes longer than a small task.
+    return ThreadpoolController()
 
 
 class Threads:

@@ -1,4 +1,4 @@
-"""What a solve hears, notes and returns."""
+"""The progress of a solve, its result, and the function that runs its tasks."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.clusters import Executor
 from eigenscape.spectrum.iteration.vectors import Vectors
 
 
@@ -25,6 +26,31 @@ class Map(Protocol):
         keep: bool = True,
     ) -> list[Any]:
         """Return the results of the tasks, in the order of the items."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A `Map` that notes nothing: the tasks of a step, run by an executor."""
+
+    executor: Executor
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """See `Map`."""
+        results: list[Any] = [None] * len(items)
+
+        def done(position: int, result: Any, peak: int) -> None:
+            results[position] = result
+
+        self.executor.run(function, items, done)
+        return results
 
 
 @dataclass(frozen=True)
