@@ -31,6 +31,7 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
 from eigenscape.labels.priors import weigh_scores
+from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.agreement import contingency
@@ -44,12 +45,9 @@ from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
 from eigenscape.spectrum.trained import Found, Trained, read_origin
-from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
-
-TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
-"""What is said of each sample."""
 
 RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
@@ -172,21 +170,20 @@ class Extension:
         return scores
 
     def _keep(self, block: Block, found: Decided) -> None:
-        numbers = np.array([*self.model.numbers, 0])
-        values = (numbers[found.classes], found.confidence, found.entropy)
-        for name, part in zip(TARGETS, values, strict=True):
+        classes = class_numbers(found.classes, self.model.numbers)
+        for name, part in zip(DTYPES, (classes, found.confidence, found.entropy), strict=True):
             target = self.found(name, "r+")
             target[slice(*block)] = part
             note_rows(target, *block)
 
     def found(self, name: str, mode: str = "r") -> NDArray[Any]:
         """Map what was found of all samples."""
-        return attach_memmap(self.folder / name, self.values.shape[:1], TARGETS[name], mode)
+        return attach_memmap(self.folder / name, self.values.shape[:1], DTYPES[name], mode)
 
-    def write(self, targets: dict[str, str], block: Block) -> None:
+    def write(self, class_map: ClassMap, block: Block) -> None:
         """Copy a block of what was found into the arrays."""
-        for name, target in targets.items():
-            write_rows(target, block[0], self.found(name)[slice(*block)])
+        names = [name for name in DTYPES if name != "entropy" or not self.model.clusters]
+        class_map.write(block[0], *(self.found(name)[slice(*block)] for name in names))
 
     def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
         """Compare the classes with labels."""
@@ -232,19 +229,13 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
-    names = [name for name in TARGETS if name != "entropy" or not model.clusters]
-    targets = {
-        name: context.workspace.create_array(
-            f"labels/{name}", (samples,), TARGETS[name], dims=("sample",)
-        )
-        for name in names
-    }
-    for name, kind in TARGETS.items():
+    class_map = ClassMap.create(context.workspace, samples, entropy=not model.clusters)
+    for name, kind in DTYPES.items():
         create_memmap(extension.folder / name, (samples,), kind)
     ranges = sample_blocks(samples, 1, context.task_bytes - chunk_bytes(model), row_bytes(model))
     found = context.map("extend", extension.extend, ranges, label="extending")
     ranges = blocks(samples, chunk_rows(samples, 4))
-    context.map("write", partial(extension.write, targets), ranges, label="writing classes")
+    context.map("write", partial(extension.write, class_map), ranges, label="writing classes")
     ingest = context.run.record("ingest")
     assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}

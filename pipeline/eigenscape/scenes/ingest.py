@@ -38,6 +38,7 @@ from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.store.arrays import write_rows
 
@@ -108,6 +109,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     return {
         "samples": samples,
         "grid": grid.to_json(),
+        **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
         "bands": asdict(bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},

@@ -17,19 +17,12 @@ from eigenscape.base.memory import parse_bytes
 from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, did_you_mean
-from eigenscape.spectrum.iteration.solvers import (
-    choose_by_graph,
-    choose_solver,
-    find_pairs,
-    largest,
-    may_be_thin,
-    precision,
-)
+from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.iteration.tasks import Problem, fits
-from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian, usual_degree
+from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
-from eigenscape.spectrum.kernels.thin import profile
+from eigenscape.spectrum.kernels.thin import Profile, profile
 from eigenscape.spectrum.stored import store_operator
 from eigenscape.spectrum.weights import check_weights
 
@@ -150,16 +143,18 @@ def eigenpairs(
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
     W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
     executor = Threads(threads)
-    chosen, reason = choose_solver(solver, dimension, n)
-    if solver == "shift-invert" or may_be_thin(solver, dimension, n, None):
-        found = profile(W if extra is None else (W + extra[order][:, order]).tocsr())
-        chosen, reason = choose_by_graph(solver, dimension, n, found, max(0, limit))
-    unit = usual_degree(kind, degree)
+
+    def measure() -> Profile:
+        return profile(W if extra is None else (W + extra[order][:, order]).tocsr())
+
+    choice = choose(
+        solver, dimension, tolerance, kind, degree, measure=measure, budget=max(0, limit)
+    )
     place = temporary_place() if directory is None else directory
     with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
-            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree, unit)), unit=unit,
+            [block], degree, kind, choice.dtype, unit=choice.unit,
             potential=None if V is None else V[order],
             edges=None if extra is None else scipy.sparse.csr_array(extra[order][:, order]),
         )  # fmt: skip
@@ -172,7 +167,7 @@ def eigenpairs(
         in_memory = fits(n, stored.dtype, budget)
         problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
         solution = find_pairs(
-            problem, chosen, dimension, tolerance, Loop(executor), note or (lambda _: None)
+            problem, choice.solver, dimension, tolerance, Loop(executor), note or (lambda _: None)
         )
         null = problem.null_space()
         vectors = np.zeros((n, null.count + dimension))
@@ -186,7 +181,7 @@ def eigenpairs(
         vectors,
         np.concatenate([np.zeros(null.count), solution.residuals[:dimension]]),
         solution.converged,
-        f"{chosen}: {reason}",
+        f"{choice.solver}: {choice.reason}",
     )
 
 

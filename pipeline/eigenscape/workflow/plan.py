@@ -109,7 +109,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_pixels(job, scene)
     about_labels, counts = preview_labels(job, scene)
     check_two_classes(job, counts or {})
-    check_sources(job.graph.potential, job.scene, scene, job.resolve)
+    check_sources(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (

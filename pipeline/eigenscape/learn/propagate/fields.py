@@ -41,7 +41,7 @@ from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
-from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
+from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
@@ -288,12 +288,13 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
     clear_scratch(folder)
-    operator = store_laplacian(context, folder, "unnormalized", "float32")
-    save_array(folder / "row.npy", sample_rows(context))
+    weights, order = stored_graph(context.run), context.memmap("graph/sample")
+    operator = store_laplacian(weights, folder, "unnormalized", "float32")
+    save_array(folder / "row.npy", sample_rows(order, context.open("samples/pixel").shape[0]))
     component = None
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
-        save_array(folder / "component.npy", row_components(context))
+        save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
     fits = fits_in(context, operator, len(labelled.sample))
     fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
@@ -307,7 +308,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     solved = [said for said in solved if said["residual"] <= TOLERANCE]
     if exact or again:
         operator = store_laplacian(
-            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+            weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
             fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
