@@ -44,7 +44,7 @@ from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
-from eigenscape.spectrum.trained import Found, Trained, read_origin
+from eigenscape.spectrum.trained import FlatNeighbors, Trained, read_origin
 from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
@@ -141,7 +141,7 @@ class Extension:
             return samples
         return centre(samples, -np.array(self.origin))
 
-    def _search(self, trained: Trained, features: Vectors, first: int) -> Found:
+    def _search(self, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:
         if not self._indexed(trained):
             return trained.search(features)
         numbers = np.arange(first, first + features.shape[0])

@@ -12,7 +12,7 @@ from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import check_prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.classify.coordinates import CentroidAngle, Eigenfunctions, gather
-from eigenscape.learn.classify.nearby import prepare_geodesic, prepare_nearest
+from eigenscape.learn.classify.nearestneighbors import prepare_geodesic, prepare_nearest
 from eigenscape.learn.propagate.fields import METHODS as FIELDS
 from eigenscape.learn.propagate.fields import prepare_fields
 from eigenscape.spectrum.kernels.gather import WIDTH

@@ -25,9 +25,9 @@ from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.clustering.stage import cluster_stage
 from eigenscape.learn.decide.calibration import calibrate_fits
+from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
-from eigenscape.learn.decide.sources import Fitted, Source
 from eigenscape.learn.kernels.decisions import Calibration, decide
 from eigenscape.learn.kernels.scores import accuracy, lead, summarize
 from eigenscape.learn.methods import prepare
@@ -70,7 +70,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(confusions, fits, labelled)
     _store_model(context.workspace, folder)
-    source: Source = fitted
+    source: FitScores = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
         bundles = list(range(len(smoothed.bundles)))
@@ -110,7 +110,7 @@ def _store_model(workspace: Workspace, folder: Path) -> None:
 
 
 def _calibrate(
-    source: Source,
+    source: FitScores,
     labelled: Labelled,
     zones: Zones,
     protocols: dict[str, list[int]],
@@ -122,7 +122,7 @@ def _calibrate(
 
 
 def _classify(
-    source: Source,
+    source: FitScores,
     labelled: Labelled,
     zones: Zones,
     calibration: Calibration,

@@ -31,7 +31,7 @@ from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
-from eigenscape.spectrum.trained import Found, Trained
+from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
@@ -102,7 +102,7 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     5
     """
     trained = Trained.open(Path(run))
-    require_whole(Path(run), but="export")
+    require_whole(Path(run), exclude="export")
     if issparse(samples):
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):
@@ -129,7 +129,7 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
 
 
 def weigh(
-    near: Found,
+    near: FlatNeighbors,
     rule: Literal["self-tuning", "heat", "binary"],
     scale: tuple[NDArray[np.float32], float],
     bandwidth: float,

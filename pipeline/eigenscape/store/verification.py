@@ -116,15 +116,15 @@ def find_wrong(path: Path) -> list[str]:
     return found + [text for work in works for text in work["damage"]]
 
 
-def require_whole(path: Path, but: str) -> None:
+def require_whole(path: Path, exclude: str) -> None:
     """Refuse a run of which a finished stage is damaged.
 
     Parameters
     ----------
     path
         Run directory.
-    but
-        A stage that is not looked at.
+    exclude
+        A stage that is not checked.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def require_whole(path: Path, but: str) -> None:
     """
     manifest = read_manifest(path)
     for name, entry in manifest["stages"].items():
-        if name != but and (found := find_damage(path, Record.from_json(entry))):
+        if name != exclude and (found := find_damage(path, Record.from_json(entry))):
             raise StoreError(f"{path / found[0]}. {_mending(name)}")
     if "job" in manifest and not holds(path / "job.toml", [manifest["job"]]):
         raise StoreError(f"{path / 'job.toml'} is damaged. {_mending(None)}")

@@ -18,7 +18,7 @@ from eigenscape.base.vectors import join
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions, VariantOptions
-from eigenscape.learn.classify.nearby import classify_new
+from eigenscape.learn.classify.nearestneighbors import classify_new
 from eigenscape.scenes.centred import centred
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene

@@ -30,7 +30,7 @@ class VariantOutcome(Outcome):
         Computer on which they ran.
     """
 
-    path: Path
+    path: Path = field(kw_only=True)
     variant: Variant
     computed: tuple[str, ...] = ()
     machine: str = ""
@@ -107,7 +107,7 @@ def plan_outcomes(job: Job, path: Path) -> list[VariantOutcome]:
         same = sum(outcome.path.name.startswith(name) for outcome in outcomes)
         outcomes.append(
             VariantOutcome(
-                path / "variants" / f"{name}{f'-{same}' * bool(same)}", variant, keys=keys
+                variant, path=path / "variants" / f"{name}{f'-{same}' * bool(same)}", keys=keys
             )
         )
     return outcomes

@@ -286,7 +286,7 @@ class Runner:
 
 def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
     if not directory.is_finished(name, key):
-        for sibling in siblings.find(name, key, but=directory.path):
+        for sibling in siblings.find(name, key, exclude=directory.path):
             if directory.link_from(sibling, name, key):
                 break
 

@@ -149,7 +149,7 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
     others = beside(path)
     reused = {}
     for stage in STAGES:
-        runs = [*own, *others.find(stage.name, keys[stage.name], but=path)]
+        runs = [*own, *others.find(stage.name, keys[stage.name], exclude=path)]
         reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
     on = on or ClusterOptions()
     return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)

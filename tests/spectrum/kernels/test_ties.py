@@ -11,9 +11,9 @@ from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.solvers import precision
 from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.kernels import oracles
+from eigenscape.spectrum.kernels.balance import Balanced, tie_sweeps
 from eigenscape.spectrum.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.stiff import Balanced, tie_sweeps
 from eigenscape.spectrum.kernels.ties import Ties, join_components
 
 loop = Loop(Serial())

@@ -39,7 +39,7 @@ from eigenscape.learn.clustering.embedding import (
     row_normalized,
 )
 from eigenscape.learn.clustering.numbers import by_size, choose_count
-from eigenscape.learn.clustering.report import Found, report
+from eigenscape.learn.clustering.report import Clustering, report
 from eigenscape.learn.kernels.agreement import contingency
 from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
 from eigenscape.learn.kernels.cuts import sweep_cuts
@@ -108,7 +108,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     if count < wanted and options.ncut is None:
         context.reporter.note(f"{options.method}: {count} clusters found of {wanted} asked for")
     names = ingest.summary["class_names"]
-    found = Found(
+    found = Clustering(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,
         splits[0], table, classes, [names.get(str(number)) or f"class {number}" for number in classes],
         exact=nulls > 0 and context.job.graph.laplacian != "unnormalized",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eigenscape.labels.training import Labelled
 from eigenscape.labels.zones import Zones
 from eigenscape.learn.decide.calibrationfit import LEAST, Fit, Sample, fit_calibration, rarity_of
-from eigenscape.learn.decide.sources import Source
+from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.kernels.decisions import Calibration, choose
 
 F8 = NDArray[np.float64]
@@ -104,7 +104,7 @@ def _pooled(pair: tuple[Sample, Sample], fitted: list[Fit]) -> dict[str, float]:
 
 
 def calibrate_fits(
-    source: Source, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
+    source: FitScores, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
 ) -> tuple[Calibration, dict[str, Any]]:
     """Calibrate on the held-out labelled samples of all protocols, and measure on those of each.
 

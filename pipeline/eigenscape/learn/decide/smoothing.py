@@ -33,7 +33,7 @@ from eigenscape.context import Context
 from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
 from eigenscape.job.options import SpatialOptions
-from eigenscape.learn.decide.sources import Fitted, confusions
+from eigenscape.learn.decide.fitscores import Fitted, confusions
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.kernels.smoothness import Inverse
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -142,11 +142,11 @@ class Smoothed:
         return attach_memmap(path, shape, np.float32, mode)
 
     def at_labels(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.decide.sources.Source`."""
+        """See `eigenscape.learn.decide.fitscores.FitScores`."""
         return np.load(self._folder / f"smooth-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
 
     def scores(self, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.decide.sources.Source`."""
+        """See `eigenscape.learn.decide.fitscores.FitScores`."""
         return np.array(self._whole()[slice(*block)])
 
 

@@ -32,10 +32,10 @@ from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import round_shares, wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels import propagation
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import Allocate
 from eigenscape.learn.kernels.decisions import choose, keep_class
 from eigenscape.learn.kernels.leads import usual_lead
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.learn.kernels.volumes import poisson_mbo
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
@@ -141,7 +141,7 @@ class Fields:
 
     def _labels(
         self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
-    ) -> Labels:
+    ) -> ColumnLabels:
         """Return what the columns of a group know: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
         train = self.labelled.train[np.unique(fits)].any(axis=0)
@@ -152,12 +152,12 @@ class Fields:
         for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
             known = self.labelled.train[fit, inside]
             values[known, place] = self.labelled.classes[inside[known]] == own
-        return Labels(row[inside], values)
+        return ColumnLabels(row[inside], values)
 
     def _propagate(
         self,
         operator: Operator,
-        labels: Labels,
+        labels: ColumnLabels,
         allocate: Allocate,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:

@@ -17,11 +17,11 @@ from eigenscape.spectrum.iteration import coarse
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import density, oracles
 from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.kernels.columns import PROBES
 from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
-from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 _STIFF = "stiff.npy"

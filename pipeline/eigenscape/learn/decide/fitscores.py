@@ -18,7 +18,7 @@ from eigenscape.learn.methods import Method
 F4 = NDArray[np.float32]
 
 
-class Source(Protocol):
+class FitScores(Protocol):
     """Scores of the first fit for all samples, and of every fit for the labelled ones."""
 
     def at_labels(self, number: int) -> F4:
@@ -57,11 +57,11 @@ class Fitted:
         return confusions(self.labelled, number, scores)
 
     def at_labels(self, number: int) -> F4:
-        """See `Source`."""
+        """See `FitScores`."""
         return np.load(self.folder / f"scores-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
 
     def scores(self, block: Block) -> F4:
-        """See `Source`."""
+        """See `FitScores`."""
         return self.of_fit(0, block)
 
     def of_fit(self, number: int, block: Block) -> F4:

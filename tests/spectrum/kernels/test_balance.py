@@ -10,9 +10,9 @@ from scipy.spatial import cKDTree
 from eigenscape.clusters import Serial
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.state import Loop
+from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
-from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows
 
 loop = Loop(Serial())
 

@@ -14,7 +14,7 @@ F8 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Labels:
+class ColumnLabels:
     """What every column knows.
 
     Attributes

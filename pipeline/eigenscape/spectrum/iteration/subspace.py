@@ -37,7 +37,7 @@ _LEAST_GAIN = 3.0
 
 
 @dataclass(frozen=True)
-class Level:
+class Subspace:
     """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
 
     Attributes
@@ -58,7 +58,7 @@ class Level:
     short_bound: float | None
 
     @classmethod
-    def on(cls, problem: Problem, run: Map) -> "Level":
+    def on(cls, problem: Problem, run: Map) -> "Subspace":
         """Return a level, its spectrum bounded."""
         work = partial(tasks.measure, problem)
         bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
@@ -133,7 +133,7 @@ class Level:
                 level + 1,
                 problem.in_memory,
             )
-            state = Level.on(below, self.run).solve_roughly(most)
+            state = Subspace.on(below, self.run).solve_roughly(most)
             # Columns that carry no direction of their own are random ones by now.
             known = columns.known_values(np.array(state.values))
             values = np.full(len(state.values), self.bound) if known is None else known
