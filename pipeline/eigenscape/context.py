@@ -1,8 +1,8 @@
-"""What a stage sees while it runs: the job, earlier arrays, its workspace, and a way to map blocks."""
+"""The surroundings of a stage while it runs: job, earlier arrays, workspace, and a way to map blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -19,6 +19,46 @@ from eigenscape.store.workspace import Workspace
 
 _KEPT_BYTES = 2**25
 """What a step may leave behind before freed memory is given back, which takes milliseconds."""
+
+
+class Map(Protocol):
+    """`Context.map`, or a `Loop` in its place: all that most functions need of a context."""
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """Return the results of the tasks, in the order of the items."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A `Map` that notes nothing: the tasks of a step, run by an executor."""
+
+    executor: Executor
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """See `Map`."""
+        results: list[Any] = [None] * len(items)
+
+        def done(position: int, result: Any, peak: int) -> None:
+            results[position] = result
+
+        self.executor.run(function, items, done)
+        return results
 
 
 @dataclass

@@ -30,6 +30,7 @@ from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
+from eigenscape.job.jobfile import Job
 from eigenscape.labels.priors import weigh_scores
 from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.report import describe_agreement
@@ -240,7 +241,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}
     if ingest.summary["labelled"]:
-        work = partial(extension.score, context.path("labels/given"), _protocol(model, context))
+        work = partial(extension.score, context.path("labels/given"), _protocol(model, context.job))
         scores = context.map("score", work, ["all"])[0]
     if not model.unchanged():
         raise StoreError(
@@ -268,8 +269,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     }
 
 
-def _protocol(model: Model, context: Context) -> str:
-    job = context.job
+def _protocol(model: Model, job: Job) -> str:
     if job.scene.path == model.job.scene.path or [
         job.resolve(path) for path in _paths(job.scene.path)
     ] == list(_paths(model.job.scene.path)):

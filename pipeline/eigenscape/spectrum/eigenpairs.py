@@ -16,9 +16,9 @@ from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import parse_bytes
 from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
+from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
-from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock

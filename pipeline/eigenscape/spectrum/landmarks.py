@@ -27,11 +27,10 @@ from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import written_whole
 from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Context
+from eigenscape.context import Context, Map
 from eigenscape.errors import InputError
 from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
-from eigenscape.spectrum.iteration.state import Map
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock

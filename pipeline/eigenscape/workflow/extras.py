@@ -7,6 +7,7 @@ from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.options import QUEUES
 from eigenscape.errors import MissingExtraError
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import LearnOptions, SpectrumOptions
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
@@ -19,18 +20,20 @@ def require_extras(job: Job, on: ClusterOptions) -> None:
     MissingExtraError
         With the key that needs it, and what to install.
     """
-    for module, package, extra, purpose in _needed(job, on):
+    for module, package, extra, purpose in _needed(job.spectrum, job.learn, on):
         if find_spec(module) is None:
             raise MissingExtraError(package, extra, purpose)
 
 
-def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]:
+def _needed(
+    spectrum: SpectrumOptions, learn: LearnOptions, on: ClusterOptions
+) -> Iterator[tuple[str, str, str, str]]:
     """Yield the module, its package, the extra that brings it, and what needs it."""
     if on.kind == "ssh":
         yield "asyncssh", "asyncssh", "ssh", "A cluster of kind 'ssh'"
     if on.kind in QUEUES:
         yield "dask_jobqueue", "dask-jobqueue", "hpc", f"A cluster of kind {on.kind!r}"
-    if job.spectrum.solver == "lobpcg":
+    if spectrum.solver == "lobpcg":
         yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
-    if job.learn.method == "spectral-clustering" and job.learn.assign == "k-means":
+    if learn.method == "spectral-clustering" and learn.assign == "k-means":
         yield "dask_ml", "dask-ml", "clusters", 'learn.assign = "k-means"'

@@ -108,7 +108,8 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
     about_labels, counts = preview_labels(job, scene)
-    check_two_classes(job, counts or {})
+    if not job.learn.unsupervised:
+        check_two_classes(counts or {})
     check_sources(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
@@ -146,7 +147,7 @@ def fed_plan(
     stages_of
         What the stages need.
     """
-    asked, limit = _tasks_per_process(job, on), job.limits.memory_bytes
+    asked, limit = _tasks_per_process(job.limits.threads, on), job.limits.memory_bytes
     refused = None
     for tasks in range(asked, 0, -1):
         sizes = sizes_of(job, scene, tasks)
@@ -241,9 +242,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
 
 
-def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
+def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
     if on.kind == "threads":
-        return job.limits.threads or os.cpu_count() or 1
+        return threads or os.cpu_count() or 1
     return process_threads(on)
 
 

@@ -33,6 +33,9 @@ _PACKAGES = (
 _MOST_HALVINGS = 3
 
 
+Summary = Mapping[str, Any]
+"""Entry of a finished stage in the manifest."""
+
 Work = Callable[[Context], dict[str, Any]]
 """Work of a stage: reads committed arrays, fills a workspace, returns its summary for the manifest."""
 
@@ -167,10 +170,11 @@ class Runner:
     about
         What the manifest holds beside what it holds for every run.
     check
-        Refuses the job once its scene is read.
+        Refuses the job once its scene is read: called with the job and the summary of ingest.
     foresee
         Projects again what the stages after a search by radius need, and refuses what does not fit:
-        called with job, run, tasks that share a process and neighbours of a sample; returns a note.
+        called with job, summary of ingest, tasks that share a process and neighbours of a sample;
+        returns a note.
     threads
         Threads of this process, as many as the limit feeds; None on a cluster.
     fewer
@@ -181,8 +185,8 @@ class Runner:
     stages: tuple[Stage, ...]
     keys: Mapping[str, str]
     about: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[Job, Run], None] = lambda job, directory: None
-    foresee: Callable[[Job, Run, int, float], str] = lambda job, directory, tasks, neighbors: ""
+    check: Callable[[Job, Summary], None] = lambda job, ingested: None
+    foresee: Callable[[Job, Summary, int, float], str] = lambda *_: ""
     threads: int | None = None
     fewer: str = ""
 
@@ -231,7 +235,9 @@ class Runner:
 
                     def note_foreseen(neighbors: float) -> None:
                         tasks = running.tasks_per_process
-                        logged.note(self.foresee(fitted, directory, tasks, neighbors))
+                        ingest = directory.record("ingest")
+                        assert ingest is not None, "the search follows ingest"
+                        logged.note(self.foresee(fitted, ingest.summary, tasks, neighbors))
 
                     return StageRunner(directory, running, logged, note_foreseen)
 
@@ -250,7 +256,7 @@ class Runner:
                         record = runner.run(stage.name, key, stage.work, fitted)
                     times.append(_stage_json(stage.name, record, reused=reused))
                     if stage.name == "ingest":
-                        self.check(fitted, directory)
+                        self.check(fitted, record.summary)
             directory.tidy()
         return tuple(times)
 

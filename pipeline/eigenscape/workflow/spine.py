@@ -235,22 +235,16 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     )
 
 
-def _foresee(job: Job, directory: Run, tasks: int, neighbors: float) -> str:
+def _foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
     """See `eigenscape.workflow.runner.Runner`."""
-    ingest = directory.record("ingest")
-    assert ingest is not None, "the search follows ingest"
-    samples, bands = ingest.summary["samples"], sum(ingest.summary["bands"]["good"])
+    samples, bands = ingested["samples"], sum(ingested["bands"]["good"])
     planned = project_again(job, samples, bands, tasks, neighbors)
     planned.check(job.limits.memory_bytes)
     needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
     return f"projected peaks with so many neighbours: {', '.join(needs)}"
 
 
-def _check_ingest(job: Job, directory: Run) -> None:
-    record = directory.record("ingest")
-    assert record is not None
-    grid = record.summary["grid"]
-    check_sizes(
-        job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
-    )
-    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))
+def _check_ingest(job: Job, ingested: Mapping[str, Any]) -> None:
+    grid, labelled = ingested["grid"], ingested["labelled"]
+    check_sizes(job, ingested["samples"], labelled, grid["height"] * grid["width"])
+    check_classes(job.learn, sorted(map(int, labelled)))

@@ -15,9 +15,9 @@ from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
 
 from eigenscape.clusters import Serial, Threads
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
-from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.kernels import oracles
 from harness import KilledError
 

@@ -8,8 +8,8 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.coarse import aggregate_rows, coarsen, prolong, store_coarse
-from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock, as_operator
 

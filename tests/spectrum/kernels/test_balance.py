@@ -8,8 +8,8 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.chebyshev import solve
-from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator

@@ -7,9 +7,9 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.solvers import precision
-from eigenscape.spectrum.iteration.state import Loop
 from eigenscape.spectrum.kernels import oracles
 from eigenscape.spectrum.kernels.balance import Balanced, tie_sweeps
 from eigenscape.spectrum.kernels.filter import NullSpace

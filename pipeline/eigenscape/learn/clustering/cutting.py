@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.mapped import save_array
+from eigenscape.context import Map
 from eigenscape.learn.clustering.parts import ritz_fiedler
 from eigenscape.learn.clustering.recursive import (
     Mask,
@@ -17,7 +18,6 @@ from eigenscape.learn.clustering.recursive import (
     split_cheapest,
     split_part,
 )
-from eigenscape.spectrum.iteration.state import Map
 from eigenscape.spectrum.scaled import StoredGraph
 
 Vectors = Callable[[], NDArray[np.float32]]

@@ -296,7 +296,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
-    fits = fits_in(context, operator, len(labelled.sample))
+    fits = fits_in(context.task_bytes, operator, len(labelled.sample))
     fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
@@ -311,7 +311,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
-            fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
+            fields, operator=operator, in_memory=fits_in(context.task_bytes, operator, len(labelled.sample)),
             tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)

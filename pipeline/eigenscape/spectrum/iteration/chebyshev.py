@@ -21,7 +21,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.spectrum.iteration.state import Map, Solution, State
+from eigenscape.context import Map
+from eigenscape.spectrum.iteration.state import Solution, State
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels import columns

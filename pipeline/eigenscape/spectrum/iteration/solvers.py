@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import format_bytes
+from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
-from eigenscape.spectrum.iteration.state import Map, Solution
+from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import oracles, thin

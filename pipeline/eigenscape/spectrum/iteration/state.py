@@ -1,56 +1,14 @@
-"""The progress of a solve, its result, and the function that runs its tasks."""
+"""The progress of a solve, and its result."""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.clusters import Executor
 from eigenscape.spectrum.iteration.vectors import Vectors
-
-
-class Map(Protocol):
-    """`eigenscape.context.Context.map`, or a loop in its place."""
-
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]:
-        """Return the results of the tasks, in the order of the items."""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A `Map` that notes nothing: the tasks of a step, run by an executor."""
-
-    executor: Executor
-
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]:
-        """See `Map`."""
-        results: list[Any] = [None] * len(items)
-
-        def done(position: int, result: Any, peak: int) -> None:
-            results[position] = result
-
-        self.executor.run(function, items, done)
-        return results
 
 
 @dataclass(frozen=True)

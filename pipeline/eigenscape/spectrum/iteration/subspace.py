@@ -10,10 +10,11 @@ import numpy as np
 from eigenscape.base.blocks import blocks
 from eigenscape.base.files import remove, write_json
 from eigenscape.base.mapped import clear_scratch, save_array
+from eigenscape.context import Map
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
-from eigenscape.spectrum.iteration.state import Map, State
+from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import columns
