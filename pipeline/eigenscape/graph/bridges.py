@@ -66,7 +66,7 @@ def find_bridges(
 
 
 def bridging_bytes(rows: int, row_bytes: float) -> float:
-    """Return what a task of the search for bridges holds: candidates, a copy of some, distances."""
+    """Return the bytes of a task of the search for bridges: candidates, a copy of some, distances."""
     return 1.5 * row_bytes * min(rows, RANGE) + 4 * _TILE**2
 
 

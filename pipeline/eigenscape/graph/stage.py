@@ -3,7 +3,7 @@
 ::
 
     reorder     sample blocks   lists from sample numbers to ranks in the locality order
-    spatial     sample blocks   neighbouring pixels, as lists too, where the job asks for them
+    spatial     sample blocks   neighbouring pixels, as lists too, with [graph.spatial]
     components  one pass        union-find over the lists; bridges, or the largest alone
     bucket      row blocks      every edge also filed under its other end
     unite       row blocks      own edges + filed edges -> CSR block, weights, degrees

@@ -35,7 +35,7 @@ class Method(Protocol):
     def implied(self, number: int) -> NDArray[np.float64] | None:
         """Return the shares of the classes that the scores of a fit follow, after it was fitted.
 
-        None where the method itself has brought in what ``learn.prior`` says.
+        None where the method itself has brought in ``learn.prior``.
         """
         ...
 

@@ -2,12 +2,12 @@
 
 ::
 
-    gather     sample blocks   what the method needs of the labelled samples
+    gather     sample blocks   data of the labelled samples that the method needs
     fit        training sets   a model each, its scores and its confusion on the labelled samples
-    smooth     training sets   the same after smoothing over the scene       (where the job asks)
+    smooth     training sets   the same after smoothing over the scene       (with learn.smoothing)
     calibrate  one task        scores to probabilities, on pixels that were held out
     classify   sample blocks   class, probability, entropy of every sample, by the first model
-    queries    one task        which pixels to label next                    (where the job asks)
+    queries    one task        pixels to label next                          (with learn.queries)
 """
 
 from functools import partial
@@ -47,7 +47,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
     A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
-    its prior as ``learn/prior``: what other scenes are classified by.
+    its prior as ``learn/prior``: other scenes are classified by them.
     """
     options = context.job.learn
     if options.unsupervised:
@@ -101,7 +101,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
 
 
 def _store_model(workspace: Workspace, folder: Path) -> None:
-    """Store what the first fit came to, which makes the map."""
+    """Store the model of the first fit, which makes the map."""
     for file, name in _MODEL.items():
         if (folder / file).exists():
             values = np.load(folder / file)
@@ -142,7 +142,7 @@ def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
 def _score(
     confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
 ) -> dict[str, Any]:
-    """Return the scores on held-out pixels, blocked first: what is to be expected of the map."""
+    """Return the scores on held-out pixels, blocked first: the accuracy to be expected of the map."""
     held_out = {
         split: summarize(list(confusions[numbers, 1]))
         for split, numbers in sorted(fits.items(), key=lambda item: item[0] != "blocked")

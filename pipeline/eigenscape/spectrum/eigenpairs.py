@@ -47,7 +47,7 @@ class Eigenpairs:
     converged
         Whether all residuals are within the tolerance; of D - W within that times the median degree.
     solver
-        What solved it, and why.
+        Name of the solver, and why it was chosen.
     """
 
     values: NDArray[np.float64]
@@ -101,7 +101,7 @@ def eigenpairs(
     directory
         Where the vectors lie meanwhile; the system's place for temporary files by default.
     note
-        Hears the residual after each pass.
+        Called with the residual after each pass.
 
     Returns
     -------

@@ -7,7 +7,7 @@
     weigh      the run's own rule: W(x, j), and d(x) their sum
     extend     the eigenvector equation of the Laplacian, read at x      (eigenvectors by chunks)
 
-An eigenvector says of each of its entries what its neighbours' are; at a new sample x that is a
+Each entry of an eigenvector follows from those of its neighbours; at a new sample x that is a
 formula (Bengio et al. 2004, *Out-of-sample extensions for LLE, Isomap, MDS, Eigenmaps, and spectral
 clustering*; Halevy 2011, section 4.4, compares with it)::
 
@@ -38,7 +38,7 @@ Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
 LEAST_SHARE = 0.05
 """Least 1 - lambda (of an unnormalised Laplacian 1 - lambda / d): it divides, so errors grow by its
-inverse. A mode beyond varies from each sample to the next, and neighbours tell nothing of it."""
+inverse. A mode beyond varies from each sample to the next, and does not follow from neighbours."""
 
 _WORK_BYTES = 64 * 2**20
 _SAMPLE_BYTES = 64

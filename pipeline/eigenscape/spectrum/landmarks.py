@@ -9,8 +9,8 @@
     write       samples      vectors of length 1, signs fixed
 
 A landmark keeps the coordinates that the solution gives it, so with all samples as landmarks the
-result is the exact one. Else the vectors are no eigenvectors of the run's graph: their residuals say
-by how much, and whether the run has converged is told by those of the landmarks' own problem.
+result is the exact one. Else the vectors are no eigenvectors of the run's graph: their residuals show
+by how much, and those of the landmarks' own problem decide whether the run has converged.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ from eigenscape.store.arrays import chunk_rows, write_rows
 
 @dataclass(frozen=True)
 class Extension:
-    """What the tasks share: small, so that each of them can carry it.
+    """The data that the tasks share: small, so that each of them can carry it.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Extension:
     laplacian: Laplacian
 
     def create(self) -> None:
-        """Reserve the space of what is extended."""
+        """Reserve the space of the extended vectors."""
         create_memmap(self.folder / "extended", self.shape, np.float32)
         create_memmap(self.folder / "own", self.shape[:1], np.float64)
 
@@ -100,7 +100,7 @@ class Extension:
         save_array(self._moments(number), np.stack([squares, peak]))
 
     def factors(self) -> NDArray[np.float64]:
-        """Return what makes every vector of length 1, its entry of largest magnitude positive."""
+        """Return factors that make every vector of length 1, its entry of largest magnitude positive."""
         parts = np.stack([np.load(self._moments(i)) for i in range(len(self.graph.paths))])
         peaks = parts[:, 1]
         peak = peaks[np.abs(peaks).argmax(axis=0), np.arange(peaks.shape[1])]
@@ -187,9 +187,9 @@ def columns_of(weights: csr_array, place: NDArray[np.int32], count: int) -> csr_
 
 
 def landmark_spectrum(context: Context) -> dict[str, Any]:
-    """Write what the spectrum stage writes, by the Nystrom formula, and the landmarks with it.
+    """Write the arrays of the spectrum stage, by the Nystrom formula, and the landmarks with them.
 
-    ``spectrum/landmark`` says which samples of the graph they are, by rows, and ``spectrum/degree``
+    ``spectrum/landmark`` holds their samples, by rows of the graph, and ``spectrum/degree``
     their degrees among themselves: new samples are extended from them, too.
     """
     options, kind = context.job.spectrum, context.job.graph.laplacian

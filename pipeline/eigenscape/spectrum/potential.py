@@ -1,6 +1,6 @@
-"""The potential of a job: which samples it chooses, and what it adds to the Laplacian.
+"""The potential of a job: the samples that it chooses, and its term of the Laplacian.
 
-Samples that are chosen by their labels shape the eigenvectors, so what a classifier then says of
+Samples that are chosen by their labels shape the eigenvectors, so a classifier's result on
 their labels proves nothing. With ``labels = "train"`` they are those that the first fit of the
 learn stage learns from, and that stage makes this fit alone; with "all" nothing is held out.
 """
@@ -74,7 +74,7 @@ class SceneSamples:
 
 @dataclass(frozen=True)
 class Potential:
-    """What a job adds to its Laplacian.
+    """The terms that a job adds to its Laplacian.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Potential:
     ties
         The matrix that draws clusters together, its factor included.
     summary
-        What the manifest says of it: samples, clusters, and the factor of V.
+        Its entry in the manifest: samples, clusters, and the factor of V.
     """
 
     barrier: NDArray[np.float64] | None = None

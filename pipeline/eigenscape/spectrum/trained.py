@@ -120,7 +120,7 @@ class Trained:
 
     @cached_property
     def origin(self) -> NDArray[np.float64] | None:
-        """What was subtracted from the bands of the run's samples; None for nothing."""
+        """Origin that was subtracted from the run's samples; None for nothing."""
         return read_origin(self.run)
 
     def search(self, features: Vectors) -> FlatNeighbors:
@@ -300,11 +300,11 @@ class Trained:
 
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:
-    """Return what was subtracted from the bands of a run's samples as they were read; None for nothing."""
+    """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
     stored = (run.array_path("samples/origin") / "zarr.json").exists()
     return np.asarray(run.open("samples/origin")[...]) if stored else None
 
 
 def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:
-    """Return what reads candidates by their places from a block in memory."""
+    """Return a function that reads candidates by their places from a block in memory."""
     return lambda start, stop: block[start - first : stop - first]

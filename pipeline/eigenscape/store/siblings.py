@@ -1,4 +1,4 @@
-"""What the runs beside one another have finished: a stage is taken over by its key."""
+"""Finished stages of runs beside one another: a stage is taken over by its key."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -9,9 +9,9 @@ from eigenscape.store.run import Run
 
 
 class Siblings:
-    """Run directories that may share finished stages, and what each has finished.
+    """Run directories that may share finished stages, and the finished stages of each.
 
-    Manifests are read once, and again when they change: a study asks for every stage of every
+    Manifests are read once, and again when they change: a study looks for every stage of every
     variant.
 
     Parameters

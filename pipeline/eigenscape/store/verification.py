@@ -1,4 +1,4 @@
-"""`verify`: whether all that a run directory holds is what was written."""
+"""`verify`: whether all files of a run directory are as they were written."""
 
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def _unfinished(work: Path) -> dict[str, Any]:
 
 
 def _uncommitted(work: Path, commit: Path) -> list[str]:
-    """Return what is damaged of a stage whose commit was begun: each part is in its place, or here."""
+    """Return the damaged files of a stage whose commit was begun: each part is in its place, or here."""
     entry = read_commit(commit)
     if entry is None:
         return [commit.name]
@@ -106,7 +106,7 @@ def _uncommitted(work: Path, commit: Path) -> list[str]:
 
 
 def find_wrong(path: Path) -> list[str]:
-    """Return what is wrong with the files of a run, one text for each, by its path in the run."""
+    """Return a text for each file of a run that is wrong, by its path in the run."""
     manifest = read_manifest(path)
     found = [
         text for entry in manifest["stages"].values()
@@ -129,7 +129,7 @@ def require_whole(path: Path, exclude: str) -> None:
     Raises
     ------
     StoreError
-        With the first file that is damaged, and what to do.
+        With the first file that is damaged, and the fix.
     """
     manifest = read_manifest(path)
     for name, entry in manifest["stages"].items():

@@ -42,7 +42,7 @@ Work = Callable[[Context], dict[str, Any]]
 
 @dataclass(frozen=True)
 class StageRunner:
-    """Runs single stages in a run directory, and commits what they wrote.
+    """Runs single stages in a run directory, and commits their arrays and files.
 
     Jobs and estimators run their stages by this alone.
 
@@ -168,7 +168,7 @@ class Runner:
     keys
         Content key of each.
     about
-        What the manifest holds beside what it holds for every run.
+        Entries of the manifest beside those of every run.
     check
         Refuses the job once its scene is read: called with the job and the summary of ingest.
     foresee
@@ -178,7 +178,7 @@ class Runner:
     threads
         Threads of this process, as many as the limit feeds; None on a cluster.
     fewer
-        Why these are fewer than the job asks for, empty where they are not.
+        Why these are fewer than the job names, empty where they are not.
     """
 
     job: Job

@@ -28,7 +28,7 @@ from eigenscape.workflow.stages import STAGES, stage_keys
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to.
+    """The result of a run.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Result:
     stages
         Name, seconds, reused, peak bytes of each stage.
     scores, neighbors, spectrum
-        What learn, neighbors and spectrum reported.
+        Reports of learn, neighbors and spectrum.
     outputs
-        Absolute paths of the files, by what they are.
+        Absolute paths of the files, by their kind.
     converged
         Whether the eigensolver reached its tolerance.
     applied
@@ -82,15 +82,15 @@ def run(
     Parameters
     ----------
     job
-        What to run.
+        The job.
     on
         Where to run it: the threads of this process by default.
     run_dir
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
-        Hears of the progress.
+        Reports the progress.
     executor
-        Where tasks run, if that is connected already: `on` then only says of what kind it is.
+        Where tasks run, if that is connected already: `on` then is its kind alone.
     siblings
         Runs whose finished stages may be taken over; those beside this one by default.
 
@@ -124,12 +124,12 @@ def run(
 
 
 def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
-    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused.
+    """Plan a run without running it: sizes, tasks, projected peaks, stages that are reused.
 
     Parameters
     ----------
     job
-        What to do; its scene is opened, not read.
+        The job; its scene is opened, not read.
     on
         Where it would run: threads of this machine by default.
     run_dir
@@ -156,7 +156,7 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
 
 
 def status(path: Path) -> dict[str, Any]:
-    """Say what of a run directory is finished, and how its driver is if that was submitted.
+    """Return the state of a run directory, and that of its driver if it was submitted.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def status(path: Path) -> dict[str, Any]:
 
 
 def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """Return what a finished stage said of itself, nothing of one that is not finished."""
+    """Return the summary of a finished stage, an empty one of a stage that is not finished."""
     record = manifest["stages"].get(stage)
     return dict(record["summary"]) if record else {}
 

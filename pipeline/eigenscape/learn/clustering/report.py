@@ -1,4 +1,4 @@
-"""What is said about clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
+"""The report on clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from eigenscape.learn.kernels.cuts import cheeger_bounds
 
 @dataclass(frozen=True)
 class Clustering:
-    """What the stage measured.
+    """Measurements of the stage.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ def report(
     options
         ``[learn]``.
     clustering
-        What was measured.
+        The measurements.
     wanted, reason
         How many clusters were looked for, and why.
     """

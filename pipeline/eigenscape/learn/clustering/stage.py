@@ -123,7 +123,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
 def _store_coordinates(
     context: Context, folder: Path, graph: StoredGraph, columns: int
 ) -> Coordinates:
-    """Put eigenvectors into the order of the rows, as the method wants them."""
+    """Put eigenvectors into the order of the rows, in the form that the method takes."""
     coordinates = Coordinates(folder, (graph.rows, columns))
     order, samples = context.memmap("graph/sample"), context.open("samples/pixel").shape[0]
     save_array(folder / "row.npy", sample_rows(order, samples))

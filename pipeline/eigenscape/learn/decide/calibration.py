@@ -62,16 +62,16 @@ def calibration_error(confidence: F8, right: NDArray[np.bool_]) -> float:
 def calibrate(
     halves: tuple[Sample, Sample], tests: dict[str, tuple[Sample, Sample]], zones: int = 1
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the calibration of all samples, and what it does to samples it was not fitted to.
+    """Return the calibration of all samples, and its effect on samples that it was not fitted to.
 
-    Each half is measured with the calibration of the other, and says how far the odds are taken.
+    Each half is measured with the calibration of the other, which decides how far the odds are taken.
 
     Parameters
     ----------
     halves
-        What to fit to, in two parts that share neither pixels nor fits.
+        Samples to fit to, in two parts that share neither pixels nor fits.
     tests
-        For every protocol, what is measured with the calibration of the first and of the second half.
+        For every protocol, the measures with the calibration of the first and of the second half.
     zones
         Number of zones.
     """

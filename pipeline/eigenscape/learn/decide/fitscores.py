@@ -1,4 +1,4 @@
-"""Where the scores of a fit come from: a fitted method under the job's prior, as it is or smoothed."""
+"""The scores of a fit: of a fitted method under the job's prior, as they are or smoothed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ class Fitted:
     Attributes
     ----------
     method, prior, labelled
-        What is fitted, what its scores are multiplied by, to what.
+        The method, the factors of its scores, and the samples that it is fitted to.
     folder
         Where the scores of the labelled samples lie.
     """

@@ -20,7 +20,7 @@ LABEL_ARRAYS = 6
 
 @contextmanager
 def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
-    """Yield what gives zeros of a group to work on, in memory or mapped from scratch files."""
+    """Yield a function that allocates zeros of a group, in memory or mapped from scratch files."""
     with scratch_arrays(None if in_memory else folder) as zeros:
         yield lambda rows: zeros((rows, WIDTH), dtype)
 

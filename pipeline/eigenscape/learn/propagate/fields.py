@@ -142,7 +142,7 @@ class Fields:
     def _labels(
         self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
     ) -> ColumnLabels:
-        """Return what the columns of a group know: of few rows, even where every sample has a label."""
+        """Return the labels of a group of columns: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
         train = self.labelled.train[np.unique(fits)].any(axis=0)
         inside = np.flatnonzero(train & (row >= 0))

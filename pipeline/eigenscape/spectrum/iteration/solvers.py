@@ -159,7 +159,7 @@ def choose_by_graph(
     solver, pairs, rows
         See `choose_solver`.
     found
-        What a factorisation takes.
+        Costs of a factorisation.
     budget
         Bytes that it may take if it is asked for.
 

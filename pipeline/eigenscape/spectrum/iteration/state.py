@@ -28,7 +28,7 @@ class State:
     balanced
         Whether stiff rows still follow the others: until that converges no more.
     overflowed
-        Whether a filter has overflowed, which says that the spectrum ends beyond its estimate.
+        Whether a filter has overflowed, so that the spectrum ends beyond its estimate.
     settled
         Whether all that is aimed at had reached the tolerance before the last pass: what residuals
         are left is what the locked vectors lack, and falls no more.
@@ -53,7 +53,7 @@ class State:
 
     @classmethod
     def read(cls, file: Path) -> "State":
-        """Return what was noted in a file."""
+        """Return the state that was noted in a file."""
         noted: dict[str, Any] = json.loads(file.read_text())
         for name in ("files", "values", "residuals"):
             noted[name] = tuple(noted[name])

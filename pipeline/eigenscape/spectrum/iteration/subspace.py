@@ -1,4 +1,4 @@
-"""One level of the iteration: where its vectors begin, and what one pass does to them."""
+"""The subspace of one level of the iteration: the start of its vectors, and a pass over them."""
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ _COARSE_DEGREES = (12, 36)
 """Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
 
 _OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
-"""Files of one pass, whose number is in their names: another machine may still know those of the last
+"""Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
 _LEAST_GAIN = 3.0
@@ -39,7 +39,7 @@ _LEAST_GAIN = 3.0
 
 @dataclass(frozen=True)
 class Subspace:
-    """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
+    """The subspace of one level: its problem, the end of its spectrum, and the function that runs tasks.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Subspace:
         Parameters
         ----------
         most
-            Columns to start with, if nothing speaks for fewer.
+            Columns to start with, unless fewer are enough.
         goal
             Pairs that these columns aim at; on a coarse level all of them.
         whole
