@@ -139,9 +139,9 @@ class Draws:
         """Return how many pixels of each class a balanced draw has."""
         train, count = self.options.train, self._count
         smallest = int(np.bincount(self.classes).min())
-        most = max(1, smallest - 1)
+        limit = max(1, smallest - 1)
         if not isinstance(train, int):
-            return min(most, max(1, round(self.share * len(self.classes) / count)))
+            return min(limit, max(1, round(self.share * len(self.classes) / count)))
         asked = f'learn.train = {train} with learn.split = "balanced"'
         if train % count:
             following = (train // count + 1) * count
@@ -149,10 +149,10 @@ class Draws:
                 f"{asked}: the {count} classes cannot have as many pixels each. Set learn.train to "
                 f"{following}, the next multiple of {count}."
             )
-        if train // count > most:
+        if train // count > limit:
             raise InputError(
                 f"{asked}: {train // count} pixels of each class; the smallest class has "
-                f"{smallest}. Set learn.train to {most * count} or less."
+                f"{smallest}. Set learn.train to {limit * count} or less."
             )
         return train // count
 
@@ -221,8 +221,8 @@ def _read_training(
     train = np.zeros(len(row), np.bool_)
     step = max(1, 2**22 // grid.width)
     for start, stop in blocks(grid.height, step):
-        here = (row >= start) & (row < stop)
-        train[here] = marks.read(start, stop)[row[here] - start, column[here]] > 0
+        inside = (row >= start) & (row < stop)
+        train[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
     if not train.any():
         raise SceneError(
             f"learn.train = {name!r}: none of the {len(row)} labelled pixels is marked "

@@ -93,11 +93,11 @@ def near(pixels: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDA
         Columns of the scene.
     """
     row, column = np.divmod(pixels, width)
-    found = np.zeros(len(pixels), np.bool_)
+    inside = np.zeros(len(pixels), np.bool_)
     for away in range(-REACH, REACH + 1):
         across = math.isqrt(REACH**2 - away**2)
         start = (row + away) * width
         first = np.searchsorted(train, start + np.maximum(column - across, 0))
         end = np.searchsorted(train, start + np.minimum(column + across, width - 1), "right")
-        found |= end > first
-    return found
+        inside |= end > first
+    return inside

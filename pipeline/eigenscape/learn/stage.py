@@ -74,17 +74,17 @@ def learn_stage(context: Context) -> dict[str, Any]:
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
         bundles = list(range(len(smoothed.bundles)))
-        found = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
-        unsmoothed, confusions = scores, np.array([fit for bundle in found for fit in bundle])
+        bundled = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
+        unsmoothed, confusions = scores, np.array([fit for bundle in bundled for fit in bundle])
         scores = _score(confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
     protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
-    found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    calibrated, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0])
-    calibration = Calibration.from_json(found)
+    calibration = Calibration.from_json(calibrated)
     row = method.bytes_per_sample + 24 * labelled.count
     classify = partial(_classify, source, labelled, zones, calibration, class_map)
     ranges = class_map.blocks(context.task_bytes, row)

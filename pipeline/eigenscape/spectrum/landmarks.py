@@ -88,14 +88,14 @@ class Extension:
         for rows, weights in self._tiles(number):
             table = columns_of(weights, place, len(degree))
             twins = np.asarray(place[slice(*rows)])
-            found = nystrom(
+            extended = nystrom(
                 table, twins, degree, np.array(self.values), [(0, vectors)], self.laplacian
             )
-            write_range(self.folder / "extended", rows[0], found.astype(np.float32))
+            write_range(self.folder / "extended", rows[0], extended.astype(np.float32))
             write_range(self.folder / "own", rows[0], table.sum(axis=1, dtype=np.float64))
-            known = np.nan_to_num(found)
-            squares += (known**2).sum(axis=0)
-            largest = known[np.abs(known).argmax(axis=0), np.arange(len(peak))]
+            finite = np.nan_to_num(extended)
+            squares += (finite**2).sum(axis=0)
+            largest = finite[np.abs(finite).argmax(axis=0), np.arange(len(peak))]
             peak = np.where(np.abs(largest) > np.abs(peak), largest, peak)
         save_array(self._moments(number), np.stack([squares, peak]))
 
@@ -113,13 +113,13 @@ class Extension:
         total = np.zeros(self.shape[1])
         for rows, weights in self._tiles(number):
             # No more of the vectors than the rows name.
-            columns, at = np.unique(weights.indices, return_inverse=True)
+            columns, place = np.unique(weights.indices, return_inverse=True)
             entries = weights.data.astype(np.float64)
             if normal:
                 across = np.repeat(degree[slice(*rows)], np.diff(weights.indptr))
-                entries /= np.sqrt(across * degree[columns][at])
+                entries /= np.sqrt(across * degree[columns][place])
             shape = (weights.shape[0], len(columns))
-            scaled = csr_array((entries, at.astype(np.int64), weights.indptr), shape)
+            scaled = csr_array((entries, place.astype(np.int64), weights.indptr), shape)
             own = vectors[slice(*rows)].astype(np.float64)
             diagonal = 1.0 if normal else degree[slice(*rows), None]
             away = (diagonal - np.array(self.values)) * own - scaled @ vectors[columns]
@@ -134,22 +134,22 @@ class Extension:
         inside = rows >= 0
         # Samples outside of the largest component have no coordinates.
         vectors = np.full((len(rows), self.shape[1]), np.nan, np.float32)
-        known = self.extended()[rows[inside]] * factors
+        coordinates = self.extended()[rows[inside]] * factors
         if random_walk:
-            known /= np.sqrt(self.own()[rows[inside]])[:, None]
-        vectors[inside] = known
+            coordinates /= np.sqrt(self.own()[rows[inside]])[:, None]
+        vectors[inside] = coordinates
         write_rows(target, block[0], vectors)
 
     def landmark_weights(self, number: int) -> None:
         """Write the rows and columns of a block that are landmarks."""
         place = np.load(self.folder / "place.npy", mmap_mode="r")
         count = int(place.max()) + 1
-        found = [
+        tiles = [
             columns_of(weights, place, count)[np.flatnonzero(place[slice(*rows)] >= 0)]
             for rows, weights in self._tiles(number)
         ]
         with written_whole(self.folder / f"weights-{number}.npz") as temporary:
-            scipy.sparse.save_npz(temporary, scipy.sparse.vstack(found, format="csr"))
+            scipy.sparse.save_npz(temporary, scipy.sparse.vstack(tiles, format="csr"))
 
     def _tiles(self, number: int) -> Any:
         """Yield ranges of rows and their weights, a tile of a block after the other."""
@@ -180,10 +180,10 @@ def columns_of(weights: csr_array, place: NDArray[np.int32], count: int) -> csr_
     count
         How many landmarks there are.
     """
-    at = place[weights.indices]
-    keep = at >= 0
+    column = place[weights.indices]
+    keep = column >= 0
     starts = np.concatenate([[0], np.cumsum(keep)])[weights.indptr]
-    return csr_array((weights.data[keep], at[keep], starts), (weights.shape[0], count))
+    return csr_array((weights.data[keep], column[keep], starts), (weights.shape[0], count))
 
 
 def landmark_spectrum(context: Context) -> dict[str, Any]:

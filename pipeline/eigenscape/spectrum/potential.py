@@ -67,9 +67,9 @@ class SceneSamples:
 
     def at(self, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sample at each pixel, -1 where there is none."""
-        known = np.asarray(self.pixel[...])
-        place = np.minimum(np.searchsorted(known, pixels), len(known) - 1)
-        return np.where(known[place] == pixels, place, -1)
+        all_pixels = np.asarray(self.pixel[...])
+        place = np.minimum(np.searchsorted(all_pixels, pixels), len(all_pixels) - 1)
+        return np.where(all_pixels[place] == pixels, place, -1)
 
 
 @dataclass(frozen=True)
@@ -326,17 +326,17 @@ def _read_values(
     """Return the samples where a raster is not 0, and its values; nodata counts as 0."""
     grid = samples.scene.grid
     plane = _open_values(samples.scene.resolve(raster), grid)
-    known = np.asarray(samples.pixel[...])
+    pixels = np.asarray(samples.pixel[...])
     chosen, values = [np.zeros(0, np.int64)], [np.zeros(0)]
     for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
         stored, given = plane.rows(start, stop)
-        first, last = np.searchsorted(known, [start * grid.width, stop * grid.width])
-        place = known[first:last] - start * grid.width
+        first, last = np.searchsorted(pixels, [start * grid.width, stop * grid.width])
+        place = pixels[first:last] - start * grid.width
         value = np.asarray(stored, np.float64).ravel()[place]
         value[~given.ravel()[place] & ~np.isnan(value)] = 0
         wrong = ~(np.isfinite(value) & (value >= 0))
         if wrong.any():
-            row, column = divmod(int(known[first + np.argmax(wrong)]), grid.width)
+            row, column = divmod(int(pixels[first + np.argmax(wrong)]), grid.width)
             raise InputError(
                 f"{_TABLE} raster = {raster!r}: holds {value[wrong][0]} at row {row}, column {column}; "
                 "a potential is finite and not negative. Write 0 where there is none."

@@ -118,17 +118,17 @@ def _intrinsic_dimension(neighbors: Record | None) -> float | None:
 
 
 def _measure_profile(graph: StoredGraph, _: str) -> tuple[int, float, int]:
-    found = profile(whole_structure(graph.open()))
-    return found.entries, found.operations, found.edges
+    costs = profile(whole_structure(graph.open()))
+    return costs.entries, costs.operations, costs.edges
 
 
 def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> None:
-    most = rows - components
-    if options.dimension > most:
+    limit = rows - components
+    if options.dimension > limit:
         raise InputError(
             f"spectrum.dimension = {options.dimension}: the graph has {rows} samples in "
-            f"{components} component(s), so there are at most {most} eigenvectors beside the "
-            f"constant one(s). Set spectrum.dimension to {most} or less, or graph.components to "
+            f"{components} component(s), so there are at most {limit} eigenvectors beside the "
+            f"constant one(s). Set spectrum.dimension to {limit} or less, or graph.components to "
             '"connect".'
         )
 
@@ -210,15 +210,15 @@ def _write_block(
     component = 0 if problem.component is None else open_memmap(problem.component)[rows]
     # Samples outside of the largest component have no coordinates.
     vectors = np.full((len(inside), nulls + len(signs)), np.nan, np.float32)
-    known = np.zeros((len(rows), vectors.shape[1]))
+    coordinates = np.zeros((len(rows), vectors.shape[1]))
     if nulls:
-        known[np.arange(len(rows)), component] = entries[rows]
+        coordinates[np.arange(len(rows)), component] = entries[rows]
     for group in range(-(-len(signs) // WIDTH)):
         first, last = group * WIDTH, min((group + 1) * WIDTH, len(signs))
         part = pairs.attach(group)[rows][:, : last - first]
-        known[:, nulls + first : nulls + last] = part * signs[first:last]
+        coordinates[:, nulls + first : nulls + last] = part * signs[first:last]
     if degree is not None:
         # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
-        known /= np.sqrt(open_memmap(degree)[rows])[:, None]
-    vectors[inside] = known
+        coordinates /= np.sqrt(open_memmap(degree)[rows])[:, None]
+    vectors[inside] = coordinates
     write_rows(target, block[0], vectors)

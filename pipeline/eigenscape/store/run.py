@@ -133,9 +133,9 @@ class Run:
             record = self.record(stage)
             if record is None or record.key != key:
                 continue
-            if found := self.damage(stage):
-                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-                tell(f"{self.path / found[0]}{more}. The stage {stage} is computed again.")
+            if damage := self.damage(stage):
+                more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
+                tell(f"{self.path / damage[0]}{more}. The stage {stage} is computed again.")
                 self._forget(stage)
         make_groups(self.path / "store.zarr", self._arrays())
 
@@ -171,9 +171,9 @@ class Run:
             if not path.exists():
                 return Workspace(path)
             workspace = Workspace(path)
-            if found := workspace.journal.damage():
+            if damage := workspace.journal.damage():
                 tell(
-                    f"{path / found[0]} is damaged: what an earlier attempt at the stage {stage} has "
+                    f"{path / damage[0]} is damaged: what an earlier attempt at the stage {stage} has "
                     "finished is computed again."
                 )
                 discard(path)

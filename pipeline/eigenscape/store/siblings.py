@@ -42,20 +42,20 @@ class Siblings:
                     continue  # it was damaged or deleted this moment
 
     def _newest_first(self) -> list[Path]:
-        found = []
+        versions = []
         try:
             for path in self._directories():
                 try:
                     state = (path / "manifest.json").stat()
                 except OSError:
                     continue
-                found.append(((state.st_mtime_ns, state.st_ino), path))
+                versions.append(((state.st_mtime_ns, state.st_ino), path))
         except OSError:
             return []  # the parent is not there yet
-        for version, path in found:
+        for version, path in versions:
             if self._known.get(path, (None,))[0] != version:
                 self._known[path] = (version, _finished_keys(path))
-        return [path for _, path in sorted(found, reverse=True)]
+        return [path for _, path in sorted(versions, reverse=True)]
 
     def _keys(self, path: Path) -> dict[str, str]:
         return self._known[path][1]

@@ -97,23 +97,23 @@ def _uncommitted(work: Path, commit: Path) -> list[str]:
     if entry is None:
         return [commit.name]
     places = (("store.zarr/", "store/"), ("outputs/", "files/"))
-    found = []
+    damaged = []
     for name, total in entry["sums"].items():
         here = next(own + name.removeprefix(to) for to, own in places if name.startswith(to))
         if not (holds(work / here, [total]) or holds(work.parents[1] / name, [total])):
-            found.append(here)
-    return found
+            damaged.append(here)
+    return damaged
 
 
 def find_wrong(path: Path) -> list[str]:
     """Return a text for each file of a run that is wrong, by its path in the run."""
     manifest = read_manifest(path)
-    found = [
+    texts = [
         text for entry in manifest["stages"].values()
         for text in find_damage(path, Record.from_json(entry))
     ]  # fmt: skip
     works = map(_unfinished, _workspaces(path))
-    return found + [text for work in works for text in work["damage"]]
+    return texts + [text for work in works for text in work["damage"]]
 
 
 def require_whole(path: Path, exclude: str) -> None:
@@ -133,8 +133,8 @@ def require_whole(path: Path, exclude: str) -> None:
     """
     manifest = read_manifest(path)
     for name, entry in manifest["stages"].items():
-        if name != exclude and (found := find_damage(path, Record.from_json(entry))):
-            raise StoreError(f"{path / found[0]}. {_mending(name)}")
+        if name != exclude and (damage := find_damage(path, Record.from_json(entry))):
+            raise StoreError(f"{path / damage[0]}. {_mending(name)}")
     if "job" in manifest and not holds(path / "job.toml", [manifest["job"]]):
         raise StoreError(f"{path / 'job.toml'} is damaged. {_mending(None)}")
 

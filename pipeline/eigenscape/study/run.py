@@ -101,15 +101,15 @@ def run_study(
         outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
         _describe(path, job, outcomes)
         study = _study_of(job)
-        found = {o.path: _skipped(o) for o in outcomes if has_finished(o) and not missing(o, study)}
-        progress = StudyProgress(reporter, len(outcomes), [o.keys for o in found.values()])
-        todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in found]
+        ended = {o.path: _skipped(o) for o in outcomes if has_finished(o) and not missing(o, study)}
+        progress = StudyProgress(reporter, len(outcomes), [o.keys for o in ended.values()])
+        todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in ended]
         try:
             if todo:
-                _run_all(todo, found, study, on, path, progress)
+                _run_all(todo, ended, study, on, path, progress)
         finally:
             # Of what was stopped, too: its table says how far it came.
-            result = _collect(path, job, [found.get(o.path, o) for o in outcomes])
+            result = _collect(path, job, [ended.get(o.path, o) for o in outcomes])
         counted = count_states(outcome.state for outcome in result.outcomes)
         progress.finish(f"{len(outcomes)} variants, {counted}: {path}")
     return result
@@ -117,13 +117,13 @@ def run_study(
 
 def _run_all(
     todo: Sequence[VariantOutcome],
-    found: dict[Path, VariantOutcome],
+    ended: dict[Path, VariantOutcome],
     study: StudyOptions,
     on: ClusterOptions,
     path: Path,
     progress: StudyProgress,
 ) -> None:
-    """Run the variants that are left, each with its outcome in `found` when it ends."""
+    """Run the variants that are left, each with its outcome in `ended` when it ends."""
     siblings, limits = siblings_of(path), todo[0].variant.job.limits
     connection = connect(on, limits.threads, limits.memory_bytes, progress.note)
     with connection as executor, collected_quickly():
@@ -141,14 +141,14 @@ def _run_all(
             except Exception as error:
                 # Whatever it is, it is this variant's: the others need not wait for it.
                 reason = reason_of(error)
-                found[outcome.path] = replace(
+                ended[outcome.path] = replace(
                     outcome, state="failed", reason=reason, machine=machine
                 )
                 progress.note(f"failed: {reason}")
                 continue
             computed = tuple(stage["name"] for stage in result.stages if not stage["reused"])
             progress.finished(result.stages, outcome.keys, time.perf_counter() - began)
-            found[outcome.path] = replace(
+            ended[outcome.path] = replace(
                 outcome,
                 **fields_of(result),
                 state="done" if computed else "skipped",

@@ -281,7 +281,9 @@ class Runner:
                 "eigenscape": __version__,
                 "name": job.name,
                 "python": platform.python_version(),
-                "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+                "versions": {
+                    name: installed for name in _PACKAGES if (installed := _version(name))
+                },
                 "seeds": {"features": job.features.seed, "learn": job.learn.seed},
                 "order": [stage.name for stage in self.stages],
                 "job": file_sum(file),
@@ -302,10 +304,10 @@ def fit_limits(job: Job, on: ClusterOptions) -> Job:
 
     A quarter of these is left to pages of mapped files, which count for them but not for the limit.
     """
-    there = process_memory(on)
-    if there is None or 0.75 * there >= job.limits.memory_bytes:
+    available = process_memory(on)
+    if available is None or 0.75 * available >= job.limits.memory_bytes:
         return job
-    limits = job.limits.model_copy(update={"memory": f"{int(0.75 * there)} B"})
+    limits = job.limits.model_copy(update={"memory": f"{int(0.75 * available)} B"})
     return job.model_copy(update={"limits": limits})
 
 

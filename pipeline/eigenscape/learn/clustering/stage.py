@@ -108,7 +108,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     if count < wanted and options.ncut is None:
         context.reporter.note(f"{options.method}: {count} clusters found of {wanted} asked for")
     names = ingest.summary["class_names"]
-    found = Clustering(
+    clustering = Clustering(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,
         splits[0], table, classes, [names.get(str(number)) or f"class {number}" for number in classes],
         exact=nulls > 0 and context.job.graph.laplacian != "unnormalized",
@@ -116,7 +116,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     return {
         "classes": list(range(1, count + 1)),
         "names": {str(number): f"cluster {number}" for number in range(1, count + 1)},
-        "scores": report(options, found, wanted, reason),
+        "scores": report(options, clustering, wanted, reason),
     }
 
 
@@ -146,13 +146,13 @@ def _scatter(coordinates: Coordinates, vectors: str, degree: str, form: str, _: 
     rows = np.load(coordinates.folder / "row.npy", mmap_mode="r")
     for start, stop in blocks(source.shape[0], source.chunks[0]):
         row = rows[start:stop]
-        found = source[start:stop][row >= 0, : coordinates.shape[1]]
+        part = source[start:stop][row >= 0, : coordinates.shape[1]]
         row = row[row >= 0]
         if form == "unit":
-            found = row_normalized(found)
+            part = row_normalized(part)
         elif form == "per degree":
-            found = found / np.sqrt(open_memmap(degree)[row])[:, None]
-        target[row] = found
+            part = part / np.sqrt(open_memmap(degree)[row])[:, None]
+        target[row] = part
     note_rows(target)
 
 
@@ -246,8 +246,8 @@ def _write_block(
     if given is None:
         return np.zeros((0, count), int).tolist()
     label = open_array(given)[slice(*block)]
-    known = np.where(label > 0, np.searchsorted(classes, label), -1)
-    return contingency(known, cluster, (len(classes), count)).tolist()
+    place = np.where(label > 0, np.searchsorted(classes, label), -1)
+    return contingency(place, cluster, (len(classes), count)).tolist()
 
 
 def _join(folder: Path, name: str, numbers: list[int]) -> NDArray[Any]:

@@ -304,8 +304,8 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
-    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    again = [number for number, report in pairs if report["residual"] > TOLERANCE]
+    solved = [report for report in solved if report["residual"] <= TOLERANCE]
     if exact or again:
         operator = store_laplacian(
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
@@ -316,10 +316,10 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
-    worst = max(said["residual"] for said in solved)
+    worst = max(report["residual"] for report in solved)
     context.reporter.note(
         f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
-        f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
+        f"double, at most {max(report['iterations'] for report in solved)} products each, largest "
         f"relative residual {worst:.1e}"
     )
     return replace(fields, residual=worst, doubled=(*exact, *again))

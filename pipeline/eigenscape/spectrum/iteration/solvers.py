@@ -150,7 +150,7 @@ def may_be_thin(solver: str, pairs: int, rows: int, dimension: float | None) -> 
 
 
 def choose_by_graph(
-    solver: str, pairs: int, rows: int, found: thin.Profile, budget: int
+    solver: str, pairs: int, rows: int, costs: thin.Profile, budget: int
 ) -> tuple[str, str]:
     """Return the solver for a graph whose profile is known, and why.
 
@@ -158,7 +158,7 @@ def choose_by_graph(
     ----------
     solver, pairs, rows
         See `choose_solver`.
-    found
+    costs
         Costs of a factorisation.
     budget
         Bytes that it may take if it is asked for.
@@ -169,33 +169,33 @@ def choose_by_graph(
         Shift-invert is asked for, and the factors may not fit.
     """
     if solver == "shift-invert":
-        if found.bytes > budget:
+        if costs.bytes > budget:
             raise MemoryLimitError(
                 f"spectrum.solver = 'shift-invert': the factors of a graph of {rows} samples can take "
-                f"{format_bytes(found.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
+                f"{format_bytes(costs.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
                 "Set spectrum.solver to 'auto', or limits.memory to more."
             )
         return solver, "as asked for"
-    if not found.is_thin(column_count(pairs)):
+    if not costs.is_thin(column_count(pairs)):
         return choose_solver(solver, pairs, rows)
     return (
         "shift-invert",
-        f"the factors of this graph's Laplacian are small: at most {found.entries} entries",
+        f"the factors of this graph's Laplacian are small: at most {costs.entries} entries",
     )
 
 
-def precision(solver: str, tolerance: float, most: float = 0.0) -> str:
+def precision(solver: str, tolerance: float, amplification: float = 0.0) -> str:
     """Return the floating type that a solver works in.
 
     Parameters
     ----------
     solver, tolerance
         Of the job.
-    most
-        What rounding does to a vector is multiplied by as much: the largest eigenvalue of the ties, or
+    amplification
+        Factor of the rounding errors in a product: the largest eigenvalue of the ties, or
         four times the largest degree in units of the usual one.
     """
-    rounding = most * float(np.finfo(np.float32).eps)
+    rounding = amplification * float(np.finfo(np.float32).eps)
     single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
     return "float32" if single else "float64"
 
@@ -213,11 +213,11 @@ def find_pairs(
     See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the
     Laplacian; the tolerance is in the unit of its operator.
     """
-    found = _find(problem, solver, pairs, tolerance, map_blocks, note)
+    solution = _find(problem, solver, pairs, tolerance, map_blocks, note)
     unit = problem.operator.unit
     # Below 0 there is only rounding.
-    values = unit * np.maximum(found.values, 0)
-    return replace(found, values=values, residuals=unit * found.residuals)
+    values = unit * np.maximum(solution.values, 0)
+    return replace(solution, values=values, residuals=unit * solution.residuals)
 
 
 def _find(
@@ -255,18 +255,18 @@ def _solve_task(
 ) -> tuple[list[float], list[float]]:
     operator, null = problem.operator.open(), problem.null_space()
     if solver == "dense":
-        found = oracles.dense_pairs(operator, null, pairs)
+        solved = oracles.dense_pairs(operator, null, pairs)
     elif solver == "shift-invert":
-        found = thin.shifted_pairs(operator, null, pairs)
+        solved = thin.shifted_pairs(operator, null, pairs)
     elif solver == "lanczos":
-        found = oracles.lanczos_pairs(operator, null, pairs, tolerance)
+        solved = oracles.lanczos_pairs(operator, null, pairs, tolerance)
     else:
-        found = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
+        solved = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
     padded = np.zeros((operator.rows, vectors.columns))
-    padded[:, :pairs] = found[1]
+    padded[:, :pairs] = solved[1]
     vectors.write(slice(None), padded)
-    residuals = oracles.residual_norms(operator, found)
-    return found[0].tolist(), residuals.tolist()
+    residuals = oracles.residual_norms(operator, solved)
+    return solved[0].tolist(), residuals.tolist()
 
 
 def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
@@ -280,6 +280,6 @@ def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
     gaps = np.diff(values[half:])
     if not len(gaps) or gaps.max() < _LEAST_GAP * operator.bound:
         return 0
-    at = half + int(np.argmax(gaps))
-    below = oracles.count_below(operator, float(values[at] + values[at + 1]) / 2)
-    return below - nulls - (at + 1)
+    place = half + int(np.argmax(gaps))
+    below = oracles.count_below(operator, float(values[place] + values[place + 1]) / 2)
+    return below - nulls - (place + 1)
