@@ -87,6 +87,7 @@ def test_differences__the_numbers_that_count():
     assert differences(here, there) == ["eigenscape 2.1.7 here, absent there"]
 
 
+@pytest.mark.slow
 def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
     executor = Workers(client)
     sizes, notes = [], []
@@ -225,6 +226,7 @@ def apart(tmp_path):
         process.wait()
 
 
+@pytest.mark.slow
 def test_existing__directory_not_shared_and_scheduler_lost(apart, tmp_path, monkeypatch):
     options, scheduler = apart
     monkeypatch.setattr(workers, "_RECONNECT_S", 1.0)
