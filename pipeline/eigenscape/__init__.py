@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.job.jobfile import Job, load_job, parse_job
-    from eigenscape.learn.classify.nearby import classify_new
+    from eigenscape.learn.classify.nearestneighbors import classify_new
     from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
     from eigenscape.spectrum.extension import extend
     from eigenscape.store.verification import verify
@@ -45,7 +45,7 @@ _HOME = {
     "Job": "job.jobfile",
     "load_job": "job.jobfile",
     "parse_job": "job.jobfile",
-    "classify_new": "learn.classify.nearby",
+    "classify_new": "learn.classify.nearestneighbors",
     "open_run": "workflow.results",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",

@@ -173,13 +173,13 @@ def test_run_batch__side_by_side_in_processes_outlives_one_that_is_killed(batch,
     threading.Thread(target=kill, daemon=True).start()
     result = run_batch(source, at_once=2, run_dir=target)
     assert not multiprocessing.active_children()
-    lost = [o for o in result.of_state("failed") if "its process was ended by SIGKILL" in o.reason]
+    lost = [o for o in result.outcomes if "its process was ended by SIGKILL" in o.reason]
     assert len(lost) == 1
-    assert len(result.of_state("done")) == (2 if lost[0].scene.name != "cut" else 3)
+    assert result.count("done") == (2 if lost[0].scene.name != "cut" else 3)
     again = run_batch(source, run_dir=target)
     once_more = [lost[0].scene.name] * (lost[0].scene.name != "cut")
-    assert [outcome.scene.name for outcome in again.of_state("done")] == once_more
-    assert len(again.of_state("failed")) == 2
+    assert [o.title for o in again.outcomes if o.state == "done"] == once_more
+    assert again.count("failed") == 2
     check_same(batch, again)
 
 

@@ -104,7 +104,7 @@ def open_model(path: str | Path) -> Model:
             f"{path}: no run directory, or a run without a class map. Give a directory in which "
             "`eigenscape run` has finished the stage learn on a scene with labels (or a clustering)."
         )
-    require_whole(path, but="export")
+    require_whole(path, exclude="export")
     table = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
     job = parse_job(
         table, name=manifest.get("name", path.name), base=path, source=str(path), strict=False

@@ -22,7 +22,7 @@ from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.spine import Result, result_of, run_directory
 from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
 
@@ -96,9 +96,9 @@ def apply(
     planned = plan_applied(model, fitted, on)
     planned.check(fitted.limits.memory_bytes)
     about = {"applies": manifest_entry(model)}
-    course = Course(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
+    runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
-    times = work_through(course, path, on, reporter or Silent(), executor=executor)
+    times = runner.run(path, on, reporter or Silent(), executor=executor)
     return result_of(Run(path, create=False), times)
 
 

@@ -30,7 +30,9 @@ from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
+from eigenscape.job.jobfile import Job
 from eigenscape.labels.priors import weigh_scores
+from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.agreement import contingency
@@ -43,13 +45,10 @@ from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
-from eigenscape.spectrum.trained import Found, Trained, read_origin
-from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.spectrum.trained import FlatNeighbors, Trained, read_origin
+from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
-
-TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
-"""What is said of each sample."""
 
 RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
@@ -143,7 +142,7 @@ class Extension:
             return samples
         return centre(samples, -np.array(self.origin))
 
-    def _search(self, trained: Trained, features: Vectors, first: int) -> Found:
+    def _search(self, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:
         if not self._indexed(trained):
             return trained.search(features)
         numbers = np.arange(first, first + features.shape[0])
@@ -172,21 +171,20 @@ class Extension:
         return scores
 
     def _keep(self, block: Block, found: Decided) -> None:
-        numbers = np.array([*self.model.numbers, 0])
-        values = (numbers[found.classes], found.confidence, found.entropy)
-        for name, part in zip(TARGETS, values, strict=True):
+        classes = class_numbers(found.classes, self.model.numbers)
+        for name, part in zip(DTYPES, (classes, found.confidence, found.entropy), strict=True):
             target = self.found(name, "r+")
             target[slice(*block)] = part
             note_rows(target, *block)
 
     def found(self, name: str, mode: str = "r") -> NDArray[Any]:
         """Map what was found of all samples."""
-        return attach_memmap(self.folder / name, self.values.shape[:1], TARGETS[name], mode)
+        return attach_memmap(self.folder / name, self.values.shape[:1], DTYPES[name], mode)
 
-    def write(self, targets: dict[str, str], block: Block) -> None:
+    def write(self, class_map: ClassMap, block: Block) -> None:
         """Copy a block of what was found into the arrays."""
-        for name, target in targets.items():
-            write_rows(target, block[0], self.found(name)[slice(*block)])
+        names = [name for name in DTYPES if name != "entropy" or not self.model.clusters]
+        class_map.write(block[0], *(self.found(name)[slice(*block)] for name in names))
 
     def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
         """Compare the classes with labels."""
@@ -232,24 +230,18 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
-    names = [name for name in TARGETS if name != "entropy" or not model.clusters]
-    targets = {
-        name: context.workspace.create_array(
-            f"labels/{name}", (samples,), TARGETS[name], dims=("sample",)
-        )
-        for name in names
-    }
-    for name, kind in TARGETS.items():
+    class_map = ClassMap.create(context.workspace, samples, entropy=not model.clusters)
+    for name, kind in DTYPES.items():
         create_memmap(extension.folder / name, (samples,), kind)
     ranges = sample_blocks(samples, 1, context.task_bytes - chunk_bytes(model), row_bytes(model))
     found = context.map("extend", extension.extend, ranges, label="extending")
     ranges = blocks(samples, chunk_rows(samples, 4))
-    context.map("write", partial(extension.write, targets), ranges, label="writing classes")
+    context.map("write", partial(extension.write, class_map), ranges, label="writing classes")
     ingest = context.run.record("ingest")
     assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}
     if ingest.summary["labelled"]:
-        work = partial(extension.score, context.path("labels/given"), _protocol(model, context))
+        work = partial(extension.score, context.path("labels/given"), _protocol(model, context.job))
         scores = context.map("score", work, ["all"])[0]
     if not model.unchanged():
         raise StoreError(
@@ -277,8 +269,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     }
 
 
-def _protocol(model: Model, context: Context) -> str:
-    job = context.job
+def _protocol(model: Model, job: Job) -> str:
     if job.scene.path == model.job.scene.path or [
         job.resolve(path) for path in _paths(job.scene.path)
     ] == list(_paths(model.job.scene.path)):

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from eigenscape.clusters.options import ClusterOptions
     from eigenscape.clusters.start import connect
     from eigenscape.clusters.workers.dask import Workers, on_one_machine
-    from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
+    from eigenscape.clusters.workers.executors import Executor, OnDone, Serial, Task, Threads
 
 __all__ = [
     "ClusterOptions",
     "Executor",
     "OnDone",
+    "Serial",
     "Task",
     "Threads",
     "Workers",
@@ -41,6 +42,7 @@ _HOME = {
     "on_one_machine": "workers.dask",
     "Executor": "workers.executors",
     "OnDone": "workers.executors",
+    "Serial": "workers.executors",
     "Task": "workers.executors",
     "Threads": "workers.executors",
 }

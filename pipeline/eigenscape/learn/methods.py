@@ -12,7 +12,7 @@ from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import check_prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.classify.coordinates import CentroidAngle, Eigenfunctions, gather
-from eigenscape.learn.classify.nearby import prepare_geodesic, prepare_nearest
+from eigenscape.learn.classify.nearestneighbors import prepare_geodesic, prepare_nearest
 from eigenscape.learn.propagate.fields import METHODS as FIELDS
 from eigenscape.learn.propagate.fields import prepare_fields
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -35,7 +35,7 @@ class Method(Protocol):
     def implied(self, number: int) -> NDArray[np.float64] | None:
         """Return the shares of the classes that the scores of a fit follow, after it was fitted.
 
-        None where the method itself has brought in what ``learn.prior`` says.
+        None where the method itself has brought in ``learn.prior``.
         """
         ...
 

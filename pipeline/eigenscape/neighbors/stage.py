@@ -48,8 +48,8 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
     """Write ``neighbors/index``, ``neighbors/distance`` (sample, k) and ``neighbors/order``.
 
     With ``method = "radius"`` index and distance are one-dimensional, and ``neighbors/indptr``
-    (sample + 1) says where the list of each sample begins. With ``method = "landmarks"`` lists name
-    landmarks only, and ``neighbors/landmark`` says which samples these are.
+    (sample + 1) holds the start of the list of each sample. With ``method = "landmarks"`` lists name
+    landmarks only, and ``neighbors/landmark`` holds their samples.
     """
     options = context.job.neighbors
     source = Rows(context.path("features/values"), unit=options.metric == "angle")

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.mapped import save_array
 from eigenscape.base.vectors import Vectors
-from eigenscape.context import Context
+from eigenscape.context import Context, Map
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import LearnOptions
 from eigenscape.scenes.centred import centred, stored_type
 from eigenscape.scenes.centring import find_origin
 from eigenscape.scenes.content import (
@@ -38,8 +39,10 @@ from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.store.arrays import write_rows
+from eigenscape.store.workspace import Workspace
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
@@ -70,7 +73,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
-    read = partial(_read_strips, context, strips, labels, scratch)
+    read = partial(_read_strips, context.map, strips, labels, scratch)
     if origin is None:
         found, origin = _read_near_0(read, scene)
     else:
@@ -80,8 +83,8 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     samples = sum(counts)
     labelled = _count_labels(found)
     if samples == 0:
-        raise nothing_valid(job, scene)
-    check_values(context, scene, found, origin)
+        raise nothing_valid(scene, job.scene, job.resolve)
+    check_values(scene, found, origin, context.reporter.note)
     check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
@@ -97,7 +100,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
     pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
-    _write_row_starts(context, scratch, strips)
+    _write_row_starts(context.workspace, scratch, strips)
     write = write_sparse if isinstance(scene, SparseScene) else write_dense
     write(context, scratch, strips, counts, bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
@@ -108,6 +111,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     return {
         "samples": samples,
         "grid": grid.to_json(),
+        **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
         "bands": asdict(bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
@@ -153,13 +157,13 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             f"{samples - 1} or less."
         )
     if job.learn.unsupervised:
-        _check_clusters(job, len(labelled))
+        _check_clusters(job.learn, job.spectrum.dimension, len(labelled))
         return
-    check_two_classes(job, labelled)
-    _check_train(job, labelled)
+    check_two_classes(labelled)
+    _check_train(job.learn.train, labelled)
 
 
-def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
+def check_two_classes(labelled: Mapping[Any, int]) -> None:
     """Refuse labels of a single class, where a classifier is to learn from them.
 
     Raises
@@ -167,7 +171,7 @@ def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
     SceneError
         With the class, the number of its pixels, and what can be done.
     """
-    if len(labelled) == 1 and not job.learn.unsupervised:
+    if len(labelled) == 1:
         (number, count), *_ = labelled.items()
         raise SceneError(
             f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
@@ -177,9 +181,8 @@ def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
         )
 
 
-def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
+def _check_train(train: Any, labelled: Mapping[str, int]) -> None:
     """Refuse a number of training pixels that the labels cannot give."""
-    train = job.learn.train
     if labelled and isinstance(train, int):
         total = sum(labelled.values())
         if not len(labelled) <= train < total:
@@ -190,18 +193,18 @@ def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
             )
 
 
-def _check_clusters(job: Job, classes: int) -> None:
+def _check_clusters(learn: LearnOptions, dimension: int, classes: int) -> None:
     """Refuse more clusters than there will be eigenvectors."""
-    auto = job.learn.clusters == "auto"
-    if auto and (classes < 2 or job.learn.ncut is not None):
+    auto = learn.clusters == "auto"
+    if auto and (classes < 2 or learn.ncut is not None):
         return
-    wanted = classes if job.learn.clusters == "auto" else job.learn.clusters
-    if wanted - 1 > job.spectrum.dimension:
+    wanted = classes if learn.clusters == "auto" else learn.clusters
+    if wanted - 1 > dimension:
         why = f", the {classes} classes of the labels," if auto else ""
         raise InputError(
-            f"learn.clusters = {job.learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
+            f"learn.clusters = {learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
             f"eigenvectors beside the constant one, and spectrum.dimension is "
-            f"{job.spectrum.dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
+            f"{dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
             "learn.clusters to fewer."
         )
 
@@ -225,7 +228,7 @@ def _read_near_0(
 
 
 def _read_strips(
-    context: Context,
+    map_blocks: Map,
     strips: list[Block],
     labels: Labels | None,
     scratch: Path,
@@ -234,8 +237,7 @@ def _read_strips(
 ) -> list[dict[str, Any]]:
     """Read all strips in the step `name`; return what is to be known of each."""
     work = partial(_read_strip, scene, labels, scratch)
-    found: list[dict[str, Any]] = context.map(name, work, strips, label="reading the scene")
-    return found
+    return map_blocks(name, work, strips, label="reading the scene")
 
 
 def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:
@@ -283,11 +285,9 @@ def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
     return dict(sorted(total.items()))
 
 
-def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> None:
+def _write_row_starts(workspace: Workspace, scratch: Path, strips: list[Block]) -> None:
     """Write the first sample of every row: which samples a window of rows holds."""
     per_row: NDArray[np.int64] = join(scratch, strips, "rows")
     starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
-    path = context.workspace.create_array(
-        "samples/row_start", starts.shape, np.int64, dims=("row",)
-    )
+    path = workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
     write_rows(path, 0, starts)

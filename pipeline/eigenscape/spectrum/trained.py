@@ -35,7 +35,7 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 
-Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+FlatNeighbors: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Where the list of each new sample begins; numbers of the neighbours, nearest first; distances."""
 
 TWIN = 1e-6
@@ -120,10 +120,10 @@ class Trained:
 
     @cached_property
     def origin(self) -> NDArray[np.float64] | None:
-        """What was subtracted from the bands of the run's samples; None for nothing."""
+        """Origin that was subtracted from the run's samples; None for nothing."""
         return read_origin(self.run)
 
-    def search(self, features: Vectors) -> Found:
+    def search(self, features: Vectors) -> FlatNeighbors:
         """Find the neighbours of new samples among those that have coordinates.
 
         All but one of many identical samples are passed over, as in the neighbors stage.
@@ -147,7 +147,7 @@ class Trained:
         starts = np.concatenate([[0], np.cumsum(keep)])[starts]
         return starts, index[keep], lengths(squared[keep], options.metric)
 
-    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> Found:
+    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> FlatNeighbors:
         found, left = [], MOST_NEIGHBORS * len(queries)
         for first, block in self._blocks():
             for tile in range(0, block.shape[0], TILE_ROWS):
@@ -170,7 +170,7 @@ class Trained:
         counts = np.bincount(owner, minlength=len(queries))
         return np.concatenate([[0], np.cumsum(counts)]), index[order], squared[order]
 
-    def twins(self, features: Vectors, near: Found) -> NDArray[np.int64]:
+    def twins(self, features: Vectors, near: FlatNeighbors) -> NDArray[np.int64]:
         """Return the old sample that each new one coincides with, -1 where there is none."""
         starts, index, distance = near
         listed = np.flatnonzero(np.diff(starts))
@@ -300,11 +300,11 @@ class Trained:
 
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:
-    """Return what was subtracted from the bands of a run's samples as they were read; None for nothing."""
+    """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
     stored = (run.array_path("samples/origin") / "zarr.json").exists()
     return np.asarray(run.open("samples/origin")[...]) if stored else None
 
 
 def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:
-    """Return what reads candidates by their places from a block in memory."""
+    """Return a function that reads candidates by their places from a block in memory."""
     return lambda start, stop: block[start - first : stop - first]

@@ -1,4 +1,4 @@
-"""What the runs beside one another have finished: a stage is taken over by its key."""
+"""Finished stages of runs beside one another: a stage is taken over by its key."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -9,9 +9,9 @@ from eigenscape.store.run import Run
 
 
 class Siblings:
-    """Run directories that may share finished stages, and what each has finished.
+    """Run directories that may share finished stages, and the finished stages of each.
 
-    Manifests are read once, and again when they change: a study asks for every stage of every
+    Manifests are read once, and again when they change: a study looks for every stage of every
     variant.
 
     Parameters
@@ -24,18 +24,18 @@ class Siblings:
         self._directories = directories
         self._known: dict[Path, tuple[tuple[int, int], dict[str, str]]] = {}
 
-    def find(self, stage: str, key: str, *, but: Path) -> Iterator[Run]:
+    def find(self, stage: str, key: str, *, exclude: Path) -> Iterator[Run]:
         """Yield the runs that have finished a stage with this key, the newest first.
 
         Parameters
         ----------
         stage, key
             See `Run.is_finished`.
-        but
-            A run that is no sibling of itself.
+        exclude
+            The run itself, which is no sibling.
         """
         for path in self._newest_first():
-            if path != but and self._keys(path).get(stage) == key:
+            if path != exclude and self._keys(path).get(stage) == key:
                 try:
                     yield Run(path, create=False)
                 except (OSError, StoreError):

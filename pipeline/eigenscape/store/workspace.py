@@ -23,9 +23,9 @@ class Workspace:
     path
         Its directory; everything else in it is scratch that vanishes at the commit.
     journal
-        Which blocks are finished, and what they have written.
+        Finished blocks, and the checksums of their files.
     recording
-        Whether it says what they have written.
+        Whether checksums are noted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +95,7 @@ class Workspace:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Note checksums of what is written here in the block, by this thread and by tasks.
+        """Note checksums of all data written here in the block, by this thread and by tasks.
 
         A stage that is never resumed needs none.
         """

@@ -7,30 +7,33 @@ from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.options import QUEUES
 from eigenscape.errors import MissingExtraError
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import LearnOptions, SpectrumOptions
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
     """Refuse a job of which a later stage needs a package that is not installed.
 
-    What the scene's files need is asked when they are opened, which is before, too.
+    Packages that the scene's files need are looked for when these are opened, which is before, too.
 
     Raises
     ------
     MissingExtraError
-        With the key that needs it, and what to install.
+        With the key that needs it, and the package to install.
     """
-    for module, package, extra, purpose in _needed(job, on):
+    for module, package, extra, purpose in _needed(job.spectrum, job.learn, on):
         if find_spec(module) is None:
             raise MissingExtraError(package, extra, purpose)
 
 
-def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the module, its package, the extra that brings it, and what needs it."""
+def _needed(
+    spectrum: SpectrumOptions, learn: LearnOptions, on: ClusterOptions
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the module, its package, the extra that brings it, and the key that needs it."""
     if on.kind == "ssh":
         yield "asyncssh", "asyncssh", "ssh", "A cluster of kind 'ssh'"
     if on.kind in QUEUES:
         yield "dask_jobqueue", "dask-jobqueue", "hpc", f"A cluster of kind {on.kind!r}"
-    if job.spectrum.solver == "lobpcg":
+    if spectrum.solver == "lobpcg":
         yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
-    if job.learn.method == "spectral-clustering" and job.learn.assign == "k-means":
+    if learn.method == "spectral-clustering" and learn.assign == "k-means":
         yield "dask_ml", "dask-ml", "clusters", 'learn.assign = "k-means"'

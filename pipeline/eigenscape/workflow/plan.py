@@ -1,4 +1,4 @@
-"""What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
+"""The plan of a job before it runs: sizes, tasks and the projected peak of every stage."""
 
 import math
 import os
@@ -31,24 +31,24 @@ from eigenscape.workflow.footprint import Sizes, StagePlan, enough
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job will do and need. The number of samples is an upper bound: all pixels.
+    """Work and needs of a job. The number of samples is an upper bound: all pixels.
 
     Attributes
     ----------
     samples, bands, dimension
         Samples at most, good bands, features.
     stages
-        What each stage will need.
+        Needs of each stage.
     notes
-        What was decided, and why.
+        Decisions, and their reasons.
     run
         The run directory.
     reused
         Which stages are finished already.
     threads
-        Threads of this process, None on a cluster, where the file says how many a worker has.
+        Threads of this process, None on a cluster, whose file sets the threads of a worker.
     fewer
-        Why these are fewer than the job asks for, empty where they are not.
+        Why these are fewer than the job names, empty where they are not.
     """
 
     samples: int
@@ -101,15 +101,16 @@ class Plan:
 
 
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
-    """Open the scene's metadata and work out what the job will need."""
+    """Open the scene's metadata and work out the needs of the job."""
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     check_landmarks(job.neighbors, job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
     about_labels, counts = preview_labels(job, scene)
-    check_two_classes(job, counts or {})
-    check_sources(job.graph.potential, job.scene, scene, job.resolve)
+    if not job.learn.unsupervised:
+        check_two_classes(counts or {})
+    check_sources(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (
@@ -135,18 +136,18 @@ def fed_plan(
     on: ClusterOptions,
     stages_of: Callable[[Sizes], tuple[StagePlan, ...]],
 ) -> Plan:
-    """Return the plan with as many threads as the limit feeds, of those that the job asks for.
+    """Return the plan with as many threads as the limit feeds, of those that the job names.
 
-    The worker processes of a cluster have as many as its file says.
+    The worker processes of a cluster have the number in its file.
 
     Parameters
     ----------
     job, scene, on
-        What to plan.
+        Job, scene and cluster to plan.
     stages_of
-        What the stages need.
+        Returns the needs of the stages.
     """
-    asked, limit = _tasks_per_process(job, on), job.limits.memory_bytes
+    asked, limit = _tasks_per_process(job.limits.threads, on), job.limits.memory_bytes
     refused = None
     for tasks in range(asked, 0, -1):
         sizes = sizes_of(job, scene, tasks)
@@ -169,7 +170,7 @@ def fed_plan(
 
 
 def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: float) -> Plan:
-    """Return what the stages after a search by radius need, now that a sample of it was tried.
+    """Return the needs of the stages after a search by radius, now that a sample of it was tried.
 
     Parameters
     ----------
@@ -193,12 +194,12 @@ def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: flo
 
 
 def check_pixels(job: Job, scene: Scene) -> None:
-    """Refuse what only pixels can have for a table of samples.
+    """Refuse options of pixels for a table of samples.
 
     Raises
     ------
     InputError
-        With the key that asks for pixels, and the fix.
+        With the key that needs pixels, and the fix.
     """
     if not scene.grid.is_table:
         return
@@ -233,7 +234,7 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
 
 
 def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
-    """Return what reading a scene will need."""
+    """Return the needs of reading a scene."""
     strip = strip_rows(scene, sizes.budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
     # As stored and in single precision; which values are valid.
@@ -241,9 +242,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
 
 
-def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
+def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
     if on.kind == "threads":
-        return job.limits.threads or os.cpu_count() or 1
+        return threads or os.cpu_count() or 1
     return process_threads(on)
 
 

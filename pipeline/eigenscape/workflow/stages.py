@@ -1,4 +1,4 @@
-"""The stages in the order in which data flows, and the key of each: what its result depends on."""
+"""The stages in the order in which data flows, and the key of each: all that its result depends on."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from eigenscape.scenes.readers.tabular import column_key
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
-"""No result depends on these: where tasks run, what is said meanwhile, how a study names its variants
+"""No result depends on these: where tasks run, reports of progress, names of a study's variants
 (the jobs of which are in the keys)."""
 
 
@@ -37,11 +37,11 @@ class Stage:
     Attributes
     ----------
     name
-        As the manifest says it.
+        As in the manifest.
     work
-        Reads committed arrays, fills a workspace, returns what the manifest should say.
+        Reads committed arrays, fills a workspace, returns the summary for the manifest.
     depends
-        What the result depends on beside earlier stages: options and files, as JSON values.
+        Returns the options and files that the result depends on beside earlier stages, as JSON values.
     follows
         Earlier stages whose results it reads; "samples" is ingest without its labels.
     """
@@ -53,7 +53,7 @@ class Stage:
 
 
 def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) -> Any:
-    """Return what tells an input file from other versions of it."""
+    """Return the identity of one version of an input file."""
     full = job.scene.check_input == "full"
     return file_identity(path, job.resolve, key, full=full, **made)
 
@@ -76,7 +76,7 @@ def _scene(job: Job) -> dict[str, Any]:
 
 
 def label_options(job: Job) -> dict[str, Any]:
-    """Return what a scene's labels depend on."""
+    """Return the options and files that a scene's labels depend on."""
     options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
     labels = job.scene.labels
     return {
@@ -117,12 +117,12 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
 
 
 def _table(name: str) -> Callable[[Job], Any]:
-    """Return what reads one table of a job."""
+    """Return a function that reads one table of a job."""
     return lambda job: getattr(job, name).model_dump(mode="json")
 
 
 def export_options(job: Job) -> Any:
-    """Return what the files depend on."""
+    """Return the options that the files depend on."""
     return [job.name, job.output.formats, job.output.eigenvectors]
 
 

@@ -24,7 +24,7 @@ from eigenscape.clusters.workers.dask import Workers, on_one_machine
 from eigenscape.clusters.workers.executors import Threads
 from eigenscape.errors import ClusterError, ClusterLostError, OutputError, TaskMemoryError
 from eigenscape.job.jobfile import parse_job
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import Stage
 
 MIB = 2**20
@@ -105,11 +105,11 @@ def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
         def note(self, text):
             notes.append(text)
 
-    course = Course(
+    runner = Runner(
         job(limits={"memory": "1000MiB"}), (Stage("ingest", work, (), ()),), {"ingest": "k"}
     )
     on = ClusterOptions(kind="existing", address="tcp://x")
-    [done] = work_through(course, tmp_path / "run", on, Hearing(), executor=executor)
+    [done] = runner.run(tmp_path / "run", on, Hearing(), executor=executor)
     assert done["reused"] is False
     assert sizes == [sizes[0], sizes[0] // 2]
     assert f"a task that may take {memory.format_bytes(sizes[0])} was too large" in notes[0]
@@ -127,12 +127,12 @@ def test_run__no_size_fits(client, tmp_path):
         sizes.append(context.task_bytes)
         return context.map("fill", fill, [1])
 
-    course = Course(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
+    runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
     on = ClusterOptions(kind="existing", address="tcp://x")
     with pytest.raises(
         TaskMemoryError, match=r"ran out of memory \(no room\).*memory in the cluster"
     ):
-        work_through(course, tmp_path / "run", on, Silent(), executor=executor)
+        runner.run(tmp_path / "run", on, Silent(), executor=executor)
     assert sizes == [sizes[0] >> number for number in range(4)]
 
 
@@ -145,10 +145,10 @@ def test_run__full_disk_there(client, tmp_path):
     def work(context):
         return context.map("fill", fill, [1])
 
-    course = Course(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
+    runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
     on = ClusterOptions(kind="existing", address="tcp://x")
     with pytest.raises(OutputError, match="the disk is full"):
-        work_through(course, tmp_path / "run", on, Silent(), executor=executor)
+        runner.run(tmp_path / "run", on, Silent(), executor=executor)
 
 
 def test_run__a_file_that_is_seen_late(client, tmp_path):

@@ -1,4 +1,4 @@
-"""What runs a function over many items; threads of this process."""
+"""What runs a function over many items: the calling thread, or threads of this process."""
 
 import os
 import sys
@@ -34,6 +34,20 @@ class Executor(Protocol):
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         """Run ``function(item)`` for every item; the first error ends it."""
         ...
+
+
+class Serial:
+    """Runs tasks one by one in the calling thread: for few samples, where all threads but one idle."""
+
+    width = 1
+    tasks_per_process = 1
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run the tasks; their memory is not measured."""
+        # As `Threads` does: other numbers of BLAS threads round differently.
+        with one_blas_thread():
+            for number, item in enumerate(items):
+                on_done(number, function(item), 0)
 
 
 class Threads:

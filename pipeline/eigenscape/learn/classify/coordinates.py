@@ -91,7 +91,7 @@ def _gather(coordinates: Coordinates, block: Block) -> None:
 class CentroidAngle:
     """The class whose mean has the smallest angle (Halevy 2011, 2.3).
 
-    The constant eigenvector tells nothing apart; of a graph in several pieces the null vectors do.
+    The constant eigenvector separates nothing; the null vectors of a graph in several pieces do.
     """
 
     coordinates: Coordinates

@@ -12,7 +12,7 @@ eigenvalues grow as k^(2 / d) (Weyl), so that the product stays at about 2 / d: 
 scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters."""
 
 CLEAR_GAP = 0.8
-"""Relative gap that tells few clusters by itself: 0.96 to 1.0 for two to four made ones."""
+"""Relative gap that is enough for few clusters: 0.96 to 1.0 for two to four made ones."""
 
 _LEAST_GAP = 0.3
 """Relative gap below which it is noise among the many large numbers, however large the product is."""
@@ -39,7 +39,7 @@ def choose_count(
     Raises
     ------
     InputError
-        More clusters than eigenvectors, or fewer than components; or the eigenvalues tell no number.
+        More clusters than eigenvectors, or fewer than components; or no gap of the eigenvalues is clear.
     """
     modes = len(values)
     if options.clusters != "auto":
@@ -64,7 +64,7 @@ def choose_count(
 
 
 def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
-    """Return the number of clusters that a clear gap of the eigenvalues tells, `first` or more."""
+    """Return the number of clusters by a clear gap of the eigenvalues, `first` or more."""
     modes = len(values)
     if modes <= first:
         raise InputError(

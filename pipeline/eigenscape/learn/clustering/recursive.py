@@ -144,7 +144,7 @@ def recursive_cut(
     limit
         Ncut above which nothing is split.
     least
-        Rows of the smallest part, by default as `smallest_part` says.
+        Rows of the smallest part, by default those of `smallest_part`.
 
     Returns
     -------

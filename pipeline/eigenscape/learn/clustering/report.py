@@ -1,4 +1,4 @@
-"""What is said about clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
+"""The report on clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ from eigenscape.learn.kernels.cuts import cheeger_bounds
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the stage measured.
+class Clustering:
+    """Measurements of the stage.
 
     Attributes
     ----------
@@ -45,23 +45,25 @@ class Found:
     exact: bool
 
 
-def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dict[str, Any]:
+def report(
+    options: LearnOptions, clustering: Clustering, wanted: int, reason: str
+) -> dict[str, Any]:
     """Return the scores of a clustering as JSON values.
 
     Parameters
     ----------
     options
         ``[learn]``.
-    found
-        What was measured.
+    clustering
+        The measurements.
     wanted, reason
         How many clusters were looked for, and why.
     """
-    count = len(found.sizes)
-    cuts, agreed = found.cuts, describe_agreement(found.table, found.classes)
-    matches = _matches(found, agreed)
+    count = len(clustering.sizes)
+    cuts, agreed = clustering.cuts, describe_agreement(clustering.table, clustering.classes)
+    matches = _matches(clustering, agreed)
     columns = zip(
-        found.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
+        clustering.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
     )
     return {
         "method": options.method,
@@ -83,33 +85,35 @@ def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dic
         ],
         "cut": float(cuts.cut.sum() / 2),
         "ncut": float(cuts.ncut.sum()),
-        "ncut_at_least": ncut_bound(found.values, count) if found.exact else None,
-        "two_way": _two_way(found),
+        "ncut_at_least": ncut_bound(clustering.values, count) if clustering.exact else None,
+        "two_way": _two_way(clustering),
         "agreement": agreed,
     }
 
 
-def _matches(found: Found, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _matches(clustering: Clustering, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return name and samples in common of the class that matches each cluster."""
     if agreed is None:
-        return [{"best_match": None, "matched": 0}] * len(found.sizes)
+        return [{"best_match": None, "matched": 0}] * len(clustering.sizes)
     matches: list[dict[str, Any]] = []
     for cluster, number in enumerate(agreed["matches"]):
-        row = None if number is None else found.classes.index(number)
-        name = None if row is None else found.class_names[row]
-        common = 0 if row is None else int(found.table[row, cluster])
+        row = None if number is None else clustering.classes.index(number)
+        name = None if row is None else clustering.class_names[row]
+        common = 0 if row is None else int(clustering.table[row, cluster])
         matches.append({"best_match": name, "matched": common})
     return matches
 
 
-def _two_way(found: Found) -> dict[str, Any] | None:
-    if found.splits is None:
+def _two_way(clustering: Clustering) -> dict[str, Any] | None:
+    if clustering.splits is None:
         return None
     bounds = None
-    if found.exact:
-        checked = cheeger_bounds(float(found.values[1]), found.splits["cheeger"]["cheeger"])
+    if clustering.exact:
+        checked = cheeger_bounds(
+            float(clustering.values[1]), clustering.splits["cheeger"]["cheeger"]
+        )
         bounds = {"lower": checked.lower, "upper": checked.upper, "holds": checked.holds}
-    return {"eigenvalue": float(found.values[1]), **found.splits, "bounds": bounds}
+    return {"eigenvalue": float(clustering.values[1]), **clustering.splits, "bounds": bounds}
 
 
 def describe_agreement(table: NDArray[np.int64], classes: list[int]) -> dict[str, Any] | None:

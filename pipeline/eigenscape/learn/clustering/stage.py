@@ -14,7 +14,7 @@ Rows are those of the graph: samples outside of its largest component may not be
 no cluster. Nothing depends on the size of the blocks or on the number of workers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.context import Context
+from eigenscape.job.options import LearnOptions
+from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.clustering.cutting import cut_parts
 from eigenscape.learn.clustering.embedding import (
     draw_rows,
@@ -37,12 +39,12 @@ from eigenscape.learn.clustering.embedding import (
     row_normalized,
 )
 from eigenscape.learn.clustering.numbers import by_size, choose_count
-from eigenscape.learn.clustering.report import Found, report
+from eigenscape.learn.clustering.report import Clustering, report
 from eigenscape.learn.kernels.agreement import contingency
 from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
 from eigenscape.learn.kernels.cuts import sweep_cuts
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, write_rows
+from eigenscape.store.arrays import open_array, open_memmap
 
 _RITZ_VECTORS = 16
 """Eigenvectors of which a part's vector is combined, at least; twice the number of parts if more."""
@@ -78,7 +80,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     nulls = spectrum.summary["null_vectors"]
     classes = sorted(int(number) for number in ingest.summary["labelled"])
     wanted, reason = choose_count(options, values, nulls, len(classes))
-    graph = stored_graph(context)
+    graph = stored_graph(context.run)
     folder = context.workspace.folder("learn")
     by_cuts = options.method == "normalized-cut"
     columns = min(len(values), max(2 * wanted, _RITZ_VECTORS) if by_cuts else max(wanted, 2))
@@ -86,9 +88,11 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     numbers = list(range(len(graph.paths)))
     if by_cuts:
         limit = np.inf if options.ncut is None else options.ncut
-        cluster = cut_parts(context, graph, coordinates.open, folder, wanted, limit)
+        cluster = cut_parts(context.map, graph, coordinates.open, folder, wanted, limit)
     else:
-        _fit(context, coordinates, wanted)
+        threads = min(context.executor.width, context.executor.tasks_per_process)
+        fit = _fit(options, coordinates, wanted, threads)
+        context.map("model", fit, ["all"], label=options.assign)
         assign = partial(_assign, graph, coordinates, options.assign, wanted)
         context.map("assign", assign, numbers, label="assigning clusters")
         cluster = _join(folder, "cluster", numbers)
@@ -104,7 +108,7 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     if count < wanted and options.ncut is None:
         context.reporter.note(f"{options.method}: {count} clusters found of {wanted} asked for")
     names = ingest.summary["class_names"]
-    found = Found(
+    found = Clustering(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,
         splits[0], table, classes, [names.get(str(number)) or f"class {number}" for number in classes],
         exact=nulls > 0 and context.job.graph.laplacian != "unnormalized",
@@ -119,9 +123,10 @@ def cluster_stage(context: Context) -> dict[str, Any]:
 def _store_coordinates(
     context: Context, folder: Path, graph: StoredGraph, columns: int
 ) -> Coordinates:
-    """Put eigenvectors into the order of the rows, as the method wants them."""
+    """Put eigenvectors into the order of the rows, in the form that the method takes."""
     coordinates = Coordinates(folder, (graph.rows, columns))
-    save_array(folder / "row.npy", sample_rows(context))
+    order, samples = context.memmap("graph/sample"), context.open("samples/pixel").shape[0]
+    save_array(folder / "row.npy", sample_rows(order, samples))
     options = context.job.learn
     form = "plain"
     if options.method == "normalized-cut":
@@ -151,15 +156,13 @@ def _scatter(coordinates: Coordinates, vectors: str, degree: str, form: str, _: 
     note_rows(target)
 
 
-def _fit(context: Context, coordinates: Coordinates, count: int) -> None:
-    """Find what tells the clusters apart."""
-    options = context.job.learn
+def _fit(
+    options: LearnOptions, coordinates: Coordinates, count: int, threads: int
+) -> Callable[[str], None]:
+    """Return the task that finds the centres, or the rotation, by which rows are assigned."""
     if options.assign == "k-means":
-        threads = min(context.executor.width, context.executor.tasks_per_process)
-        work = partial(_find_centers, coordinates, count, options.seed, threads)
-    else:
-        work = partial(_find_rotation, coordinates, count, options.seed)
-    context.map("model", work, ["all"], label=options.assign)
+        return partial(_find_centers, coordinates, count, options.seed, threads)
+    return partial(_find_rotation, coordinates, count, options.seed)
 
 
 def _find_centers(coordinates: Coordinates, count: int, seed: int, threads: int, _: str) -> None:
@@ -218,12 +221,10 @@ def _sweep(graph: StoredGraph, coordinates: Coordinates, nulls: int, _: str) -> 
 
 def _write(context: Context, folder: Path, count: int, classes: list[int]) -> list[Any]:
     samples = context.open("samples/pixel").shape[0]
-    make = context.workspace.create_array
-    target = make("labels/class", (samples,), np.uint16, dims=("sample",))
-    confidence = make("labels/confidence", (samples,), np.float32, dims=("sample",))
+    class_map = ClassMap.create(context.workspace, samples, entropy=False)
     given = context.path("labels/given") if classes else None
-    work = partial(_write_block, folder, count, classes, target, confidence, given)
-    ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, 32)
+    work = partial(_write_block, folder, count, classes, class_map, given)
+    ranges = class_map.blocks(context.task_bytes, 32)
     return context.map("write", work, ranges, label="writing clusters")
 
 
@@ -231,8 +232,7 @@ def _write_block(
     folder: Path,
     count: int,
     classes: Sequence[int],
-    target: str,
-    confidence: str,
+    class_map: ClassMap,
     given: str | None,
     block: Block,
 ) -> Any:
@@ -242,8 +242,7 @@ def _write_block(
     cluster[inside] = np.load(folder / "ranked.npy", mmap_mode="r")[row[inside]]
     lead = np.zeros(len(row), np.float32)
     lead[inside] = np.load(folder / "leads.npy", mmap_mode="r")[row[inside]]
-    write_rows(target, block[0], (cluster + 1).astype(np.uint16))
-    write_rows(confidence, block[0], lead)
+    class_map.write(block[0], class_numbers(cluster, range(1, count + 1)), lead)
     if given is None:
         return np.zeros((0, count), int).tolist()
     label = open_array(given)[slice(*block)]

@@ -32,16 +32,16 @@ from eigenscape.job.options import LearnOptions
 from eigenscape.labels.priors import round_shares, wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels import propagation
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import Allocate
 from eigenscape.learn.kernels.decisions import choose, keep_class
 from eigenscape.learn.kernels.leads import usual_lead
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.learn.kernels.volumes import poisson_mbo
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
-from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
+from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
@@ -141,8 +141,8 @@ class Fields:
 
     def _labels(
         self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
-    ) -> Labels:
-        """Return what the columns of a group know: of few rows, even where every sample has a label."""
+    ) -> ColumnLabels:
+        """Return the labels of a group of columns: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
         train = self.labelled.train[np.unique(fits)].any(axis=0)
         inside = np.flatnonzero(train & (row >= 0))
@@ -152,12 +152,12 @@ class Fields:
         for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
             known = self.labelled.train[fit, inside]
             values[known, place] = self.labelled.classes[inside[known]] == own
-        return Labels(row[inside], values)
+        return ColumnLabels(row[inside], values)
 
     def _propagate(
         self,
         operator: Operator,
-        labels: Labels,
+        labels: ColumnLabels,
         allocate: Allocate,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
@@ -288,14 +288,15 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
     clear_scratch(folder)
-    operator = store_laplacian(context, folder, "unnormalized", "float32")
-    save_array(folder / "row.npy", sample_rows(context))
+    weights, order = stored_graph(context.run), context.memmap("graph/sample")
+    operator = store_laplacian(weights, folder, "unnormalized", "float32")
+    save_array(folder / "row.npy", sample_rows(order, context.open("samples/pixel").shape[0]))
     component = None
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
-        save_array(folder / "component.npy", row_components(context))
+        save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
-    fits = fits_in(context, operator, len(labelled.sample))
+    fits = fits_in(context.task_bytes, operator, len(labelled.sample))
     fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
@@ -307,10 +308,10 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     solved = [said for said in solved if said["residual"] <= TOLERANCE]
     if exact or again:
         operator = store_laplacian(
-            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+            weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
-            fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
+            fields, operator=operator, in_memory=fits_in(context.task_bytes, operator, len(labelled.sample)),
             tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)

@@ -59,7 +59,7 @@ class Search:
     lists: Lists
 
     def merge(self, tree: Tree, version: int, part: int) -> None:
-        """Merge what a tree has found for a part into the lists; make the next version."""
+        """Merge the neighbours that a tree has found for a part into the lists; make the next version."""
         first, last = self.layout.starts[part], self.layout.starts[part + 1]
         rank, lists = self.layout.rank(), self.lists
         if version:
@@ -92,12 +92,12 @@ class Search:
 def bisect_lists(
     context: Context, layout: Layout, truth: Truth
 ) -> tuple[Lists, int, dict[str, Any]]:
-    """Fill the lists; return them, their last version, and what to say of them.
+    """Fill the lists; return them, their last version, and their report.
 
     Parameters
     ----------
     context
-        Runs the tasks; says when to stop.
+        Runs the tasks; decides when to stop.
     layout
         Where the samples are; its tree has searched the parts.
     truth

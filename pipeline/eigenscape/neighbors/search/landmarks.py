@@ -35,14 +35,14 @@ from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 DRAWN = 32
-"""Samples for each landmark that k-means sees: more move its centres little."""
+"""Samples for each landmark that k-means is given: more move its centres little."""
 
 _ROUNDS = 10
 """Of k-means: its cost hardly falls after a few (Zhang, Tsang, Kwok 2008 stop after 5)."""
 
 
 def check_landmarks(neighbors: NeighborOptions, graph: GraphOptions) -> None:
-    """Refuse what a graph of landmarks cannot have.
+    """Refuse options that a graph of landmarks cannot have.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def choose_landmarks(ranked: Ranked, count: int, seed: int) -> NDArray[np.int64]
     count
         How many; all samples if there are no more.
     seed
-        Of the samples that k-means sees, and of where it begins.
+        Of the samples that k-means is given, and of its start.
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""The locality order of the samples, and their features in it: what every method works on.
+"""The locality order of the samples, and their features in it: the input of every method.
 
 ::
 

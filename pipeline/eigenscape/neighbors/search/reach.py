@@ -1,8 +1,8 @@
-"""What lies within a radius, by a sample of queries: before all pairs are compared.
+"""The number of samples within a radius, by a sample of queries: before all pairs are compared.
 
 A search by radius costs as much as there are pairs, whatever it finds; a graph of a thousand neighbours
 each takes hundreds of times as long as one of ten, and one in which most samples are alone is made of
-bridges. A thousand queries tell, at a share of the cost.
+bridges. A thousand queries show it, at a share of the cost.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ MOST_COMPONENTS = 2**15
 """Components that are bridged, at most: each costs a search among all samples."""
 
 _NEAR = 30
-"""Neighbours that a graph by radius may be meant to have: their distance is told in messages."""
+"""Neighbours that a graph by radius may be meant to have: messages name their distance."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What some queries have within the radius.
+    """Neighbours of some queries within the radius.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Reach:
 
 
 def sample_reach(context: Context, ranked: Ranked) -> Reach:
-    """Count what random samples have within ``neighbors.radius``."""
+    """Count the neighbours of random samples within ``neighbors.radius``."""
     options = context.job.neighbors
     assert options.radius is not None, "the method is radius"
     rng = np.random.default_rng(1)
@@ -95,7 +95,7 @@ def check_reach(options: NeighborOptions, reach: Reach, rows: int, *, bridged: b
     options
         ``[neighbors]`` of the job.
     reach
-        What a sample of queries has within the radius.
+        Neighbours of a sample of queries within the radius.
     rows
         Number of samples.
     bridged

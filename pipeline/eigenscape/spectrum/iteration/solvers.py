@@ -1,22 +1,24 @@
-"""Which solver, in which precision, and one way to call them all."""
+"""The choice of a solver and its precision, and one way to call all of them."""
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.errors import MemoryLimitError
+from eigenscape.context import Map
+from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
-from eigenscape.spectrum.iteration.state import Map, Solution
+from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import oracles, thin
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.laplacian import usual_degree
 
 DENSE_ROWS = 1500
 """Order up to which LAPACK is faster than any iteration."""
@@ -32,6 +34,86 @@ _THIN_DIMENSION = 1.5
 
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A solver for the eigenpairs of one graph, and the numbers that it works in.
+
+    Attributes
+    ----------
+    solver, reason
+        Name of the solver, and why it was chosen.
+    dtype
+        "float32" or "float64".
+    unit
+        Degree that the Laplacian is divided by: see `usual_degree`.
+    """
+
+    solver: str
+    reason: str
+    dtype: str
+    unit: float
+
+    @property
+    def precision(self) -> str:
+        """Either "single" or "double"."""
+        return "single" if self.dtype == "float32" else "double"
+
+
+def choose(
+    asked: str,
+    pairs: int,
+    tolerance: float,
+    kind: str,
+    degree: NDArray[np.float64],
+    *,
+    pull: float = 0.0,
+    dimension: float | None = None,
+    measure: Callable[[], thin.Profile] | None = None,
+    budget: int = 0,
+) -> Choice:
+    """Choose the solver of a graph's eigenproblem and its precision.
+
+    Parameters
+    ----------
+    asked, pairs, tolerance
+        Solver, eigenvectors and tolerance that are asked for.
+    kind, degree
+        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
+    pull
+        Largest eigenvalue of the ties, 0 without them. Ties make a dense matrix, which is not to be
+        factorised.
+    dimension
+        Intrinsic dimension of the samples, None where it is not known.
+    measure
+        Looks at the graph where that may be worth it; None for no look.
+    budget
+        Bytes that a factorisation may take if it is asked for.
+
+    Raises
+    ------
+    InputError
+        Shift-invert is asked for, and there are ties.
+    MemoryLimitError
+        Shift-invert is asked for, and the factors may not fit.
+    """
+    rows = len(degree)
+    if pull and asked == "shift-invert":
+        raise InputError(
+            'spectrum.solver = "shift-invert": a potential that identifies samples has no sparse '
+            'matrix to factorise. Set spectrum.solver to "auto".'
+        )
+    worth = asked == "shift-invert" or may_be_thin(asked, pairs, rows, dimension)
+    if measure is not None and worth and not pull:
+        solver, reason = choose_by_graph(asked, pairs, rows, measure(), budget)
+    else:
+        solver, reason = choose_solver(asked, pairs, rows)
+    unit = usual_degree(kind, degree)
+    rounding = pull / unit
+    if kind == "unnormalized":
+        rounding += 4 * float(degree.max()) / unit
+    return Choice(solver, reason, precision(solver, tolerance, rounding), unit)
 
 
 def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
@@ -77,7 +159,7 @@ def choose_by_graph(
     solver, pairs, rows
         See `choose_solver`.
     found
-        What a factorisation takes.
+        Costs of a factorisation.
     budget
         Bytes that it may take if it is asked for.
 
@@ -100,17 +182,6 @@ def choose_by_graph(
         "shift-invert",
         f"the factors of this graph's Laplacian are small: at most {found.entries} entries",
     )
-
-
-def largest(kind: str, degree: NDArray[np.float64], unit: float) -> float:
-    """Return what rounding is multiplied by in a product with the Laplacian of a graph: see `precision`.
-
-    Parameters
-    ----------
-    kind, degree, unit
-        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
-    """
-    return 4 * float(degree.max()) / unit if kind == "unnormalized" else 0.0
 
 
 def precision(solver: str, tolerance: float, most: float = 0.0) -> str:

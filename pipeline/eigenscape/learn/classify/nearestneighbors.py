@@ -129,11 +129,11 @@ class GeodesicNearest:
     Attributes
     ----------
     folder
-        Where the graph of distances lies, and what the fits found.
+        Folder of the graph of distances, and of the results of the fits.
     nearest
         For samples out of reach.
     whole
-        Whether all fits keep what they found of all samples, not the first alone.
+        Whether all fits keep their scores of all samples, not the first alone.
     """
 
     folder: Path
@@ -179,7 +179,7 @@ class GeodesicNearest:
         return scores
 
     def _unclear(self, votes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores that name a class, and how clear that is cannot be told."""
+        """Return scores that name a class, however clear the vote is."""
         return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
 
 
@@ -234,7 +234,7 @@ def classify_new(
     """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
 
     Every sample of the run that got a class is a training sample, whoever labelled it: so a k-NN
-    classifier, which knows nothing of manifolds, profits from one that does.
+    classifier without a notion of manifolds gains from one that has it.
 
     Parameters
     ----------
