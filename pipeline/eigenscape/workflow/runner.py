@@ -282,7 +282,11 @@ class Runner:
                 "name": job.name,
                 "python": platform.python_version(),
                 "versions": {name: found for name in _PACKAGES if (found := _version(name))},
-                "seeds": {"features": job.features.seed, "learn": job.learn.seed},
+                "seeds": {
+                    name: seed
+                    for name, table in job
+                    if (seed := getattr(table, "seed", None)) is not None
+                },
                 "order": [stage.name for stage in self.stages],
                 "job": file_sum(file),
                 **self.about,
