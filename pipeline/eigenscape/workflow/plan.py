@@ -9,7 +9,6 @@ from typing import Any
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
-from eigenscape.clusters.kinds.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.bounds import describe_bounds
 from eigenscape.features.stage import feature_count, is_projected, stays_sparse
@@ -242,9 +241,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
 
 
 def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
-    if on.kind == "threads":
+    if on.in_process:
         return job.limits.threads or os.cpu_count() or 1
-    return process_threads(on)
+    return on.process_threads()
 
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
