@@ -50,7 +50,7 @@ def test_load_cluster__address_and_file(tmp_path):
     [
         (
             "kind = 'cloud'",
-            ["kind = 'cloud'", "no such kind of cluster", "allocation, existing, htcondor, local"],
+            ["kind = 'cloud'", "no such kind of cluster", "existing, htcondor, local"],
         ),
         (
             "kind = 'local'\nworker = 3",

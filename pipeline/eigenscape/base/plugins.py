@@ -10,8 +10,10 @@
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
@@ -110,13 +112,12 @@ class Registry(Generic[Base]):
         """Yield the class of every name; see `get`."""
         return map(self.get, self.names())
 
-    def _built_in(self) -> list[str]:
-        folder = importlib.import_module(self.folder)
-        return [module.name for module in pkgutil.iter_modules(folder.__path__)]
+    def _built_in(self) -> tuple[str, ...]:
+        return _modules(self.folder)
 
     def _entries(self) -> dict[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}
-        for entry in entry_points(group=self.group):
+        for entry in _entry_points(self.group, tuple(sys.path)):
             found.setdefault(entry.name, []).append(entry)
         return found
 
@@ -141,6 +142,18 @@ class Registry(Generic[Base]):
             f"{name!r}: two of them are a {self.what} of this name: {first} and {second}. Rename one, or "
             "uninstall its package."
         )
+
+
+@cache
+def _modules(folder: str) -> tuple[str, ...]:
+    package = importlib.import_module(folder)
+    return tuple(module.name for module in pkgutil.iter_modules(package.__path__))
+
+
+@cache
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; finding them reads a file of every package on the path."""
+    return tuple(entry_points(group=group))
 
 
 def _origin(entry: EntryPoint) -> str:

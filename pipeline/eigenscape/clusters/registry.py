@@ -21,13 +21,9 @@ def _name(kind: Any) -> str:
 
 
 KINDS: "Registry[ClusterOptions]" = Registry(
-    "kind of cluster",
-    "eigenscape.clusters.kinds",
-    "eigenscape.clusters",
-    _base,
-    _name,
-    ClusterError,
-)
+    what="kind of cluster", folder="eigenscape.clusters.kinds", group="eigenscape.clusters",
+    base=_base, name_of=_name, error=ClusterError,
+)  # fmt: skip
 """All of them; packages add theirs by the entry-point group ``eigenscape.clusters``."""
 
 register_kind = KINDS.register

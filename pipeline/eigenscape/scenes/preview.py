@@ -9,8 +9,8 @@ from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.labels.sources import PlaneLabels, open_labels
-from eigenscape.scenes.readers.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.subset import SubsetLabels
 from eigenscape.scenes.types import Labels, Scene
 

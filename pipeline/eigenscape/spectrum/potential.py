@@ -17,11 +17,12 @@ from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import LearnOptions, PotentialOptions, SceneOptions
 from eigenscape.labels.training import plan_fits
+from eigenscape.scenes.formats.arrays import array_format
+from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.labels.sources import open_labels
-from eigenscape.scenes.open import Resolve, open_scene
+from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arrays import array_format
-from eigenscape.scenes.readers.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.types import Grid, Labels, Scene
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.scaled import sample_rows

@@ -17,10 +17,10 @@ from eigenscape.neighbors.search.landmarks import check_landmarks
 from eigenscape.neighbors.search.searchers import choose_searcher
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
-from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.potential import check_potential, check_sources
