@@ -16,6 +16,8 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 
+_FOLDER = re.compile(rf'folder="({_PACKAGE}[\w.]+)"')
+"""Of a registry (`eigenscape.base.plugins`): its modules are imported by name."""
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+[^\n]*\n|\n)+", re.MULTILINE)
 
 
@@ -41,8 +43,8 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
 
     They are those of this package, and of the module's own where it is part of another one.
 
-    Imports count wherever they stand, in functions too, except those for types alone. The
-    ``__init__`` of every package on the way counts as well.
+    Imports count wherever they stand, in functions too, except those for types alone; and all modules
+    of a folder that a registry takes them from. The ``__init__`` of every package on the way counts too.
 
     Parameters
     ----------
@@ -83,13 +85,20 @@ def _imports(path: Path) -> tuple[str, ...]:
     for package, members, module in _IMPORT.findall(text):
         names.append(package or module)
         names += [f"{package}.{word}" for word in re.findall(r"\w+", members)]
+    for package in _FOLDER.findall(text):
+        names += [
+            f"{package}.{file.stem}" for file in _root().joinpath(*package.split(".")).glob("*.py")
+        ]
     return tuple(names)
+
+
+def _root() -> Path:
+    return Path(__file__).parents[2]
 
 
 @cache
 def _file_of(module: str) -> Path | None:
-    root = Path(__file__).parents[2]
-    base = root.joinpath(*module.split("."))
+    base = _root().joinpath(*module.split("."))
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         if path.is_file():
             return path

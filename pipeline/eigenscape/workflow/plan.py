@@ -10,7 +10,6 @@ from eigenscape.base.blocks import task_bytes
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
-from eigenscape.clusters.kinds.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
@@ -18,10 +17,10 @@ from eigenscape.neighbors.search.landmarks import check_landmarks
 from eigenscape.neighbors.search.searchers import choose_searcher
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
-from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.potential import check_potential, check_sources
@@ -240,9 +239,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
 
 
 def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
-    if on.kind == "threads":
+    if on.in_process:
         return threads or os.cpu_count() or 1
-    return process_threads(on)
+    return on.process_threads()
 
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:

@@ -17,7 +17,6 @@ from eigenscape.base.progress import Logged, Reporter
 from eigenscape.base.sums import file_sum
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
-from eigenscape.clusters.kinds.arguments import process_memory
 from eigenscape.context import Context
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError
 from eigenscape.job.jobfile import Job
@@ -306,7 +305,7 @@ def fit_limits(job: Job, on: ClusterOptions) -> Job:
 
     A quarter of these is left to pages of mapped files, which count for them but not for the limit.
     """
-    there = process_memory(on)
+    there = on.process_memory()
     if there is None or 0.75 * there >= job.limits.memory_bytes:
         return job
     limits = job.limits.model_copy(update={"memory": f"{int(0.75 * there)} B"})

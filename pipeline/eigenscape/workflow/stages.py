@@ -20,10 +20,10 @@ from eigenscape.job.options import REGISTRIES, PotentialOptions
 from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
+from eigenscape.scenes.formats.tabular import column_key
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.scenes.open import chosen_variable
-from eigenscape.scenes.readers.tabular import column_key
+from eigenscape.scenes.open import chosen_reader, chosen_variable
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
@@ -72,6 +72,7 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
+        options["reader"] = chosen_reader(job.scene, job.resolve)
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 

@@ -15,7 +15,7 @@ import pytest
 from eigenscape.base import memory
 from eigenscape.base.progress import Silent
 from eigenscape.clusters.check import check_cluster
-from eigenscape.clusters.kinds.network import address_of
+from eigenscape.clusters.network import address_of
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.start import connect
 from eigenscape.clusters.versions import differences, versions

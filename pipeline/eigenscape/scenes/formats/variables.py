@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.arraylists import Variable
-from eigenscape.scenes.readers.arrays import ArraySource, array_format, list_variables
+from eigenscape.scenes.formats.arraylists import Variable
+from eigenscape.scenes.formats.arrays import ArraySource, array_format, list_variables
 
 _NUMBERS = "uifb"
 

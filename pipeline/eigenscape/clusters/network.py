@@ -13,7 +13,7 @@ from typing import Any
 import platformdirs
 import psutil
 
-from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.options import DashboardKey, NetworkKeys
 from eigenscape.errors import ClusterError, did_you_mean
 
 Certificates = tuple[str, str, str]
@@ -42,7 +42,19 @@ def address_of(interface: str) -> str:
     return str(found[interface][0])
 
 
-def scheduler_options(options: ClusterOptions, interface: str) -> dict[str, Any]:
+def interface_of(options: Any) -> str:
+    """Return the network interface on the nodes."""
+    interface = options.interface or options.configured("interface", None)
+    if interface is None:
+        raise ClusterError(
+            f"interface is missing. A cluster of kind {options.kind!r} opens ports on the interface "
+            'that its file names: one that all nodes share, such as "ib0" or "eth0" (`ip -brief address` '
+            'lists them), or "lo" where everything runs on one machine.'
+        )
+    return str(interface)
+
+
+def scheduler_options(options: NetworkKeys, interface: str) -> dict[str, Any]:
     """Return what a scheduler in this process is started with: ports on one interface alone.
 
     Parameters
@@ -62,13 +74,20 @@ def scheduler_options(options: ClusterOptions, interface: str) -> dict[str, Any]
     }
 
 
-def http_settings(options: ClusterOptions) -> dict[str, Any]:
+def http_settings(options: DashboardKey) -> dict[str, Any]:
     """Return Dask's settings of what the scheduler's own HTTP port answers: nothing, or a dashboard."""
     return {} if options.dashboard_port is not None else {"distributed.scheduler.http.routes": []}
 
 
-def security_of(options: ClusterOptions) -> Any:
+def security_of(certificates: Certificates | None, encrypted: bool) -> Any:
     """Return distributed's `Security` that a cluster file asks for, None for plain traffic.
+
+    Parameters
+    ----------
+    certificates
+        Files that it names.
+    encrypted
+        Whether certificates are made for this run where it names none.
 
     Raises
     ------
@@ -77,14 +96,13 @@ def security_of(options: ClusterOptions) -> Any:
     """
     from distributed.security import Security
 
-    if options.tls_ca_file and options.tls_cert and options.tls_key:
-        paths = (options.tls_ca_file, options.tls_cert, options.tls_key)
-        for path in paths:
+    if certificates is not None:
+        for path in certificates:
             if not os.access(path, os.R_OK):
                 raise ClusterError(
                     f"{path}: no such file, or it cannot be read (TLS of the cluster)."
                 )
-        authority, certificate, key = (str(Path(path).resolve()) for path in paths)
+        authority, certificate, key = (str(Path(path).resolve()) for path in certificates)
         roles = ("scheduler", "worker", "client")
         return Security(
             require_encryption=True,
@@ -92,11 +110,10 @@ def security_of(options: ClusterOptions) -> Any:
             **{f"tls_{role}_cert": certificate for role in roles},
             **{f"tls_{role}_key": key for role in roles},
         )
-    # Whoever started an existing scheduler has decided.
-    return Security.temporary() if options.tls and options.kind != "existing" else None
+    return Security.temporary() if encrypted else None
 
 
-def private_directory(options: ClusterOptions) -> str:
+def private_directory(options: NetworkKeys) -> str:
     """Return a directory that the workers see and nobody else can read, for keys on their way.
 
     Raises
@@ -125,7 +142,7 @@ def private_directory(options: ClusterOptions) -> str:
 
 
 @contextmanager
-def certificate_files(security: Any, options: ClusterOptions) -> Iterator[Certificates | None]:
+def certificate_files(security: Any, options: NetworkKeys) -> Iterator[Certificates | None]:
     """Yield files of authority, certificate and key for workers; those made for this run go with it.
 
     Parameters
@@ -155,7 +172,7 @@ def certificate_files(security: Any, options: ClusterOptions) -> Iterator[Certif
 
 
 @contextmanager
-def worker_security(security: Any, options: ClusterOptions) -> Iterator[Any]:
+def worker_security(security: Any, options: NetworkKeys) -> Iterator[Any]:
     """Yield a `Security` whose worker takes its certificates from files; see `certificate_files`."""
     with certificate_files(security, options) as files:
         if files is not None:

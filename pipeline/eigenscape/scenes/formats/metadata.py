@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eigenscape.scenes.readers.bandlists import to_nanometers
+from eigenscape.scenes.formats.bandlists import to_nanometers
 
 _MICROMETERS = "Micrometers"
 

@@ -7,7 +7,7 @@ import zarr
 from scipy.io import savemat
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.arrays import _load_whole
+from eigenscape.scenes.formats.arrays import _load_whole
 
 CUBE = np.random.default_rng(0).integers(0, 1000, (11, 7, 4)).astype("uint16")
 GT = np.random.default_rng(1).integers(0, 4, (11, 7)).astype("uint8")

@@ -75,7 +75,7 @@ def test_windows_agree_with_the_whole(tmp_path_factory, start, height):
                        nodata=-9, crs="EPSG:32633", transform=TRANSFORMS["rotated"],
                        blockysize=3) as dataset:  # fmt: skip
         dataset.write(cube)
-    from eigenscape.scenes.readers.raster import open_raster_scene
+    from eigenscape.scenes.formats.raster import open_raster_scene
 
     opened = open_raster_scene([str(path)])
     assert opened.row_step == 3

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.labels.vectorclasses import LIKELY
-from eigenscape.scenes.readers.bandlists import parse_bad_bands
-from eigenscape.scenes.readers.pixels import Calibration, calibrate, check_some_band, fill_samples
-from eigenscape.scenes.readers.tabularfiles import (
+from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.pixels import Calibration, calibrate, check_some_band, fill_samples
+from eigenscape.scenes.formats.tabularfiles import (
     TabularFile,
     find_column,
     find_label_column,
@@ -21,6 +20,7 @@ from eigenscape.scenes.readers.tabularfiles import (
     open_tabular,
     repeated,
 )
+from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.types import Bands, Grid
 
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.rasterfiles import open_raster
+from eigenscape.scenes.formats.rasterfiles import open_raster
 
 SUFFIXES = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5", ".hdf", ".h4"}
 """Endings of files that hold several rasters as a rule."""

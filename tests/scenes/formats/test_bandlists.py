@@ -3,7 +3,7 @@ import math
 import pytest
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.bandlists import parse_bad_bands, to_nanometers
+from eigenscape.scenes.formats.bandlists import parse_bad_bands, to_nanometers
 
 WAVELENGTH = (400.0, 900.0, 1350.0, math.nan, 1450.0, 2400.0)
 

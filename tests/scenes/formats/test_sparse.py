@@ -15,9 +15,9 @@ from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes import ingest
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.store.arrays import open_memmap
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run

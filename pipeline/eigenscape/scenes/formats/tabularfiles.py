@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.scenes.formats.columns import Column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
-from eigenscape.scenes.readers.columns import Column
 
 Item = TypeVar("Item")
 
@@ -61,13 +61,13 @@ class TabularFile(Protocol):
 
 
 def _open_csv(path: str) -> TabularFile:
-    from eigenscape.scenes.readers.csvfiles import open_csv
+    from eigenscape.scenes.formats.csvfiles import open_csv
 
     return open_csv(path)
 
 
 def _open_parquet(path: str) -> TabularFile:
-    from eigenscape.scenes.readers.parquetfiles import open_parquet
+    from eigenscape.scenes.formats.parquetfiles import open_parquet
 
     return open_parquet(path)
 

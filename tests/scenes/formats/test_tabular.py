@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.describe import describe_scene
-from eigenscape.scenes.readers import csvfiles, parquetfiles
-from eigenscape.scenes.readers.tabularfiles import open_tabular
+from eigenscape.scenes.formats import csvfiles, parquetfiles
+from eigenscape.scenes.formats.tabularfiles import open_tabular
 
 ENDINGS = ["csv", "tsv", "parquet"]
 TREES = np.array(["oak", "ash", "elm"])
@@ -281,7 +281,7 @@ def test_other_files_are_refused(tmp_path, scene, monkeypatch):
     (tmp_path / "quote.csv").write_text('a,b\n"1,2\n' + "3,4\n" * 100)
     with pytest.raises(SceneError, match="quote"):
         scene("quote.csv")
-    monkeypatch.delitem(sys.modules, "eigenscape.scenes.readers.parquetfiles")
+    monkeypatch.delitem(sys.modules, "eigenscape.scenes.formats.parquetfiles")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"eigenscape\[tables\]"):
         scene("bad.parquet")

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from eigenscape.base.cells import is_number
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.arrays import local_path, reading
-from eigenscape.scenes.readers.columns import Column
+from eigenscape.scenes.formats.arrays import local_path, reading
+from eigenscape.scenes.formats.columns import Column
 
 _BLOCK = 4 * 2**20
 _LONGEST_ROW = 64 * 2**20

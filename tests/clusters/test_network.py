@@ -5,9 +5,10 @@ import stat
 
 import pytest
 
-from eigenscape.clusters.kinds.network import private_directory, security_of, worker_security
 from eigenscape.clusters.loading import parse_cluster
-from eigenscape.clusters.options import KEYS, ClusterOptions
+from eigenscape.clusters.network import private_directory, security_of, worker_security
+from eigenscape.clusters.options import ClusterOptions, EncryptionKey
+from eigenscape.clusters.registry import KINDS
 from eigenscape.clusters.start import connect
 from eigenscape.errors import ClusterError
 from strangers import check_strangers, http_answers, reaches
@@ -46,20 +47,20 @@ def test_connect__plain_traffic_and_a_dashboard_where_the_file_says_so():
 
 def test_security_of__every_kind_that_opens_ports(monkeypatch):
     monkeypatch.setattr("distributed.security.Security.temporary", lambda: "certificates")
-    for kind in KEYS:
+    for kind in KINDS.names():
         keys = {"existing": {"address": "tcp://127.0.0.1:1"}, "ssh": {"hosts": ["a"]}}.get(kind, {})
         options = parse_cluster({"kind": kind, **keys}, "c.toml")
         encrypted = kind not in ("threads", "existing")
-        assert ("tls" in KEYS[kind]) is encrypted
+        assert isinstance(options, EncryptionKey) is encrypted
         if encrypted:
-            assert security_of(options) == "certificates"
-            assert security_of(options.model_copy(update={"tls": False})) is None
-    assert security_of(parse_cluster({"kind": "existing", "address": "tcp://a:1"}, "c")) is None
+            assert options.tls
+    assert security_of(None, encrypted=True) == "certificates"
+    assert security_of(None, encrypted=False) is None
 
 
 def test_worker_security__files_that_nobody_else_reads_and_that_go(state):
     options = parse_cluster({"kind": "slurm"}, "c.toml")
-    with worker_security(security_of(options), options) as security:
+    with worker_security(security_of(options.certificates, options.tls), options) as security:
         folder = state / "eigenscape" / "private"
         files = sorted(folder.iterdir())
         assert {security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key} == {

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.readers.arraylists import Variable
-from eigenscape.scenes.readers.arrays import ArraySource, array_format, list_variables, read_numbers
-from eigenscape.scenes.readers.variables import find_array
+from eigenscape.scenes.formats.arraylists import Variable
+from eigenscape.scenes.formats.arrays import ArraySource, array_format, list_variables, read_numbers
+from eigenscape.scenes.formats.variables import find_array
 
 _ROWS = {"nrow", "nrows", "n_row", "n_rows", "h", "height", "rows", "lines"}
 _COLUMNS = {"ncol", "ncols", "n_col", "n_cols", "w", "width", "cols", "columns", "samples"}

@@ -13,12 +13,12 @@ from rasterio.vrt import WarpedVRT
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.arraylists import Variable
+from eigenscape.scenes.formats.arrays import ArraySource
+from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.formats.variables import find_array
 from eigenscape.scenes.grids import same_crs, same_size, same_transform
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arraylists import Variable
-from eigenscape.scenes.readers.arrays import ArraySource
-from eigenscape.scenes.readers.rasterfiles import dataset_files, open_raster, read_grid
-from eigenscape.scenes.readers.variables import find_array
 from eigenscape.scenes.types import Grid
 
 _EXACT = 1e-6

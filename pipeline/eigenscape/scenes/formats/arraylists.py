@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eigenscape.scenes.readers.pixels import sensible_row_step
+from eigenscape.scenes.formats.pixels import sensible_row_step
 
 Format = Literal["npy", "npz", "mat", "mat73", "zarr"]
 
@@ -82,7 +82,7 @@ def _list_mat73(path: str) -> Iterator[tuple[str, Variable]]:
 
 
 def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
-    from eigenscape.scenes.readers.zarrstores import block_shape, zarr_arrays
+    from eigenscape.scenes.formats.zarrstores import block_shape, zarr_arrays
 
     for name, array in zarr_arrays(path):
         step = sensible_row_step(block_shape(array)[0], array.shape[0]) if array.shape else 1

@@ -10,14 +10,13 @@ import dask
 import pytest
 
 from eigenscape.clusters import load_cluster
-from eigenscape.clusters.kinds import jobqueue
-from eigenscape.clusters.kinds.arguments import lifetime, process_memory, process_threads
 from eigenscape.clusters.loading import parse_cluster
-from eigenscape.clusters.options import QUEUES
-from eigenscape.clusters.workers import reports
+from eigenscape.clusters.queues import _job_class, lifetime
+from eigenscape.clusters.registry import find_queue, queue_names
 from eigenscape.errors import ClusterError, MissingExtraError
 
 GIB = 2**30
+QUEUES = queue_names()
 FILES = Path(__file__).resolve().parents[2] / "cluster"
 
 
@@ -80,7 +79,7 @@ HEADS = {
 def test_job_script__head_and_worker(kind):
     keys, head, mark = HEADS[kind]
     options = read(kind, **keys)
-    lines = jobqueue.job_script(options, GIB).splitlines()
+    lines = options.job_script(GIB).splitlines()
     for line in head:
         assert mark + line in lines, line
     [worker] = [line for line in lines if "eigenscape.clusters.workers.process" in line]
@@ -96,7 +95,7 @@ def test_job_script__head_and_worker(kind):
     else:
         assert lines.index("export A='b c'") == lines.index("module load x") + 1
         assert lines.index("export A='b c'") < lines.index(worker)
-    assert (process_threads(options), process_memory(options)) == (3, 6 * GIB)
+    assert (options.process_threads(), options.process_memory()) == (3, 6 * GIB)
 
 
 def condor_command(line):
@@ -110,8 +109,8 @@ def condor_command(line):
 def test_driver_script__runs_the_command_after_the_set_up(kind):
     keys, head, mark = HEADS[kind]
     command = ["eigenscape", "run", "my job.toml", "--set", "name='$HOME'"]
-    script = jobqueue.driver_script(
-        read(kind, **keys), command, name="driver", memory="3GiB", walltime="00:20:00"
+    script = read(kind, **keys).driver_script(
+        command, name="driver", memory="3GiB", walltime="00:20:00"
     )
     assert "eigenscape.clusters.workers.process" not in script
     lines = script.splitlines()
@@ -134,44 +133,46 @@ def test_driver_script__runs_the_command_after_the_set_up(kind):
      ("htcondor", "condor_submit", "condor_rm")],
 )  # fmt: skip
 def test_commands__of_each_kind(kind, submit, cancel):
-    assert jobqueue.submit_command(kind) == submit
-    assert jobqueue.cancel_command(kind) == cancel
+    assert find_queue(kind).job_class().submit_command == submit
+    assert find_queue(kind).job_class().cancel_command == cancel
 
 
 def test_commands__importing_leaves_the_answer_to_interrupts():
     before = signal.getsignal(signal.SIGINT)
-    jobqueue.job_class.cache_clear()
+    _job_class.cache_clear()
     for name in [name for name in sys.modules if name.startswith("dask_jobqueue")]:
         del sys.modules[name]
-    jobqueue.job_class("slurm")
+    find_queue("slurm").job_class()
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_job_class__package_that_is_not_installed(monkeypatch):
-    jobqueue.job_class.cache_clear()
+    _job_class.cache_clear()
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     monkeypatch.delitem(sys.modules, "dask_jobqueue.slurm", raising=False)
     with pytest.raises(MissingExtraError, match=r"dask-jobqueue.*eigenscape\[hpc\]"):
-        jobqueue.job_class("slurm")
-    jobqueue.job_class.cache_clear()
+        find_queue("slurm").job_class()
+    _job_class.cache_clear()
 
 
 def test_job_class__kind_without_a_queue():
-    with pytest.raises(ClusterError, match=r"'local' submits no jobs\. Kinds that do: slurm, pbs"):
-        jobqueue.job_class("local")
+    with pytest.raises(
+        ClusterError, match=r"'local' submits no jobs\. Kinds that do: htcondor, lsf"
+    ):
+        find_queue("local")
 
 
 def test_job_script__what_the_file_leaves_out_the_dask_configuration_says():
     own = {"queue": "own", "memory": "3 GiB", "cores": 2, "interface": "eth7", "walltime": "01:00:00",
            "job-script-prologue": ["own set-up"], "job-extra-directives": ["--qos=own"]}  # fmt: skip
     with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in own.items()}):
-        text = jobqueue.job_script(parse_cluster({"kind": "slurm"}, "c.toml"), GIB)
+        text = parse_cluster({"kind": "slurm"}, "c.toml").job_script(GIB)
         for part in ("-p own", "--mem=3G", "--cpus-per-task=2", "--interface eth7", "-t 01:00:00"):
             assert part in text
         assert "own set-up" in text.splitlines()
         assert "#SBATCH --qos=own" in text.splitlines()
         table = {"kind": "slurm", "queue": "mine", "environment": ["mine"], "memory": "5GiB"}
-        text = jobqueue.job_script(parse_cluster(table, "c.toml"), GIB)
+        text = parse_cluster(table, "c.toml").job_script(GIB)
         assert "-p mine" in text
         assert "--mem=5G" in text
         assert "own set-up" not in text
@@ -179,14 +180,14 @@ def test_job_script__what_the_file_leaves_out_the_dask_configuration_says():
 
 def test_job_script__memory_follows_from_the_limit():
     options = parse_cluster({"kind": "slurm", "processes": 2, "interface": "lo"}, "c.toml")
-    text = jobqueue.job_script(options, 3 * GIB)
+    text = options.job_script(3 * GIB)
     assert "--mem=12G" in text
     assert "--memory-limit 6.00GiB" in text
 
 
 def test_job_script__needs_an_interface():
     with pytest.raises(ClusterError, match=r"interface is missing.*ip -brief address"):
-        jobqueue.job_script(parse_cluster({"kind": "slurm"}, "c.toml"), GIB)
+        parse_cluster({"kind": "slurm"}, "c.toml").job_script(GIB)
 
 
 @pytest.mark.parametrize("seconds", [60, 600, 3600, 86400, 30 * 86400])
@@ -263,8 +264,8 @@ SGE_HEAD = f"job-ID  prior  name  user  state  submit/start at  queue  slots\n{'
     ],
 )
 def test_job_state__what_the_answers_of_the_queues_mean(kind, answer, state, monkeypatch, tmp_path):
-    answering(tmp_path, monkeypatch, jobqueue._QUERIES[kind][0], *answer)
-    assert jobqueue.job_state(kind, "7") == state
+    answering(tmp_path, monkeypatch, find_queue(kind).query[0], *answer)
+    assert find_queue(kind).job_state("7") == state
 
 
 def answering(tmp_path, monkeypatch, command, status, out, err=""):
@@ -299,24 +300,24 @@ def answering(tmp_path, monkeypatch, command, status, out, err=""):
     ],
 )  # fmt: skip
 def test_job_reason__in_the_words_of_the_queue(kind, out, reason, monkeypatch, tmp_path):
-    answering(tmp_path, monkeypatch, reports._REASONS[kind][0][0], 0, out)
-    assert reports.job_reason(kind, "7") == reason
+    answering(tmp_path, monkeypatch, find_queue(kind).reason[0][0], 0, out)
+    assert find_queue(kind).job_reason("7") == reason
 
 
 def test_job_script__bash_for_grid_engine_unless_another_shell_is_asked_for():
-    assert "#$ -S /bin/bash" in jobqueue.job_script(read("sge"), GIB).splitlines()
-    text = jobqueue.job_script(read("sge", directives=["-S /bin/zsh"]), GIB)
+    assert "#$ -S /bin/bash" in read("sge").job_script(GIB).splitlines()
+    text = read("sge", directives=["-S /bin/zsh"]).job_script(GIB)
     assert "#$ -S /bin/zsh" in text.splitlines()
     assert "/bin/bash" not in "".join(line for line in text.splitlines() if "-S" in line)
 
 
 def test_job_state__no_queue_here(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert jobqueue.job_state("slurm", "7") == "unknown"
+    assert find_queue("slurm").job_state("7") == "unknown"
     with pytest.raises(ClusterError, match=r"sbatch: No such file.*has the command sbatch"):
-        jobqueue.submit(read("slurm"), "#!/bin/sh\n")
+        read("slurm").submit("#!/bin/sh\n")
     with pytest.raises(ClusterError, match=r"scancel 7: .*machine of the cluster"):
-        jobqueue.cancel("slurm", "7")
+        find_queue("slurm").cancel("7")
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.toml")), ids=lambda path: path.stem)

@@ -10,18 +10,18 @@ from rasterio.enums import MaskFlags
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.grids import same_crs, same_size, same_transform
-from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.bandlists import parse_bad_bands
-from eigenscape.scenes.readers.metadata import BandMetadata, read_band_metadata
-from eigenscape.scenes.readers.pixels import (
+from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.metadata import BandMetadata, read_band_metadata
+from eigenscape.scenes.formats.pixels import (
     Calibration,
     calibrate,
     check_some_band,
     fill_samples,
     sensible_row_step,
 )
-from eigenscape.scenes.readers.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.types import Bands, Grid
 
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.readers.arrays import ArraySource, local_path, reading
-from eigenscape.scenes.readers.bandlists import parse_bad_bands
-from eigenscape.scenes.readers.cubes import UnfoldedSource, find_cube
-from eigenscape.scenes.readers.pixels import Calibration, calibrate, check_some_band, fill_samples
+from eigenscape.scenes.formats.arrays import ArraySource, local_path, reading
+from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.cubes import UnfoldedSource, find_cube
+from eigenscape.scenes.formats.pixels import Calibration, calibrate, check_some_band, fill_samples
 from eigenscape.scenes.types import Bands, Grid
 
 MOST_BANDS = 2**20
@@ -116,7 +116,7 @@ def _note_missing(source: ArraySource | UnfoldedSource) -> tuple[str, ...]:
     """Say that a zarr store lacks chunks of the scene."""
     if isinstance(source, UnfoldedSource) or source.format != "zarr":
         return ()
-    from eigenscape.scenes.readers.zarrstores import count_missing
+    from eigenscape.scenes.formats.zarrstores import count_missing
 
     with reading(source.path):
         missing, total = count_missing(local_path(source.path), source.variable)

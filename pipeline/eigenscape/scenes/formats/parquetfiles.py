@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
-from eigenscape.scenes.readers.arrays import local_path, reading
-from eigenscape.scenes.readers.columns import Column
+from eigenscape.scenes.formats.arrays import local_path, reading
+from eigenscape.scenes.formats.columns import Column
 
 try:
     import pyarrow as pa
