@@ -21,7 +21,10 @@ from eigenscape.store.arrays import attach_whole
 from eigenscape.store.rows import create_sparse
 from harness import Frail, Harness, name_of
 
-METHODS = ["lanczos-bisection", "exact", "pynndescent"]
+COMPILED_FIRST = pytest.param("pynndescent", marks=pytest.mark.slow)
+"""The library compiles itself in every process, for most of a minute."""
+
+METHODS = ["lanczos-bisection", "exact", COMPILED_FIRST]
 
 
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,19 +48,22 @@ def test_load_cluster__address_and_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind = 'cloud'", ["kind", "no such kind", "threads, local, existing, slurm"]),
+        (
+            "kind = 'cloud'",
+            ["kind = 'cloud'", "no such kind of cluster", "existing, htcondor, local"],
+        ),
         (
             "kind = 'local'\nworker = 3",
             ["unknown key worker. Did you mean workers? Keys: kind, workers"],
         ),
-        ("workers = 3", ["workers is no key of kind = 'threads' (but of local, allocation)"]),
+        ("workers = 3", ["workers is no key of kind = 'threads' (but of allocation, local)"]),
         (
             "kind = 'local'\nworkers = 0",
             ["workers = 0", "greater than or equal to 1", "one per core by default"],
         ),
         ("kind = 'existing'", ["existing", "address or scheduler_file"]),
         ("kind = 'slurms'", ["kind = 'slurms'", "Did you mean slurm?"]),
-        ("kind = 'slurm'\nproject = 'p'", ["of lsf, sge, oar). Did you mean account?"]),
+        ("kind = 'slurm'\nproject = 'p'", ["of lsf, oar, sge). Did you mean account?"]),
         (
             "kind = 'slurm'\nwalltime = '90'\ncors = 2\nmemory = 'much'",
             ["walltime = '90'", "hours:minutes", "unknown key cors. Did you mean cores?", "4GiB"],

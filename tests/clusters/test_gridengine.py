@@ -9,8 +9,7 @@ import pytest
 import tomlkit
 
 from eigenscape.clusters import load_cluster
-from eigenscape.clusters.kinds.jobqueue import cancel, driver_script, job_state, submit
-from eigenscape.clusters.workers.reports import job_reason
+from eigenscape.clusters.registry import find_queue
 from eigenscape.job.jobfile import load_job
 from eigenscape.store.run import Run
 from eigenscape.workflow.spine import run
@@ -45,12 +44,12 @@ def submitted(gridengine, tmp_path):
 
     def one(*command, **keys):
         options = read(tmp_path, **keys)
-        numbers.append(submit(options, driver_script(options, command)))
+        numbers.append(options.submit(options.driver_script(command)))
         return numbers[-1]
 
     yield one
     for number in numbers:
-        cancel("sge", number)
+        find_queue("sge").cancel(number)
 
 
 def test_job_state__as_its_queue_shows_it(submitted, tmp_path):
@@ -59,18 +58,20 @@ def test_job_state__as_its_queue_shows_it(submitted, tmp_path):
     wide = submitted("sleep", "60", directives=["-pe smp 9"])
     hungry = submitted("sleep", "60", resources="mem_free=4000G")
     failed = submitted("sleep", "60", directives=["-o /absent/"])
-    wait_until(lambda: job_state("sge", running) == "running")
-    wait_until(lambda: job_state("sge", failed) == "failed")
-    assert 'can\'t open output file "/absent/"' in job_reason("sge", failed)
+    wait_until(lambda: find_queue("sge").job_state(running) == "running")
+    wait_until(lambda: find_queue("sge").job_state(failed) == "failed")
+    assert 'can\'t open output file "/absent/"' in find_queue("sge").job_reason(failed)
     for number in (held, wide, hungry):
-        assert job_state("sge", number) == "waiting"
-    wait_until(lambda: "hold" in job_reason("sge", held))
-    wait_until(lambda: 'PE "smp" because it only offers' in job_reason("sge", wide))
-    wait_until(lambda: "because it offers only hl:mem_free=" in job_reason("sge", hungry))
-    cancel("sge", running)
-    wait_until(lambda: job_state("sge", running) == "gone")
-    assert job_state("sge", "999999") == "gone"
-    assert job_reason("sge", "999999") == ""
+        assert find_queue("sge").job_state(number) == "waiting"
+    wait_until(lambda: "hold" in find_queue("sge").job_reason(held))
+    wait_until(lambda: 'PE "smp" because it only offers' in find_queue("sge").job_reason(wide))
+    wait_until(
+        lambda: "because it offers only hl:mem_free=" in find_queue("sge").job_reason(hungry)
+    )
+    find_queue("sge").cancel(running)
+    wait_until(lambda: find_queue("sge").job_state(running) == "gone")
+    assert find_queue("sge").job_state("999999") == "gone"
+    assert find_queue("sge").job_reason("999999") == ""
 
 
 def test_submit__a_job_of_a_queue_that_starts_csh(submitted, tmp_path):
@@ -79,7 +80,7 @@ def test_submit__a_job_of_a_queue_that_starts_csh(submitted, tmp_path):
     code = f"import os; open({str(out)!r}, 'w').write(os.environ['GREETING'] + ' $HOME')"
     lines = ["export GREETING='good day'", "[[ -n $GREETING ]] || exit 1"]
     number = submitted(sys.executable, "-c", code, environment=lines)
-    wait_until(lambda: job_state("sge", number) == "gone")
+    wait_until(lambda: find_queue("sge").job_state(number) == "gone")
     assert out.read_text("utf-8") == "good day $HOME"
 
 

@@ -11,7 +11,7 @@ import pytest
 import tomlkit
 
 from eigenscape.clusters import connect, load_cluster
-from eigenscape.clusters.kinds.jobqueue import cancel, driver_script, job_state, submit
+from eigenscape.clusters.registry import find_queue
 from eigenscape.clusters.workers import supply
 from eigenscape.errors import ClusterError
 from eigenscape.job.jobfile import load_job
@@ -161,7 +161,7 @@ def test_connect__inside_an_allocation(slurm, monkeypatch, tmp_path):
         )
         assert found == {0: 9, 1: 16}
         assert slurm.jobs() == [number]
-    cancel("slurm", number)
+    find_queue("slurm").cancel(number)
     assert "Registered to" in (tmp_path / "logs" / f"allocation-{number}.log").read_text("utf-8")
 
 
@@ -197,12 +197,12 @@ def test_submit__a_driver(slurm, tmp_path):
     options = read(tmp_path, environment=["export GREETING='good day'"])
     out = tmp_path / "out"
     code = f"import os; open({str(out)!r}, 'w').write(os.environ['GREETING'] + ' $HOME')"
-    number = submit(options, driver_script(options, [sys.executable, "-c", code], name="driver"))
-    wait_until(lambda: job_state("slurm", number) == "gone")
+    number = options.submit(options.driver_script([sys.executable, "-c", code], name="driver"))
+    wait_until(lambda: find_queue("slurm").job_state(number) == "gone")
     assert out.read_text("utf-8") == "good day $HOME"
-    script = driver_script(options, ["sleep", "60"], directives=["--begin=now+1hour"])
-    number = submit(options, script)
-    assert job_state("slurm", number) == "waiting"
-    cancel("slurm", number)
-    wait_until(lambda: job_state("slurm", number) == "gone")
-    assert job_state("slurm", "999999") == "gone"
+    script = options.driver_script(["sleep", "60"], directives=["--begin=now+1hour"])
+    number = options.submit(script)
+    assert find_queue("slurm").job_state(number) == "waiting"
+    find_queue("slurm").cancel(number)
+    wait_until(lambda: find_queue("slurm").job_state(number) == "gone")
+    assert find_queue("slurm").job_state("999999") == "gone"

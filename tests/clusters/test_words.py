@@ -9,10 +9,8 @@ from distributed.security import Security
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eigenscape.clusters.kinds.arguments import job_arguments
-from eigenscape.clusters.kinds.jobqueue import driver_script, job_class
 from eigenscape.clusters.loading import parse_cluster
-from eigenscape.clusters.options import QUEUES
+from eigenscape.clusters.registry import find_queue, queue_names
 from eigenscape.clusters.words import check_plain, expanded, python_word, shell_word
 from eigenscape.clusters.workers.refusals import noting_refusals
 from eigenscape.errors import ClusterError
@@ -61,14 +59,14 @@ def test_shell_word__variables_and_nothing_else(teller, value):
         assert told(f"{program} {shell_word(value)}", teller, **environment)[2:] == [meant]
 
 
-@pytest.mark.parametrize("kind", QUEUES)
+@pytest.mark.parametrize("kind", queue_names())
 @given(one=words, other=words)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_driver_script__every_word_arrives_as_it_is(teller, kind, one, other):
     options = parse_cluster({"kind": kind, "interface": "lo", "environment": ["x=1"]}, "c.toml")
     command = ["-m", "eigenscape.schedule.driver", one, other]
     try:
-        script = driver_script(options, command, before=[python_word(None)])
+        script = options.driver_script(command, before=[python_word(None)])
     except ClusterError:
         script = None
     if script is None:
@@ -77,7 +75,7 @@ def test_driver_script__every_word_arrives_as_it_is(teller, kind, one, other):
         assert told(body(kind, script), teller)[2:] == command
 
 
-@pytest.mark.parametrize("kind", QUEUES)
+@pytest.mark.parametrize("kind", queue_names())
 @given(folder=words)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_job_script__certificates_and_scratch_of_the_node(teller, kind, folder):
@@ -85,11 +83,9 @@ def test_job_script__certificates_and_scratch_of_the_node(teller, kind, folder):
     options = parse_cluster(table, "c.toml")
     files = [f"/home/{folder}/{name}.pem" for name in ("a", "b", "c")]
     security = Security(tls_ca_file=files[0], tls_worker_cert=files[1], tls_worker_key=files[2])
-    make = noting_refusals(job_class(kind), str)
+    make = noting_refusals(find_queue(kind).job_class(), str)
     try:
-        job = make(
-            "tls://127.0.0.1:1", name="w-0", security=security, **job_arguments(options, GIB)
-        )
+        job = make("tls://127.0.0.1:1", name="w-0", security=security, **options.job_arguments(GIB))
     except ClusterError:
         job = None
     if job is None:

@@ -211,6 +211,7 @@ def test_learn_stage__geodesic_nn_equals_networkx(learn, scene):
     assert (harness["labels/class"] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
     monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
@@ -364,6 +365,7 @@ def test_learn_stage__smoothing_equals_a_dense_solve(learn, scene, memory):
     assert changed != unsmoothed["held_out"]["random"]["overall_accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["interpolated", "k-nn", "geodesic-nn"])
 def test_learn_stage__smooths_any_method_and_proposes_pixels_after_a_kill(learn, method):
     options = {"method": method, "smoothing": 1.0, "queries": 7, "trials": 2}

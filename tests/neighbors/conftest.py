@@ -12,12 +12,6 @@ from harness import Harness
 from lists import Found, check_found, cut_small, find_lists, put_features
 
 
-@pytest.fixture(autouse=True)
-def _lazy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for the disk: a kill ends the process, not the system."""
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
 @pytest.fixture
 def find(tmp_path: Path) -> Callable[..., Found]:
     """Run the neighbors stage on given features and check what holds for all lists."""

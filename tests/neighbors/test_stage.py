@@ -124,6 +124,7 @@ def test_neighbors_stage__block_size_and_threads_change_nothing(
         assert other.summary == found[0].summary
 
 
+@pytest.mark.slow
 def test_neighbors_stage__worker_processes_change_nothing(find, rng, small_blocks):
     hard = rng.standard_normal((2000, 12))
     runs = {

@@ -78,6 +78,7 @@ def test_run_study__second_time_computes_nothing(write_study):
     assert not any("variant " in line for line in heard.lines)
 
 
+@pytest.mark.slow
 def test_run_study__goes_on_where_it_was_stopped(write_study):
     job = load_job(write_study())
     with pytest.raises(KeyboardInterrupt):
@@ -126,6 +127,7 @@ def test_run_study__order_of_the_table_is_that_of_the_file(write_study):
     assert not any("reused" in line or "running" in line for line in heard.lines)
 
 
+@pytest.mark.slow
 def test_run_study__one_cluster_for_all_variants(write_study, monkeypatch):
     opened = []
     connect = study_run.connect

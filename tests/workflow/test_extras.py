@@ -23,7 +23,7 @@ KMEANS = {"learn": {"method": "spectral-clustering", "assign": "k-means"}}
 )  # fmt: skip
 def test_require_extras__names_the_extra(monkeypatch, tables, kind, module, words):
     job = parse_job({"scene": {"path": "a.tif"}, **tables})
-    on = ClusterOptions(kind=kind, hosts=("one",) if kind == "ssh" else None)
+    on = ClusterOptions(kind=kind, **({"hosts": ("one",)} if kind == "ssh" else {}))
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError) as caught:
         require_extras(job, on)

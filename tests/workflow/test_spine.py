@@ -195,7 +195,7 @@ def test_run__copies_the_job(job):
     assert stage_keys(copied.model_copy(update={"name": "job"})) == stage_keys(job())
     manifest = json.loads((result.path / "manifest.json").read_text())
     assert manifest["name"] == "job"
-    assert manifest["seeds"] == {"features": 0, "learn": 0}
+    assert manifest["seeds"] == {"features": 0, "neighbors": 0, "learn": 0}
     assert {"numpy", "zarr", "dask"} <= manifest["versions"].keys()
     assert list(manifest["stages"]) == NAMES
     for line in (result.path / "log.jsonl").read_text().splitlines():
@@ -297,7 +297,7 @@ def test_run__components(job, write_tif, rng, components):
         {"features": {"method": "pca", "dimension": 5}},
         {"features": {"dimension": 5, "standardize": True}},
         {"neighbors": {"method": "exact"}},
-        {"neighbors": {"method": "pynndescent"}},
+        pytest.param({"neighbors": {"method": "pynndescent"}}, marks=pytest.mark.slow),
         {"graph": {"weights": "heat"}},
         {"graph": {"laplacian": "unnormalized"}},
         {"graph": {"laplacian": "random-walk"}},
@@ -400,6 +400,7 @@ def test_run__same_answer_for_threads_and_memory(large):
         )
 
 
+@pytest.mark.slow
 def test_run__same_answer_on_worker_processes(large):
     first = large("a")
     second = large("b", ClusterOptions(kind="local", workers=2), memory="1GiB")
@@ -407,6 +408,7 @@ def test_run__same_answer_on_worker_processes(large):
     same_result(first, second)
 
 
+@pytest.mark.slow
 def test_run__same_answer_on_a_scheduler_that_is_running(large):
     from distributed import LocalCluster
 

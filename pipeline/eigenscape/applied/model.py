@@ -11,8 +11,8 @@ import numpy as np
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.jobfile import Job, override, parse_job
 from eigenscape.learn.kernels.decisions import Calibration
+from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.readers.tabularfiles import is_tabular
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE

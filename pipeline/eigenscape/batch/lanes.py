@@ -77,7 +77,7 @@ def run_scenes(
     jobs = [planned.outcome.scene.job for planned in todo]
     memory = max(job.limits.memory_bytes for job in jobs if job is not None)
     threads = max((job.limits.threads or 0 for job in jobs if job is not None), default=0) or None
-    if on.kind == "threads":
+    if on.in_process:
         cores = threads or os.cpu_count() or 1
         many = at_once or _processes(todo, cores)
         if many > 1:
@@ -85,7 +85,7 @@ def run_scenes(
                 _run_side_by_side(todo, lanes, on, max(1, cores // many), 0, hear)
             return
     with connect(on, threads, memory, reporter.note) as executor, collected_quickly():
-        many = (at_once or _tasks(todo, executor)) if on.kind != "threads" else 1
+        many = (at_once or _tasks(todo, executor)) if not on.in_process else 1
         if many > 1:
             if isinstance(executor, Workers):
                 executor.share(path)

@@ -48,10 +48,10 @@ def check_command(
 def script_command(file: ClusterFile, memory: Memory = "2GiB") -> None:
     """Print the script of a job of workers, without submitting it."""
     with exit_status():
-        from eigenscape.clusters.kinds.jobqueue import job_script
         from eigenscape.clusters.loading import load_cluster
+        from eigenscape.clusters.registry import check_queue
 
-        print(job_script(load_cluster(file), _bytes(memory)))
+        print(check_queue(load_cluster(file)).job_script(_bytes(memory)))
 
 
 def _bytes(text: str) -> int:

@@ -2,9 +2,10 @@
 
 ::
 
-    options.py      the keys of a cluster file      loading.py    reading one, saying what is wrong
-    start.py        each kind to its workers        check.py      ``eigenscape cluster check``
-    kinds/          jobs of queues, steps of an allocation, ssh; addresses, encryption
+    options.py      what every kind is, shared keys loading.py    reading a file, saying what is wrong
+    kinds/          each kind: keys, start, words   registry.py   the kinds by name, of other packages too
+    queues.py       what all queues share           network.py    addresses, encryption
+    start.py        a file to its workers           check.py      ``eigenscape cluster check``
     workers/        tasks on threads and on Dask workers, lost workers replaced
     sharing.py      directories seen by all         mounts.py     file systems below them
     submission.py   the driver as a job             versions.py   versions on both sides
@@ -16,27 +17,37 @@ from eigenscape.base.lazily import lazy_names
 
 if TYPE_CHECKING:
     from eigenscape.clusters.loading import load_cluster
-    from eigenscape.clusters.options import ClusterOptions
+    from eigenscape.clusters.options import ClusterOptions, Say
+    from eigenscape.clusters.registry import register_kind
     from eigenscape.clusters.start import connect
     from eigenscape.clusters.workers.dask import Workers, on_one_machine
     from eigenscape.clusters.workers.executors import Executor, OnDone, Serial, Task, Threads
+    from eigenscape.clusters.workers.supply import Supply, Unmended
 
 __all__ = [
     "ClusterOptions",
     "Executor",
     "OnDone",
+    "Say",
     "Serial",
+    "Supply",
     "Task",
     "Threads",
+    "Unmended",
     "Workers",
     "connect",
     "load_cluster",
     "on_one_machine",
+    "register_kind",
 ]
 
 _HOME = {
     "load_cluster": "loading",
     "ClusterOptions": "options",
+    "Say": "options",
+    "register_kind": "registry",
+    "Supply": "workers.supply",
+    "Unmended": "workers.supply",
     "connect": "start",
     "Workers": "workers.dask",
     "on_one_machine": "workers.dask",

@@ -15,11 +15,11 @@ import psutil
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.clusters.mounts import mount_of
-from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.options import ClusterOptions, Say
 from eigenscape.clusters.sharing import probe_sharing
-from eigenscape.clusters.start import open_client, wait_of
+from eigenscape.clusters.start import wait_of
 from eigenscape.clusters.versions import differences, versions
-from eigenscape.clusters.workers.dask import Say, host_of, lacks_eigenscape, print_nothing
+from eigenscape.clusters.workers.dask import host_of, lacks_eigenscape, print_nothing
 from eigenscape.clusters.workers.task import describe_differences, describe_unseen
 from eigenscape.clusters.workers.watch import Watch
 from eigenscape.errors import ClusterError
@@ -99,12 +99,11 @@ def check_cluster(
         No worker comes, it has other versions, it does not see the directory, or it reads there what
         was before others wrote.
     """
-    if options.kind == "threads":
-        raise ClusterError("kind = 'threads' has no workers to check: it is this process.")
-    one = {"workers": 1, "jobs": 1, "minimum_jobs": None, "maximum_jobs": None}
+    if options.in_process:
+        raise ClusterError(f"kind = {options.kind!r} has no workers to check: it is this process.")
     begin = time.monotonic()
     with (
-        open_client(options.model_copy(update=one), None, memory_limit, say) as (client, supply),
+        options.for_check().open_client(None, memory_limit, say) as (client, supply),
         closing(Watch(client, supply, say)) as watch,
     ):
         watch.await_worker(wait_of(options))

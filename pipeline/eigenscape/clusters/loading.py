@@ -3,14 +3,13 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
-from eigenscape.clusters.options import KEYS, ClusterOptions, DriverOptions, Kind
+from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.registry import KINDS
 from eigenscape.errors import ClusterError, did_you_mean
-
-_KEYS_OF_DRIVER = f"Keys of [driver]: {', '.join(DriverOptions.model_fields)}."
 
 
 def load_cluster(path: str | Path | None) -> ClusterOptions:
@@ -24,7 +23,7 @@ def load_cluster(path: str | Path | None) -> ClusterOptions:
     if path is None:
         return ClusterOptions()
     if "://" in str(path):
-        return ClusterOptions(kind="existing", address=str(path))
+        return parse_cluster({"kind": "existing", "address": str(path)}, str(path))
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -43,34 +42,36 @@ def parse_cluster(table: Mapping[str, Any], source: str) -> ClusterOptions:
     ClusterError
         A key that the kind does not know, or an impossible value; all of them are listed.
     """
-    kind = table.get("kind", "threads")
-    if kind not in KEYS:
-        raise ClusterError(
-            f"{source}: kind = {kind!r}: no such kind.{did_you_mean(str(kind), KEYS)} "
-            f"Kinds: {', '.join(get_args(Kind))}."
-        )
-    lines = [_unknown(key, kind) for key in table if key not in KEYS[kind]]
-    known = {key: value for key, value in table.items() if key in KEYS[kind]}
     try:
-        options = ClusterOptions.model_validate(known)
+        kind = KINDS.get(str(table.get("kind", "threads")))
+    except ClusterError as error:
+        raise ClusterError(f"{source}: kind = {error}") from None
+    lines = [_unknown(key, kind) for key in table if key not in kind.model_fields]
+    known = {key: value for key, value in table.items() if key in kind.model_fields}
+    try:
+        options = kind.model_validate(known)
     except ValidationError as error:
-        lines += _explain(error)
+        lines += _explain(error, kind)
     if lines:
         raise ClusterError("\n".join(f"{source}: {line}" for line in lines))
     return options
 
 
-def _unknown(key: str, kind: str) -> str:
-    others = [other for other, keys in KEYS.items() if key in keys]
+def _unknown(key: str, kind: type[ClusterOptions]) -> str:
+    own = kind.model_fields
+    keys = sorted(own, key=lambda name: name not in kind.__annotations__)  # its own first
+    others = [
+        str(other.model_fields["kind"].default) for other in KINDS if key in other.model_fields
+    ]
     meant = {"account": "project", "project": "account"}.get(key, key)
-    question = did_you_mean(meant, KEYS[kind])
+    question = did_you_mean(meant, own)
     what = f"unknown key {key}"
     if others:
-        what = f"{key} is no key of kind = {kind!r} (but of {', '.join(others)})"
-    return f"{what}.{question} Keys: {', '.join(KEYS[kind])}."
+        what = f"{key} is no key of kind = {own['kind'].default!r} (but of {', '.join(others)})"
+    return f"{what}.{question} Keys: {', '.join(keys)}."
 
 
-def _explain(error: ValidationError) -> Iterator[str]:
+def _explain(error: ValidationError, kind: type[ClusterOptions]) -> Iterator[str]:
     seen = set()
     for item in error.errors():
         reason = item["msg"].removeprefix("Value error, ")
@@ -86,8 +87,14 @@ def _explain(error: ValidationError) -> Iterator[str]:
             reason = "no shell code here (set-up lines of shell belong into environment)"
         # TOML has no tuples.
         reason = reason.replace("valid tuple", 'list, as in ["module load python"]')
-        field = (DriverOptions if below else ClusterOptions).model_fields.get(
-            (below or [section])[0]
-        )
-        about = " ".join(str(field.description).split()) if field else _KEYS_OF_DRIVER
+        fields, about = kind.model_fields, ""
+        for name in (section, *below):
+            if name not in fields:
+                about = f"Keys of [{section}]: {', '.join(fields)}." if fields else about
+                break
+            about = " ".join(str(fields[name].description).split())
+            fields = getattr(fields[name].annotation, "model_fields", {})
+        if item["type"] == "missing":
+            yield f"kind = {kind.model_fields['kind'].default!r} needs {key}. {about}"
+            continue
         yield f"{key} = {item['input']!r}: {reason[0].lower()}{reason[1:]}. {about}"

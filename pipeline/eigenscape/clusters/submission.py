@@ -127,11 +127,11 @@ def describe_driver(path: Path) -> dict[str, Any] | None:
     found = read_submission(path)
     if found is None:
         return None
-    from eigenscape.clusters.kinds.jobqueue import job_state
+    from eigenscape.clusters.registry import find_queue
 
     state = "gone" if found.over else "unknown"
     if found.job_id is not None and not found.over:
-        state = job_state(found.kind, found.job_id)
+        state = find_queue(found.kind).job_state(found.job_id)
     return {
         "kind": found.kind,
         "job_id": found.job_id,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from eigenscape.datasets import manifolds, pictures
 from eigenscape.datasets.text import neighbor_counts, without_header, word_shares
 from eigenscape.errors import SceneError
-from eigenscape.scenes.readers.arrays import reading
+from eigenscape.scenes.formats.arrays import reading
 
 URBAN_SHAPE = (307, 307)
 _SPLITS = ("train", "test")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.scenes.centring import F8, is_rounded
-from eigenscape.scenes.readers.pixels import Calibration
+from eigenscape.scenes.formats.pixels import Calibration
 from eigenscape.scenes.types import Scene
 
 

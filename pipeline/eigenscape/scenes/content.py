@@ -12,8 +12,8 @@ from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.centring import describe_lost, describe_steps
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.types import Labels, Scene
 
 LARGEST, SMALLEST = 1e18, 1e-25

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.scenes.formats.arrays import is_zarr
+from eigenscape.scenes.formats.rasterfiles import open_raster
 from eigenscape.scenes.outside import check_sources
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arrays import is_zarr
-from eigenscape.scenes.readers.rasterfiles import open_raster
 from eigenscape.scenes.registry import is_registered, registered
 
 _END = 2**16
@@ -99,7 +99,11 @@ def _check_store(place: str, key: str) -> None:
     if is_zarr(place) or place.lower().endswith((".zarr", ".gdb")):
         return
     if key == "scene.path":
-        # GDAL knows some formats that are directories.
+        from eigenscape.scenes.reading import find_reader
+
+        if find_reader(place).priority > 0:
+            return
+        # GDAL has some formats that are directories.
         with open_raster(place):
             return
     raise SceneError(

@@ -35,9 +35,9 @@ from eigenscape.scenes.content import (
     value_range,
 )
 from eigenscape.scenes.describe import describe_scene, notes_of
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.readers.sparse import SparseScene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.arrays import array_format
+from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arrays import array_format
-from eigenscape.scenes.readers.planes import Plane, find_plane, open_plane
-from eigenscape.scenes.readers.tabularfiles import is_tabular
 from eigenscape.scenes.types import Bands, Grid, Scene
 
 

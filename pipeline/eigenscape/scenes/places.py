@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.arrays import is_zarr
 from eigenscape.scenes.outside import check_address, check_sources, is_address, is_contained
-from eigenscape.scenes.readers.arrays import is_zarr
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),

@@ -8,8 +8,8 @@ from eigenscape.base.blocks import blocks
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.labels.sources import PlaneLabels, open_labels, open_marks
-from eigenscape.scenes.readers.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Labels, Scene
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.draws import Subset
-from eigenscape.scenes.readers.sparse import SparseScene
+from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.types import Bands, Grid, Labels, Legend, Scene
 
 

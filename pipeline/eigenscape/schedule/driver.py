@@ -16,8 +16,8 @@ from types import FrameType
 import filelock
 
 from eigenscape.base.progress import console_reporter
-from eigenscape.clusters import ClusterOptions
-from eigenscape.clusters.kinds.arguments import walltime_seconds
+from eigenscape.clusters.queues import QueueOptions
+from eigenscape.clusters.registry import find_queue
 from eigenscape.clusters.submission import Submission, changing, write_submission
 from eigenscape.errors import EigenscapeError
 from eigenscape.job.jobfile import parse_job
@@ -29,7 +29,6 @@ from eigenscape.workflow.spine import run
 EXPECTED_S = 60.0
 """A job that the file does not name waits so long for whoever submitted it to write its number."""
 MOST_MARGIN_S = 120.0
-_JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "OAR_JOB_ID", "JOB_ID")
 
 
 class _Stopped(BaseException):
@@ -78,17 +77,16 @@ def progress(path: Path) -> tuple[int, int]:
 
 def _claim(path: Path) -> Submission | None:
     """Note that this job works on the run; None if it is not the one to do so."""
-    own = next((os.environ[name] for name in _JOB_VARIABLES if os.environ.get(name)), None)
-    own = own and own.partition(".")[0]
     end = time.monotonic() + EXPECTED_S
     while True:
         with changing(path) as found:
             if found is None or found.over:
                 print("eigenscape: cancelled or finished: nothing to do", file=sys.stderr)
                 return None
+            own = os.environ.get(find_queue(found.kind).job_variable or "", "").partition(".")[0]
             named = found.job_id is not None and own == found.job_id.partition(".")[0]
             # Whoever submitted it may have been killed before it wrote the number.
-            if own is None or named or time.monotonic() > end:
+            if not own or named or time.monotonic() > end:
                 return write_submission(path, found, state="running")
             if found.state != "submitting":
                 print(f"eigenscape: job {found.job_id} does the work", file=sys.stderr)
@@ -96,7 +94,7 @@ def _claim(path: Path) -> Submission | None:
         time.sleep(0.2)
 
 
-def _work(path: Path, found: Submission, options: ClusterOptions) -> tuple[int, str]:
+def _work(path: Path, found: Submission, options: QueueOptions) -> tuple[int, str]:
     """Run the job; return exit status and message."""
     workers = options.model_copy(update={"job_name": found.worker_name})
     job = parse_job(found.job["table"], name=found.job["name"], base=Path(found.job["base"]))
@@ -115,7 +113,7 @@ def _work(path: Path, found: Submission, options: ClusterOptions) -> tuple[int, 
     return (0, "") if result.converged else (3, "not converged: the results are kept")
 
 
-def _hand_over(path: Path, options: ClusterOptions, before: tuple[int, int], again: bool) -> int:
+def _hand_over(path: Path, options: QueueOptions, before: tuple[int, int], again: bool) -> int:
     """Submit the driver again, unless that would lead nowhere; return an exit status."""
     with changing(path) as found:
         if found is None or found.over:
@@ -144,11 +142,11 @@ def _hand_over(path: Path, options: ClusterOptions, before: tuple[int, int], aga
     return 0
 
 
-def _seconds_left(options: ClusterOptions) -> float:
+def _seconds_left(options: QueueOptions) -> float:
     """Return how long the driver may work, infinity if nothing limits it."""
     driver = options.driver
     walltime = driver.walltime or options.walltime
-    seconds = walltime_seconds(options.model_copy(update={"walltime": walltime}))
+    seconds = options.model_copy(update={"walltime": walltime}).walltime_seconds()
     if seconds is None:
         return float("inf")
     margin = driver.stop_before or min(MOST_MARGIN_S, 0.2 * seconds)

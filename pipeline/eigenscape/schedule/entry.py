@@ -253,7 +253,9 @@ def job_options(schedule: Schedule, on: ClusterOptions) -> Sequence[str]:
         "--open-mode=append",
         f"--output={_quoted_log(schedule)}",
     ]
-    if on.kind == "slurm":
+    from eigenscape.clusters.kinds.slurm import SlurmOptions
+
+    if isinstance(on, SlurmOptions):
         walltime = on.driver.walltime or on.walltime
         options.append(f"--cpus-per-task={on.driver.cores}")
         options.append(f"--mem={math.ceil(parse_bytes(on.driver.memory) / 2**20)}M")

@@ -10,11 +10,9 @@ from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import parse_bytes
 from eigenscape.base.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions
-from eigenscape.clusters.kinds.arguments import check_queue
-from eigenscape.clusters.kinds.jobqueue import cancel as cancel_job
-from eigenscape.clusters.kinds.jobqueue import driver_script, job_state
-from eigenscape.clusters.kinds.jobqueue import submit as submit_script
 from eigenscape.clusters.loading import parse_cluster
+from eigenscape.clusters.queues import QueueOptions
+from eigenscape.clusters.registry import check_queue, find_queue
 from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.errors import EigenscapeError, InputError
@@ -23,15 +21,6 @@ from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
 from eigenscape.workflow.spine import run_directory
 from eigenscape.workflow.stages import stage_keys
-
-# Workers of a driver that was killed: by the name that they share with nothing else.
-_CANCEL_NAMED = {
-    "slurm": "scancel --name={}",
-    "pbs": "qselect -N {} | xargs --no-run-if-empty qdel",
-    "lsf": "bkill -J {} 0",
-    "sge": "qdel {}",
-    "htcondor": "condor_rm -constraint 'JobBatchName == \"{}\"'",
-}
 
 
 def submit(
@@ -67,7 +56,7 @@ def submit(
     InputError
         The job cannot work, or is a study.
     """
-    check_queue(on.kind)
+    queue = check_queue(on)
     if job.study is not None:
         raise InputError(
             f"{job.name}: a study is many runs. Submit its jobs without [study], or run it with --on "
@@ -76,7 +65,7 @@ def submit(
     path = run_directory(job, stage_keys(job), run_dir)
     check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
     # Refused here rather than in the queue.
-    fitted, where = driven(job, on)
+    fitted, where = driven(job, queue)
     project_plan(fitted, where).check(fitted.limits.memory_bytes)
     with explain_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -93,7 +82,7 @@ def submit(
     )
     with changing(path) as before:
         if before is not None and not before.over and before.job_id is not None:
-            state = job_state(before.kind, before.job_id)
+            state = find_queue(before.kind).job_state(before.job_id)
             if state in ("waiting", "running"):
                 text = f"{path.name} is in the queue already: job {before.job_id}, {state}"
                 (reporter or Silent()).note(text)
@@ -101,7 +90,7 @@ def submit(
         return path, enqueue(path, fresh)
 
 
-def driven(job: Job, on: ClusterOptions) -> tuple[Job, ClusterOptions]:
+def driven(job: Job, on: QueueOptions) -> tuple[Job, ClusterOptions]:
     """Return a job as its driver runs it, and where its tasks run.
 
     A driver that works alone has its own cores, and three quarters of its own memory: the rest is
@@ -123,13 +112,13 @@ def enqueue(path: Path, submission: Submission) -> Submission:
     before = [python_word(on.python)]
     if data := os.environ.get("EIGENSCAPE_DATA"):
         before = [*quoted(["env", f"EIGENSCAPE_DATA={Path(data).resolve()}"]), *before]
-    script = driver_script(
-        on, ["-m", "eigenscape.schedule.driver", str(path)], before=before,
+    script = on.driver_script(
+        ["-m", "eigenscape.schedule.driver", str(path)], before=before,
         name=submission.name, cores=on.driver.cores, memory=on.driver.memory,
         walltime=on.driver.walltime, log_directory=str(path / "driver"),
     )  # fmt: skip
     try:
-        job_id = submit_script(on, script)
+        job_id = on.submit(script)
     except EigenscapeError as error:
         write_submission(path, submission, state="failed", exit_status=1, message=str(error))
         raise
@@ -137,9 +126,9 @@ def enqueue(path: Path, submission: Submission) -> Submission:
     return write_submission(path, submission, state="submitted", job_id=job_id, jobs=jobs)
 
 
-def cluster_of(submission: Submission) -> ClusterOptions:
+def cluster_of(submission: Submission) -> QueueOptions:
     """Return the cluster file of a submission."""
-    return parse_cluster(submission.cluster, "cluster file")
+    return check_queue(parse_cluster(submission.cluster, "cluster file"))
 
 
 def cancel(path: Path) -> Submission:
@@ -162,11 +151,12 @@ def cancel(path: Path) -> Submission:
         if not found.over:
             # First, so that a driver that ends now does not submit itself again.
             found = write_submission(path, found, state="cancelled")
+    queue = find_queue(found.kind)
     for job_id in found.jobs:
-        if job_state(found.kind, job_id) != "gone":
-            cancel_job(found.kind, job_id)
-    # A driver cancels its workers itself, but not if it was killed.
-    if line := _CANCEL_NAMED.get(found.kind):
-        command = line.format(shlex.quote(found.worker_name))
+        if queue.job_state(job_id) != "gone":
+            queue.cancel(job_id)
+    # A driver cancels its workers itself, but not if it was killed: by a name that nothing else has.
+    if queue.cancel_named:
+        command = queue.cancel_named.format(shlex.quote(found.worker_name))
         subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=60)
     return found

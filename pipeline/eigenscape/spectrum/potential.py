@@ -17,11 +17,11 @@ from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.errors import InputError
 from eigenscape.job.options import LearnOptions, PotentialOptions
 from eigenscape.labels.training import plan_fits
+from eigenscape.scenes.formats.arrays import array_format
+from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import open_marks
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arrays import array_format
-from eigenscape.scenes.readers.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Grid, Scene
 from eigenscape.spectrum.kernels.ties import Ties

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from eigenscape.clusters import ClusterOptions
-from eigenscape.clusters.options import QUEUES
 from eigenscape.errors import MissingExtraError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import LearnOptions, SpectrumOptions
@@ -28,11 +27,9 @@ def require_extras(job: Job, on: ClusterOptions) -> None:
 def _needed(
     spectrum: SpectrumOptions, learn: LearnOptions, on: ClusterOptions
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the module, its package, the extra that brings it, and the key that needs it."""
-    if on.kind == "ssh":
-        yield "asyncssh", "asyncssh", "ssh", "A cluster of kind 'ssh'"
-    if on.kind in QUEUES:
-        yield "dask_jobqueue", "dask-jobqueue", "hpc", f"A cluster of kind {on.kind!r}"
+    """Yield the module, its package, the extra that brings it, and what needs it."""
+    if on.needs is not None:
+        yield (*on.needs, f"A cluster of kind {on.kind!r}")
     if spectrum.solver == "lobpcg":
         yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
     if learn.method == "spectral-clustering" and learn.assign == "k-means":

@@ -17,7 +17,6 @@ from eigenscape.base.progress import Logged, Reporter
 from eigenscape.base.sums import file_sum
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
-from eigenscape.clusters.kinds.arguments import process_memory
 from eigenscape.context import Context
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError
 from eigenscape.job.jobfile import Job
@@ -284,7 +283,11 @@ class Runner:
                 "versions": {
                     name: installed for name in _PACKAGES if (installed := _version(name))
                 },
-                "seeds": {"features": job.features.seed, "learn": job.learn.seed},
+                "seeds": {
+                    name: seed
+                    for name, table in job
+                    if (seed := getattr(table, "seed", None)) is not None
+                },
                 "order": [stage.name for stage in self.stages],
                 "job": file_sum(file),
                 **self.about,
@@ -304,7 +307,7 @@ def fit_limits(job: Job, on: ClusterOptions) -> Job:
 
     A quarter of these is left to pages of mapped files, which count for them but not for the limit.
     """
-    available = process_memory(on)
+    available = on.process_memory()
     if available is None or 0.75 * available >= job.limits.memory_bytes:
         return job
     limits = job.limits.model_copy(update={"memory": f"{int(0.75 * available)} B"})

@@ -15,7 +15,7 @@ import pytest
 from eigenscape.base import memory
 from eigenscape.base.progress import Silent
 from eigenscape.clusters.check import check_cluster
-from eigenscape.clusters.kinds.network import address_of
+from eigenscape.clusters.network import address_of
 from eigenscape.clusters.options import ClusterOptions
 from eigenscape.clusters.start import connect
 from eigenscape.clusters.versions import differences, versions
@@ -87,6 +87,7 @@ def test_differences__the_numbers_that_count():
     assert differences(here, there) == ["eigenscape 2.1.7 here, absent there"]
 
 
+@pytest.mark.slow
 def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
     executor = Workers(client)
     sizes, notes = [], []
@@ -225,6 +226,7 @@ def apart(tmp_path):
         process.wait()
 
 
+@pytest.mark.slow
 def test_existing__directory_not_shared_and_scheduler_lost(apart, tmp_path, monkeypatch):
     options, scheduler = apart
     monkeypatch.setattr(workers, "_RECONNECT_S", 1.0)

@@ -227,6 +227,7 @@ class FrailMap:
         return results
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_a_kill_at_any_task(make_problem, monkeypatch):
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_ROWS", 128)
@@ -541,6 +542,7 @@ def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, mo
     np.testing.assert_allclose(X.T @ X, np.eye(200), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeypatch, space):
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
     whole = FrailMap()

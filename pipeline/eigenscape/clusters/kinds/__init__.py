@@ -1,1 +1,1 @@
-"""Kinds of cluster: jobs of queues, steps of an allocation, machines reached by ssh."""
+"""The kinds of cluster that come with the package: one class in one file, named as its kind."""

@@ -4,28 +4,30 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 import dask
 from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 from distributed.scheduler import Scheduler
+from pydantic import Field
 
 from eigenscape.base.memory import parse_bytes
-from eigenscape.clusters.kinds.arguments import interface_of, log_directory
-from eigenscape.clusters.kinds.jobqueue import JobState
-from eigenscape.clusters.kinds.network import (
+from eigenscape.clusters.network import (
     certificate_arguments,
     http_settings,
+    interface_of,
     scheduler_options,
     security_of,
     worker_security,
 )
-from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.options import LogKey, NetworkKeys, Say, WorkerOptions
+from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.words import expanded
-from eigenscape.clusters.workers.reports import Report, last_line
+from eigenscape.clusters.workers.reports import JobState, Report, last_line
 from eigenscape.clusters.workers.supply import Jobs, Supply
 from eigenscape.errors import ClusterError
 
@@ -94,9 +96,30 @@ class StepReports:
         return last_line(job.log)
 
 
+@register_kind
+class AllocationOptions(NetworkKeys, LogKey, WorkerOptions):
+    """Scheduler in this process, workers in a step of the same allocation."""
+
+    kind: Literal["allocation"] = "allocation"
+    workers: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Worker processes: one per task of the allocation by default."""
+
+    def for_check(self) -> Self:
+        """Return the same with one worker."""
+        return self.model_copy(update={"workers": 1})
+
+    @contextmanager
+    def start(
+        self, threads: int | None, memory_limit: int, say: Say
+    ) -> Iterator[tuple[Any, Supply]]:
+        """Start the step."""
+        with allocation_cluster(self, memory_limit, say) as both:
+            yield both
+
+
 @contextmanager
 def allocation_cluster(
-    options: ClusterOptions, memory_limit: int, say: Callable[[str], None]
+    options: AllocationOptions, memory_limit: int, say: Say
 ) -> Iterator[tuple[SpecCluster, Supply]]:
     """Start a scheduler in this process and a step of workers beside it.
 
@@ -110,10 +133,10 @@ def allocation_cluster(
             "kind = 'allocation' works inside an allocation of SLURM, and SLURM_JOB_ID is not set. "
             "Start this command by salloc or in a script for sbatch, or take kind = 'slurm'."
         )
-    folder = Path(log_directory(options))
+    folder = Path(options.logs())
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"allocation-{os.environ['SLURM_JOB_ID']}.log"
-    with worker_security(security_of(options), options) as security:
+    with worker_security(security_of(options.certificates, options.tls), options) as security:
         command = step_command(options, memory_limit) + certificate_arguments(security)
         scheduler = scheduler_options(options, interface_of(options)) | {"security": security}
         if security is not None:
@@ -131,7 +154,7 @@ def allocation_cluster(
             yield cluster, Jobs(cluster, StepReports(), 1, advice, say)
 
 
-def step_command(options: ClusterOptions, memory_limit: int) -> list[str]:
+def step_command(options: AllocationOptions, memory_limit: int) -> list[str]:
     """Return the command that starts the workers, ``{scheduler}`` and ``{name}`` left open."""
     tasks = options.workers or int(os.environ.get("SLURM_NTASKS", "1"))
     cores = options.cores or int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))

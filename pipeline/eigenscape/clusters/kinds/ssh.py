@@ -4,27 +4,55 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import dask
+from pydantic import Field
 
 from eigenscape.base.memory import parse_bytes
-from eigenscape.clusters.kinds.arguments import interface_of
-from eigenscape.clusters.kinds.network import (
+from eigenscape.clusters.network import (
     Certificates,
     certificate_files,
     http_settings,
+    interface_of,
     scheduler_options,
     security_of,
 )
-from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.options import NetworkKeys, ProcessOptions, Say, Word
+from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.words import python_word
-from eigenscape.clusters.workers.process import SETTINGS
+from eigenscape.clusters.workers.supply import Supply, Unmended
 from eigenscape.errors import ClusterError, MissingExtraError
 
 
+@register_kind
+class SshOptions(NetworkKeys, ProcessOptions):
+    """Scheduler in this process, workers on machines that ssh reaches."""
+
+    kind: Literal["ssh"] = "ssh"
+    needs = ("asyncssh", "asyncssh", "ssh")
+
+    hosts: Annotated[tuple[Word, ...], Field(min_length=1)]
+    """Machines to start workers on by ssh."""
+    username: Word | None = None
+    """User name there."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the ssh servers; 22 by default."""
+    private_key: str | None = None
+    """File of the private key; those of the user's ssh and its agent by default."""
+    known_hosts: str | None = None
+    """File of the keys of the machines; the user's own by default."""
+
+    @contextmanager
+    def start(
+        self, threads: int | None, memory_limit: int, say: Say
+    ) -> Iterator[tuple[Any, Supply]]:
+        """Start them."""
+        with ssh_cluster(self, memory_limit) as cluster:
+            yield cluster, Unmended("Can the machines reach this one on its interface?")
+
+
 @contextmanager
-def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
+def ssh_cluster(options: SshOptions, memory_limit: int) -> Iterator[Any]:
     """Start a scheduler in this process and workers on every machine of a cluster file.
 
     distributed's own `SSHCluster` starts the scheduler by ssh, too, on all interfaces of the first
@@ -41,11 +69,15 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
         import asyncssh
     except ImportError:
         raise MissingExtraError("asyncssh", "ssh", "A cluster of kind 'ssh'") from None
+    import dask
     from distributed.deploy.spec import SpecCluster
     from distributed.deploy.ssh import Worker
     from distributed.scheduler import Scheduler
 
-    security, interface = security_of(options), interface_of(options)
+    from eigenscape.clusters.workers.process import SETTINGS
+
+    interface = interface_of(options)
+    security = security_of(options.certificates, options.tls)
     scheduler = scheduler_options(options, interface) | {"security": security}
     if security is not None:
         scheduler["protocol"] = "tls://"
@@ -61,7 +93,7 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
         }
         workers = {
             number: {**each, "options": each["options"] | {"address": host}}
-            for number, host in enumerate(options.hosts or ())
+            for number, host in enumerate(options.hosts)
         }
         try:
             # The machines take over the configuration that holds here.
@@ -89,7 +121,7 @@ def ssh_cluster(options: ClusterOptions, memory_limit: int) -> Iterator[Any]:
             yield cluster
 
 
-def worker_options(options: ClusterOptions, memory_limit: int) -> dict[str, Any]:
+def worker_options(options: SshOptions, memory_limit: int) -> dict[str, Any]:
     """Return what the workers of one machine are started with; distributed sends it as JSON."""
     processes = options.processes or 1
     memory = parse_bytes(options.memory) if options.memory else 2 * memory_limit * processes
@@ -121,7 +153,7 @@ def _encryption(certificates: Certificates | None) -> dict[str, Any]:
     return {"protocol": "tls", "security": files | {"require_encryption": True}}
 
 
-def _connect_options(options: ClusterOptions) -> dict[str, Any]:
+def _connect_options(options: SshOptions) -> dict[str, Any]:
     keys = {
         "username": options.username,
         "port": options.port,
@@ -131,8 +163,8 @@ def _connect_options(options: ClusterOptions) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value}
 
 
-def _unreachable(options: ClusterOptions, error: Exception) -> str:
-    hosts = ", ".join(options.hosts or ())
+def _unreachable(options: SshOptions, error: Exception) -> str:
+    hosts = ", ".join(options.hosts)
     return (
         f"hosts = {hosts}: no worker starts there ({error}). `ssh HOST PYTHON -c 'import eigenscape'` "
         "must work without a question for each of them: see username, port, private_key, "

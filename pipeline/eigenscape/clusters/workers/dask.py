@@ -4,7 +4,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import format_bytes
+from eigenscape.clusters.options import Say
 from eigenscape.clusters.sharing import Shared
 from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
@@ -36,8 +37,6 @@ _LOST_SCHEDULER = (
     "goes on."
 )
 _MEMORY_TOPIC = "worker-restart-memory"
-
-Say = Callable[[str], None]
 
 
 def print_nothing(_: str) -> None:

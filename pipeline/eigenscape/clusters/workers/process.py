@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import dask
 
-from eigenscape.clusters.kinds.network import address_of
+from eigenscape.clusters.network import address_of
 from eigenscape.clusters.words import expanded
 from eigenscape.errors import ClusterError
 

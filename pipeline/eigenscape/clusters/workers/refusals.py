@@ -6,7 +6,7 @@ from typing import Any
 
 from distributed.core import Status
 
-from eigenscape.clusters.kinds.network import certificate_arguments
+from eigenscape.clusters.network import certificate_arguments
 from eigenscape.clusters.words import quoted
 
 _HOPELESS = re.compile(

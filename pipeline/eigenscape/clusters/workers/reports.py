@@ -1,28 +1,18 @@
 """How a job of a queue is, in words: its state, the queue's reason, the end of what it printed."""
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from eigenscape.clusters.kinds.jobqueue import JobState, job_state
+if TYPE_CHECKING:
+    from eigenscape.clusters.queues import QueueOptions
+
+JobState = Literal["waiting", "running", "failed", "gone", "unknown"]
+"""Of a job in its queue; one that has "failed" is still there, but will not run."""
 
 _MOST_LETTERS = 200
 _TAIL_BYTES = 4096
-
-# How to ask why a job is as it is, and where the answer says so.
-_REASONS = {
-    "slurm": (["squeue", "--noheader", "--format=%T: %r", "--jobs={}"], r"(.+)"),
-    "pbs": (["qstat", "-f", "{}"], r"comment = ((?:.+)(?:\n\t.+)*)"),
-    "lsf": (["bjobs", "-noheader", "-o", "stat pend_reason", "{}"], r"(.+)"),
-    "sge": (
-        ["qstat", "-j", "{}"],
-        r"(?:error reason +\d+|scheduling info): +((?:.+)(?:\n {10,}.+)*)",
-    ),
-    "oar": (["oarstat", "-f", "-j", "{}"], r"message = (.+)"),
-    "htcondor": (["condor_q", "{}", "-autoformat", "HoldReason"], r"^(?!undefined)(.+)"),
-}
 
 
 @dataclass(frozen=True)
@@ -58,22 +48,22 @@ class QueueReports:
 
     Parameters
     ----------
-    kind
-        Of the queue.
+    queue
+        Class of its kind.
     log_directory
         Where the jobs print to.
     """
 
-    def __init__(self, kind: str, log_directory: Path) -> None:
-        self._kind, self._folder = kind, log_directory
+    def __init__(self, queue: "type[QueueOptions]", log_directory: Path) -> None:
+        self._queue, self._folder = queue, log_directory
 
     def ask(self, job: Any) -> Report:
         """Return the state of a job, with the queue's reason if it does not run."""
         if not job.job_id:
             return Report("unknown")
-        state = job_state(self._kind, job.job_id)
+        state = self._queue.job_state(job.job_id)
         asked = state in ("waiting", "failed")
-        return Report(state, job_reason(self._kind, job.job_id) if asked else "")
+        return Report(state, self._queue.job_reason(job.job_id) if asked else "")
 
     def last_words(self, job: Any) -> str:
         """Return the last line of the job's log."""
@@ -85,20 +75,6 @@ class QueueReports:
         except OSError:
             return ""
         return next(filter(None, map(last_line, reversed(logs))), "")
-
-
-def job_reason(kind: str, job_id: str) -> str:
-    """Return what the queue says of a job: why it waits, or is held. Empty if it says nothing."""
-    command, pattern = _REASONS[kind]
-    try:
-        answer = subprocess.run(
-            [part.format(job_id) for part in command],
-            capture_output=True, text=True, check=False, timeout=30,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    found = re.search(pattern, answer.stdout)
-    return " ".join(found[1].split())[:_MOST_LETTERS] if found else ""
 
 
 def last_line(path: Path) -> str:

@@ -7,8 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from eigenscape.clusters.kinds.jobqueue import JobState
-from eigenscape.clusters.workers.reports import Reporting
+from eigenscape.clusters.workers.reports import JobState, Reporting
 from eigenscape.errors import ClusterError
 
 AWAY_S = 2.0

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from eigenscape.scenes.readers.metadata import braced_list
-from eigenscape.scenes.readers.rasterfiles import declared_text
+from eigenscape.scenes.formats.metadata import braced_list
+from eigenscape.scenes.formats.rasterfiles import declared_text
 from eigenscape.scenes.types import Color, Legend
 
 # Usage codes of the columns of a GDAL raster attribute table.

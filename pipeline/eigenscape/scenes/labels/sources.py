@@ -10,6 +10,16 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.draws import Subset
+from eigenscape.scenes.formats.arrays import array_format
+from eigenscape.scenes.formats.planes import (
+    Plane,
+    RasterPlane,
+    find_plane,
+    inspect_plane,
+    wrong_size,
+)
+from eigenscape.scenes.formats.rasterfiles import open_raster
+from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.grids import (
     check_overlap,
     extent,
@@ -21,16 +31,6 @@ from eigenscape.scenes.grids import (
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import read_legend
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.readers.arrays import array_format
-from eigenscape.scenes.readers.planes import (
-    Plane,
-    RasterPlane,
-    find_plane,
-    inspect_plane,
-    wrong_size,
-)
-from eigenscape.scenes.readers.rasterfiles import open_raster
-from eigenscape.scenes.readers.tabularfiles import is_tabular
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene

@@ -1,1 +1,1 @@
-"""Readers: one for each kind of file that a scene can be in."""
+"""The readers that come with the package: one class in one file, named as the reader."""

@@ -1,0 +1,37 @@
+"""Jobs of OAR."""
+
+from typing import Any, ClassVar, Literal
+
+from eigenscape.clusters.options import Word
+from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions, ResourcesKey
+from eigenscape.clusters.registry import register_kind
+
+
+@register_kind
+class OarOptions(QueueKey, ProjectKey, ResourcesKey, QueueOptions):
+    """Workers in jobs of OAR."""
+
+    kind: Literal["oar"] = "oar"
+    memory_property: Word | None = None
+    """Name of OAR's property for the memory of a core, such as "memcore"."""
+
+    jobqueue = "OAR"
+    query = ("oarstat", "-s", "-j", "{}")
+    states: ClassVar = {
+        "waiting": "WAITING TOLAUNCH SUSPENDED",
+        "running": "RUNNING LAUNCHING FINISHING",
+        "gone": "TERMINATED ERROR",
+    }
+    reason = (("oarstat", "-f", "-j", "{}"), r"message = (.+)")
+    job_variable = "OAR_JOB_ID"
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
+        return {
+            "queue": self.queue,
+            "project": self.project,
+            "resource_spec": self.resources,
+            "walltime": self.walltime_text(),
+            "memory_per_core_property_name": self.memory_property
+            or self.configured("memory-per-core-property-name", "not_applicable"),
+        }

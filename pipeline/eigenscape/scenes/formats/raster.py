@@ -1,0 +1,242 @@
+"""Scenes in rasters that GDAL opens: one file of many bands, or one file per band."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.enums import MaskFlags
+from rasterio.windows import Window
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.metadata import BandMetadata, read_band_metadata
+from eigenscape.scenes.formats.pixels import (
+    Calibration,
+    calibrate,
+    check_some_band,
+    fill_samples,
+    sensible_row_step,
+)
+from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.types import Bands, Grid
+
+
+@dataclass(frozen=True)
+class RasterPart:
+    """The good bands that one file contributes.
+
+    Attributes
+    ----------
+    path
+        The file.
+    bands
+        Numbers of its good bands, from 1.
+    calibration
+        What their stored numbers mean.
+    mask_bands
+        Numbers of the bands whose GDAL mask must be read: an alpha band or a mask of the file.
+        Nodata is not among them, `calibration` has it.
+    dtype
+        Type that holds the stored numbers of all its bands.
+    """
+
+    path: str
+    bands: tuple[int, ...]
+    calibration: Calibration
+    mask_bands: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class RasterScene:
+    """A scene in one raster or in several of one grid; fulfils the `Scene` protocol."""
+
+    grid: Grid
+    bands: Bands
+    files: tuple[str, ...]
+    row_step: int
+    parts: tuple[RasterPart, ...]
+    notes: tuple[str, ...] = ()
+
+    def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 of the good bands; see `Scene.read`.
+
+        Raises
+        ------
+        SceneError
+            A file is truncated, damaged or gone.
+        """
+        assert 0 <= start < stop <= self.grid.height
+        shape = (stop - start, self.grid.width)
+        values = np.empty((*shape, self.bands.count), np.float32)
+        valid = np.ones(shape, np.bool_)
+        window = Window(0, start, self.grid.width, stop - start)
+        first = 0
+        for part in self.parts:
+            last = first + len(part.bands)
+            with open_raster(part.path) as dataset:
+                stored = dataset.read(list(part.bands), window=window)
+                for band in part.mask_bands:
+                    valid &= dataset.read_masks(band, window=window) != 0
+            fill_samples(
+                stored.transpose(1, 2, 0), part.calibration, values[..., first:last], valid
+            )
+            first = last
+        values[~valid] = 0
+        return values, valid
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Everything about one file that its scene needs."""
+
+    path: str
+    grid: Grid
+    files: tuple[str, ...]
+    row_step: int
+    metadata: BandMetadata
+    dtype: str
+    masked: tuple[tuple[bool, bool], ...]
+    """Per band: has a mask shared by all bands, has one of its own."""
+
+
+def open_raster_scene(
+    paths: Sequence[str],
+    *,
+    bad_bands: Sequence[int | str] = (),
+    scale: float | str = "auto",
+    nodata: float | None = None,
+) -> RasterScene:
+    """Open a scene from its metadata alone.
+
+    Parameters
+    ----------
+    paths
+        One raster of any number of bands, or several of one band and one grid.
+    bad_bands
+        Bands to leave out besides those that the metadata marks; see `parse_bad_bands`.
+    scale
+        Factor from stored to physical values, or "auto" for scale and offset of the metadata.
+    nodata
+        Stored value that marks missing pixels besides that of the metadata.
+
+    Raises
+    ------
+    SceneError
+        A file cannot be used, the files do not share a grid, or no band is left.
+    """
+    opened = [_inspect(path) for path in paths]
+    if len(opened) > 1:
+        _check_one_grid(opened)
+    count = sum(len(item.metadata.good) for item in opened)
+    wavelength = _joined(opened, "wavelength")
+    bad = parse_bad_bands(bad_bands, count, wavelength)
+    marked = [flag for item in opened for flag in item.metadata.good]
+    good = tuple(flag and index not in bad for index, flag in enumerate(marked))
+    check_some_band(good, ", ".join(paths[:2]))
+    first, parts = 0, []
+    for item in opened:
+        last = first + len(item.metadata.good)
+        if any(good[first:last]):
+            parts.append(_make_part(item, good[first:last], scale, nodata))
+        first = last
+    names = tuple(name for item in opened for name in item.metadata.names)
+    return RasterScene(
+        grid=opened[0].grid,
+        bands=Bands(good, wavelength, _joined(opened, "fwhm"), names if any(names) else None),
+        files=tuple(dict.fromkeys(name for item in opened for name in item.files)),
+        row_step=max(item.row_step for item in opened),
+        parts=tuple(parts),
+    )
+
+
+def _inspect(path: str) -> _Opened:
+    check_exists(path)
+    with open_raster(path) as dataset:
+        if not dataset.count:
+            raise SceneError(
+                f"{path}: has no bands of its own, only subdatasets or nothing. "
+                "Export the wanted one first: gdal_translate SUBDATASET OUT.tif"
+            )
+        for dtype in dataset.dtypes:
+            if np.dtype(dtype).kind not in "uif":
+                raise SceneError(
+                    f"{path}: its numbers are of type {dtype}; whole and real numbers can be used. "
+                    "Convert it, for example: gdal_translate -ot Float32 IN OUT"
+                )
+        flags = [set(band) for band in dataset.mask_flag_enums]
+        return _Opened(
+            path=path,
+            grid=read_grid(dataset, path),
+            files=dataset_files(dataset, path),
+            row_step=sensible_row_step(
+                max(rows for rows, _ in dataset.block_shapes), dataset.height
+            ),
+            metadata=read_band_metadata(dataset),
+            dtype=np.result_type(*dataset.dtypes).name,
+            masked=tuple(
+                (
+                    MaskFlags.per_dataset in band,
+                    not band & {MaskFlags.per_dataset, MaskFlags.nodata, MaskFlags.all_valid},
+                )
+                for band in flags
+            ),
+        )
+
+
+def _make_part(
+    item: _Opened, good: Sequence[bool], scale: float | str, nodata: float | None
+) -> RasterPart:
+    chosen = [index for index, flag in enumerate(good) if flag]
+    metadata = item.metadata
+    automatic = isinstance(scale, str)
+    shared = [index + 1 for index in chosen if item.masked[index][0]]
+    own = [index + 1 for index in chosen if item.masked[index][1]]
+    return RasterPart(
+        path=item.path,
+        bands=tuple(index + 1 for index in chosen),
+        calibration=calibrate(
+            [metadata.scale[index] if automatic else float(scale) for index in chosen],
+            [metadata.offset[index] if automatic else 0.0 for index in chosen],
+            [(metadata.nodata[index], nodata) for index in chosen],
+        ),
+        mask_bands=(*shared[:1], *own),
+        dtype=item.dtype,
+    )
+
+
+def _joined(opened: Sequence[_Opened], name: str) -> tuple[float, ...] | None:
+    """One attribute of the bands of all files: NaN where a file says nothing, None where all do."""
+    values: list[float] = []
+    for item in opened:
+        known: tuple[float, ...] | None = getattr(item.metadata, name)
+        values += known or (math.nan,) * len(item.metadata.good)
+    return tuple(values) if any(math.isfinite(value) for value in values) else None
+
+
+def _check_one_grid(opened: Sequence[_Opened]) -> None:
+    reference = opened[0]
+    for item in opened:
+        if len(item.metadata.good) != 1:
+            raise SceneError(
+                f"{item.path}: has {len(item.metadata.good)} bands; in a list each file has one. "
+                "Give a file of many bands alone, or split it with gdal_translate -b."
+            )
+        for what, one, other, same in (
+            ("size (rows, columns)", _size(reference), _size(item), same_size),
+            ("CRS", reference.grid.crs_wkt, item.grid.crs_wkt, same_crs),
+            ("transform", reference.grid.transform, item.grid.transform, same_transform),
+        ):
+            if not same(reference.grid, item.grid):
+                raise SceneError(
+                    f"{reference.path} and {item.path} do not share a grid: {what} is {one} "
+                    f"against {other}. Bring them onto one grid first, for example with gdalwarp."
+                )
+
+
+def _size(item: _Opened) -> tuple[int, int]:
+    return item.grid.height, item.grid.width

@@ -1,0 +1,109 @@
+"""Readers of scenes: each says which paths it takes, and opens them."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.plugins import Registry
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.types import Scene
+
+Resolve = Callable[[str], str]
+"""Turns a path of the job into an absolute one; URLs stay as they are."""
+
+
+class Reader(ABC):
+    """A reader of scenes in one file or directory.
+
+    A reader derives from this class and is registered (`eigenscape.scenes.register_reader`).
+    """
+
+    name: ClassVar[str]
+    """Of the reader, as its file or entry point is called."""
+    priority: ClassVar[int] = 10
+    """Readers of a higher one are asked before: those of the package have 0 (GDAL, which takes all that is
+    left) or 20 and more."""
+    columns: ClassVar[bool] = False
+    """Whether ``scene.columns`` has a meaning for it."""
+
+    @abstractmethod
+    def recognises(self, path: str) -> bool:
+        """Return whether it takes a path: by its ending, its directory or the first bytes of the file.
+
+        Parameters
+        ----------
+        path
+            A path that is there, or a URL.
+        """
+
+    @abstractmethod
+    def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
+        """Open a scene by its header; see `Scene` for what is returned.
+
+        Parameters
+        ----------
+        path
+            A path that it takes.
+        options
+            ``[scene]`` of the job: the reader refuses keys that have no meaning for it.
+        resolve
+            Makes other paths of the job absolute.
+
+        Raises
+        ------
+        SceneError
+            The file cannot be used.
+        """
+
+    def variable(self, path: str, options: SceneOptions) -> str | None:
+        """Return the name of the array that a scene is taken from; None where there is nothing to choose."""
+        return None
+
+
+def _name(reader: Any) -> str:
+    return str(getattr(reader, "name", reader.__name__))
+
+
+READERS: Registry[Reader] = Registry(
+    what="reader of scenes", folder="eigenscape.scenes.readers", group="eigenscape.readers",
+    base=lambda: Reader, name_of=_name, error=SceneError,
+)  # fmt: skip
+"""All of them; packages add theirs by the entry-point group ``eigenscape.readers``."""
+
+register_reader = READERS.register
+
+
+def find_reader(path: str) -> Reader:
+    """Return the reader of a path: of those that take it, the one of the highest priority.
+
+    Raises
+    ------
+    SceneError
+        A reader of another package cannot be imported, or a file is damaged so that none can say.
+    """
+    ordered = sorted(READERS, key=lambda reader: (-reader.priority, reader.name))
+    found = (reader() for reader in ordered)
+    return next(reader for reader in found if reader.recognises(path))
+
+
+def reader_key(path: str) -> list[str] | None:
+    """Return what a run's key holds of the reader of a path, if it is one of another package.
+
+    That is its name and the code of its module: what that module imports is left to its version.
+
+    Raises
+    ------
+    SceneError
+        See `find_reader`.
+    """
+    reader = type(find_reader(path))
+    if reader.__module__.startswith(f"{READERS.folder}."):
+        return None  # its code is in the keys as all of the package is
+    try:
+        return [reader.name, code_fingerprint([Path(inspect.getfile(reader))])]
+    except (TypeError, OSError):  # a class that was typed in
+        return [reader.name, reader.__qualname__]

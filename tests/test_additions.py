@@ -1,0 +1,233 @@
+"""A kind of cluster and a reader from outside the package: the code of pipeline/README.md, in real jobs."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import get_worker
+
+import eigenscape
+from eigenscape.clusters import ClusterOptions, connect, load_cluster, register_kind
+from eigenscape.clusters.loading import parse_cluster
+from eigenscape.clusters.registry import KINDS
+from eigenscape.errors import ClusterError, SceneError
+from eigenscape.scenes import Reader, register_reader
+from eigenscape.scenes.reading import READERS, find_reader
+from eigenscape.workflow.stages import stage_keys
+
+PAGE = Path(__file__).resolve().parents[1] / "pipeline" / "README.md"
+GROUPS = {"scratch": "eigenscape.clusters", "plain": "eigenscape.readers"}
+
+
+def written(name):
+    """Return the code and the entry point that the page gives of an addition."""
+    fences = re.findall(r"```(python|toml)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    texts = {kind: text for kind, text in fences if name in text}
+    entry = re.fullmatch(rf'\[project\.entry-points\."{GROUPS[name]}"\]\n(.*)\n', texts["toml"])
+    return texts["python"], entry[1].replace('"', "")
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Return what installs a package of one module with an entry point, as pip would leave it."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    # Workers import it as well.
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:{':'.join(filter(None, sys.path))}")
+    made = []
+
+    def make(module, code, group, entry):
+        made.append(module)
+        (folder / f"{module}.py").write_text(code, encoding="utf-8")
+        package = folder / f"{module}-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (package / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
+        # Another place on the path: what was found before is not asked again.
+        monkeypatch.syspath_prepend(str(folder))
+
+    yield make
+    for registry in (KINDS, READERS):
+        for name, found in list(registry._found.items()):
+            if not found.__module__.startswith(registry.folder):
+                del registry._found[name]
+    for module in made:
+        sys.modules.pop(module, None)
+
+
+def install_from_page(install, name):
+    code, entry = written(name)
+    install(name, code, GROUPS[name], entry)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """Return a scene of 20 x 30 pixels and 6 bands in the page's format, and its values."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20, 30, 6)).round(3)
+    values[:10] += 3
+    values[4, 5, 2] = np.nan
+    path = tmp_path / "scene.plain"
+    lines = (" ".join(map(str, pixel)) for pixel in values.reshape(-1, 6))
+    path.write_text("plain 20 30 6\n" + "\n".join(lines) + "\n", encoding="ascii")
+    return path, values
+
+
+def job_of(path, tmp_path):
+    return eigenscape.parse_job(
+        {
+            "scene": {"path": str(path)},
+            "neighbors": {"k": 8},
+            "spectrum": {"dimension": 4},
+            "output": {"directory": str(tmp_path / "runs")},
+        }
+    )
+
+
+def test_kind_of_another_package__runs_a_job(install, plain, tmp_path):
+    install_from_page(install, "plain")
+    install_from_page(install, "scratch")
+    file = tmp_path / "scratch.toml"
+    there = str(tmp_path / "scratch")
+    file.write_text(f'kind = "scratch"\ndirectory = "{there}"\n', encoding="utf-8")
+    on = load_cluster(file)
+    assert on == ClusterOptions(kind="scratch", directory=there)
+    with connect(on, None, 2**30) as executor:
+        found = []
+        # A function without a name: workers cannot import this module.
+        executor.run(
+            lambda _: get_worker().local_directory, [0], lambda _, result, __: found.append(result)
+        )
+    assert found[0].startswith(there)
+    path, values = plain
+    job = job_of(path, tmp_path)
+    alone = eigenscape.run(job, run_dir=tmp_path / "alone")
+    shared = eigenscape.run(job, on=on, run_dir=tmp_path / "shared")
+    one, two = (eigenscape.open_run(result.path) for result in (alone, shared))
+    given = np.isfinite(values).all(axis=2)
+    np.testing.assert_array_equal(one["values"], values[given].astype(np.float32))
+    np.testing.assert_array_equal(two["values"], one["values"])
+    np.testing.assert_allclose(two["eigenvalue"], one["eigenvalue"], atol=1e-6)
+    assert one.sizes == {"sample": 599, "band": 6, "feature": 6, "neighbor": 8, "mode": 5}
+
+
+def test_kind_of_another_package__its_keys_are_its_own(install):
+    install_from_page(install, "scratch")
+    extra = {"directory": "/tmp"}
+    given = {"kind": "scratch", **extra}
+    for table, words in (
+        ({"kind": "scratch"}, r"kind = 'scratch' needs directory\. Where the scratch lies\."),
+        (
+            {**given, "workers": 65},
+            r"workers = 65: .*less than or equal to 64\. Worker processes\.",
+        ),
+        ({**given, "queue": "long"}, r"queue is no key of kind = 'scratch' \(but of .*slurm"),
+        ({"kind": "slurm", **extra}, r"directory is no key of kind = 'slurm' \(but of scratch\)"),
+        ({"kind": "scrat"}, r"'scrat': no such kind of cluster\. Did you mean scratch\?"),
+    ):
+        with pytest.raises(ClusterError, match=words):
+            parse_cluster(table, "c.toml")
+
+
+def test_reader_of_another_package__damaged_header(install, plain, tmp_path):
+    install_from_page(install, "plain")
+    path, _ = plain
+    path.write_text("plain 20 30\n", encoding="ascii")
+    with pytest.raises(SceneError, match="its first line must be: plain ROWS COLUMNS BANDS"):
+        eigenscape.plan(job_of(path, tmp_path))
+
+
+def test_reader_of_another_package__its_code_is_in_the_key(install, plain, tmp_path):
+    install_from_page(install, "plain")
+    job = job_of(plain[0], tmp_path)
+    before = stage_keys(job)
+    module = Path(sys.modules["plain"].__file__)
+    code = module.read_text(encoding="utf-8")
+    module.write_text(f"# A comment.\n{code}", encoding="utf-8")
+    assert stage_keys(job) == before
+    module.write_text(code.replace("np.nan_to_num(values)", "np.abs(values)"), encoding="utf-8")
+    assert stage_keys(job)["samples"] != before["samples"]
+
+
+def test_register__in_a_script(install, plain):
+    code, _ = written("plain")
+    names = {"__name__": "script"}
+    exec(code, names)  # as a module that a script has imported
+    assert find_reader(str(plain[0])).name == "plain"
+    assert find_reader("scene.npy").name == "arrays"
+
+
+BROKEN = "import nothing_of_this_name\n"
+
+
+@pytest.mark.parametrize(
+    ("group", "ask", "error"),
+    [
+        ("eigenscape.clusters", lambda: parse_cluster({"kind": "broken"}, "c.toml"), ClusterError),
+        ("eigenscape.readers", lambda: find_reader("scene.broken"), SceneError),
+    ],
+)
+def test_entry_point__that_cannot_be_imported(install, group, ask, error):
+    install("broken", BROKEN, group, "broken = broken:Class")
+    with pytest.raises(error) as caught:
+        ask()
+    for word in (
+        "'broken'", "broken:Class of the package broken", group, "ModuleNotFoundError",
+        "nothing_of_this_name", "uninstall it",
+    ):  # fmt: skip
+        assert word in str(caught.value)
+
+
+def test_entry_point__no_reader(install):
+    install("other", "class Other: pass\n", "eigenscape.readers", "other = other:Other")
+    with pytest.raises(
+        SceneError, match=r"Other.* is no reader of scenes: .*scenes\.reading\.Reader"
+    ):
+        find_reader("scene.tif")
+
+
+def test_entry_point__of_another_name(install):
+    code, _ = written("plain")
+    install("plain", code, "eigenscape.readers", "plane = plain:PlainReader")
+    with pytest.raises(SceneError, match=r"'plane': .*calls itself 'plain'"):
+        find_reader("scene.tif")
+
+
+def test_entry_point__name_that_is_taken(install):
+    code, _ = written("scratch")
+    install(
+        "scratch",
+        code.replace('"scratch"', '"slurm"'),
+        "eigenscape.clusters",
+        "slurm = scratch:ScratchOptions",
+    )
+    with pytest.raises(
+        ClusterError, match=r"'slurm': two .*eigenscape\.clusters\.kinds and .*package scratch"
+    ):
+        parse_cluster({"kind": "slurm"}, "c.toml")
+
+
+def test_register__name_that_is_taken():
+    class Another(Reader):
+        name = "arrays"
+
+        def recognises(self, path):
+            return False
+
+        def open(self, path, options, resolve):
+            raise NotImplementedError
+
+    with pytest.raises(SceneError, match="'arrays': two of them are a reader of scenes"):
+        register_reader(Another)
+    with pytest.raises(ClusterError, match="is no kind of cluster"):
+        register_kind(Another)
+
+
+@pytest.mark.parametrize("registry", [KINDS, READERS], ids=["kinds", "readers"])
+def test_registry__names_of_the_folder_are_those_of_the_classes(registry):
+    for found in registry:
+        assert registry.name_of(found) == found.__module__.rpartition(".")[2]
+        assert found.__module__.startswith(registry.folder)
