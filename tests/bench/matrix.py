@@ -127,6 +127,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
     "features.dimension=12": {"neighbors.recall": 0.95},
+    # Pairs of nearest neighbours: more components than bridges are sought for.
+    "neighbors.k=1": {"graph.components": "largest"},
     "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
     "neighbors.radius": {"neighbors.method": "radius", "features.method": "none"},
