@@ -42,8 +42,10 @@ import scenery
 from eigenscape import apply, plan, run
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.job.options import Options
+from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import unread
 
 BASE: dict[str, Any] = {
@@ -307,13 +309,15 @@ def literals(key: str) -> list[Any]:
 
 def option_keys(options: type[Options] = Job, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every key of a job, dotted, and the type of its value; tables in tables too."""
-    for name, info in options.model_fields.items():
+    for name, info in keys_of(options).items():
         key = prefix + name
         if key in OUTSIDE:
             continue
         tables = [kind for kind in (info.annotation, *get_args(info.annotation))
                   if isinstance(kind, type) and issubclass(kind, Options)]  # fmt: skip
-        if not tables or prefix:
+        if issubclass(options, MethodOptions) and name == "method":
+            yield key, Literal[tuple(options.registry.names())]
+        elif not tables or prefix:
             yield key, info.annotation
         for table in tables:
             yield from option_keys(table, f"{key}.")

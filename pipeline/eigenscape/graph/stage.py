@@ -62,7 +62,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
     lists = rank_lists(context, order, rank)
     spatial = spatial_lists(context, rank, options.spatial.neighbors) if options.spatial else None
     neighbors, landmark = context.job.neighbors, None
-    if neighbors.method == "landmarks":
+    if neighbors.form == "landmarks":
         landmark = np.zeros(len(order), bool)
         landmark[context.memmap("neighbors/landmark")] = True
     component = connected_components(
@@ -71,7 +71,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
     )[rank]  # fmt: skip
     sizes = np.bincount(component)
     count = len(sizes)
-    reach = f"neighbors.k = {neighbors.k}" if lists.k else f"neighbors.radius = {neighbors.radius}"
+    reach = f"neighbors.k = {neighbors.k}" if lists.k else f"neighbors.radius = {neighbors.reach}"
     _check_components(options.components, sizes, reach)
     bridges = np.empty((0, 2), np.int64)
     if options.components == "connect" and count > 1:

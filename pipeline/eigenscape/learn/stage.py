@@ -1,5 +1,7 @@
 """The learn stage: one classifier fitted to several training sets, the class of every sample, scores.
 
+Clusterings have steps of their own: `eigenscape.learn.clustering.stage`.
+
 ::
 
     gather     sample blocks   data of the labelled samples that the method needs
@@ -23,35 +25,30 @@ from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.classmap import ClassMap, class_numbers
-from eigenscape.learn.clustering.stage import cluster_stage
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.kernels.decisions import Calibration, decide
 from eigenscape.learn.kernels.scores import accuracy, lead, summarize
-from eigenscape.learn.methods import prepare
+from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingested import IngestedScene
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
-_MODEL = {
-    "means-0.npy": "learn/model",
-    "weights-0.npy": "learn/model",
-    "prior-0.npy": "learn/prior",
-}
-"""Files of the first fit, and the arrays that they become."""
-
 
 def learn_stage(context: Context) -> dict[str, Any]:
+    """Write classes or clusters, by `eigenscape.learn.method.LearnMethod.work`."""
+    return learn_method(context.job).work(context)
+
+
+def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
     A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
     its prior as ``learn/prior``: other scenes are classified by them.
     """
     options = context.job.learn
-    if options.unsupervised:
-        return cluster_stage(context)
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
@@ -64,12 +61,12 @@ def learn_stage(context: Context) -> dict[str, Any]:
     )  # fmt: skip
     class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
     folder = context.workspace.folder("learn")
-    method = prepare(context, labelled)
-    fitted = Fitted(method, Prior(options.prior, folder), labelled, folder)
+    method = chosen.prepare(context, labelled)
+    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(confusions, fits, labelled)
-    _store_model(context.workspace, folder)
+    _store_model(context.workspace, folder, chosen)
     source: FitScores = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
@@ -100,9 +97,12 @@ def learn_stage(context: Context) -> dict[str, Any]:
     return summary
 
 
-def _store_model(workspace: Workspace, folder: Path) -> None:
+def _store_model(workspace: Workspace, folder: Path, chosen: Classifier) -> None:
     """Store the model of the first fit, which makes the map."""
-    for file, name in _MODEL.items():
+    files = {"prior-0.npy": "learn/prior"}
+    if chosen.model:
+        files[f"{chosen.model}-0.npy"] = "learn/model"
+    for file, name in files.items():
         if (folder / file).exists():
             values = np.load(folder / file)
             path = workspace.create_array(name, values.shape, values.dtype)

@@ -25,7 +25,6 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context, Map
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import Job
-from eigenscape.job.options import LearnOptions
 from eigenscape.scenes.centred import centred, stored_type
 from eigenscape.scenes.centring import find_origin
 from eigenscape.scenes.content import (
@@ -145,7 +144,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
-    if job.neighbors.method != "radius" and job.neighbors.k >= samples:
+    if job.neighbors.form != "radius" and job.neighbors.k >= samples:
         raise InputError(
             f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
             f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
@@ -156,8 +155,8 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
             f"{samples - 1} or less."
         )
+    job.learn.check_clusters(len(labelled), job.spectrum.dimension)
     if job.learn.unsupervised:
-        _check_clusters(job.learn, job.spectrum.dimension, len(labelled))
         return
     check_two_classes(labelled)
     _check_train(job.learn.train, labelled)
@@ -191,22 +190,6 @@ def _check_train(train: Any, labelled: Mapping[str, int]) -> None:
                 f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
                 'or "all".'
             )
-
-
-def _check_clusters(learn: LearnOptions, dimension: int, classes: int) -> None:
-    """Refuse more clusters than there will be eigenvectors."""
-    auto = learn.clusters == "auto"
-    if auto and (classes < 2 or learn.ncut is not None):
-        return
-    wanted = classes if learn.clusters == "auto" else learn.clusters
-    if wanted - 1 > dimension:
-        why = f", the {classes} classes of the labels," if auto else ""
-        raise InputError(
-            f"learn.clusters = {learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
-            f"eigenvectors beside the constant one, and spectrum.dimension is "
-            f"{dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
-            "learn.clusters to fewer."
-        )
 
 
 def _read_near_0(

@@ -42,7 +42,7 @@ from eigenscape.store.manifest import Record
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
-    if context.job.neighbors.method == "landmarks":
+    if context.job.neighbors.form == "landmarks":
         return landmark_spectrum(context)
     options, kind = context.job.spectrum, context.job.graph.laplacian
     record = context.run.record("graph")

@@ -15,7 +15,6 @@ from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
-from eigenscape.learn.methods import check_classes
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
@@ -247,4 +246,4 @@ def _foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float
 def _check_ingest(job: Job, ingested: Mapping[str, Any]) -> None:
     grid, labelled = ingested["grid"], ingested["labelled"]
     check_sizes(job, ingested["samples"], labelled, grid["height"] * grid["width"])
-    check_classes(job.learn, sorted(map(int, labelled)))
+    job.learn.check_classes(sorted(map(int, labelled)))

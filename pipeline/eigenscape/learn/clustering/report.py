@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.job.options import LearnOptions
 from eigenscape.learn.kernels.agreement import agreement
 from eigenscape.learn.kernels.costs import ClusterCuts, ncut_bound
 from eigenscape.learn.kernels.cuts import cheeger_bounds
+from eigenscape.learn.method import Clustering
 
 
 @dataclass(frozen=True)
-class Clustering:
+class Measured:
     """Measurements of the stage.
 
     Attributes
@@ -45,29 +45,27 @@ class Clustering:
     exact: bool
 
 
-def report(
-    options: LearnOptions, clustering: Clustering, wanted: int, reason: str
-) -> dict[str, Any]:
+def report(method: Clustering, measured: Measured, wanted: int, reason: str) -> dict[str, Any]:
     """Return the scores of a clustering as JSON values.
 
     Parameters
     ----------
-    options
-        ``[learn]``.
-    clustering
+    method
+        The method that made it.
+    measured
         The measurements.
     wanted, reason
         How many clusters were looked for, and why.
     """
-    count = len(clustering.sizes)
-    cuts, agreed = clustering.cuts, describe_agreement(clustering.table, clustering.classes)
-    matches = _matches(clustering, agreed)
+    count = len(measured.sizes)
+    cuts, agreed = measured.cuts, describe_agreement(measured.table, measured.classes)
+    matches = _matches(measured, agreed)
     columns = zip(
-        clustering.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
+        measured.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
     )
     return {
-        "method": options.method,
-        **({"assign": options.assign} if options.method == "spectral-clustering" else {}),
+        "method": method.method,
+        **method.told(),
         "clusters": count,
         "wanted": wanted,
         "reason": reason,
@@ -85,35 +83,33 @@ def report(
         ],
         "cut": float(cuts.cut.sum() / 2),
         "ncut": float(cuts.ncut.sum()),
-        "ncut_at_least": ncut_bound(clustering.values, count) if clustering.exact else None,
-        "two_way": _two_way(clustering),
+        "ncut_at_least": ncut_bound(measured.values, count) if measured.exact else None,
+        "two_way": _two_way(measured),
         "agreement": agreed,
     }
 
 
-def _matches(clustering: Clustering, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _matches(measured: Measured, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return name and samples in common of the class that matches each cluster."""
     if agreed is None:
-        return [{"best_match": None, "matched": 0}] * len(clustering.sizes)
+        return [{"best_match": None, "matched": 0}] * len(measured.sizes)
     matches: list[dict[str, Any]] = []
     for cluster, number in enumerate(agreed["matches"]):
-        row = None if number is None else clustering.classes.index(number)
-        name = None if row is None else clustering.class_names[row]
-        common = 0 if row is None else int(clustering.table[row, cluster])
+        row = None if number is None else measured.classes.index(number)
+        name = None if row is None else measured.class_names[row]
+        common = 0 if row is None else int(measured.table[row, cluster])
         matches.append({"best_match": name, "matched": common})
     return matches
 
 
-def _two_way(clustering: Clustering) -> dict[str, Any] | None:
-    if clustering.splits is None:
+def _two_way(measured: Measured) -> dict[str, Any] | None:
+    if measured.splits is None:
         return None
     bounds = None
-    if clustering.exact:
-        checked = cheeger_bounds(
-            float(clustering.values[1]), clustering.splits["cheeger"]["cheeger"]
-        )
+    if measured.exact:
+        checked = cheeger_bounds(float(measured.values[1]), measured.splits["cheeger"]["cheeger"])
         bounds = {"lower": checked.lower, "upper": checked.upper, "holds": checked.holds}
-    return {"eigenvalue": float(clustering.values[1]), **clustering.splits, "bounds": bounds}
+    return {"eigenvalue": float(measured.values[1]), **measured.splits, "bounds": bounds}
 
 
 def describe_agreement(table: NDArray[np.int64], classes: list[int]) -> dict[str, Any] | None:
