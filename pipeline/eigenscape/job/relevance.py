@@ -61,6 +61,7 @@ _LANDMARKS = _method("neighbors", "landmarks")
 _TIKHONOV = _method("learn", "tikhonov")
 _CLUSTERS = _method("learn", "spectral-clustering", "normalized-cut")
 _FROM_LABELS = Choice(_CLUSTERS.key, _CLUSTERS.values, other=True)
+_BILATERAL = _method("features.spatial", "bilateral")
 _DRAWN = Choice("learn.train", (FILE,), other=True)
 _TRAINED_POTENTIAL = Choice("graph.potential.labels", ("train",))
 
@@ -70,6 +71,10 @@ READ_WITH: Mapping[str, tuple[Choices, ...]] = {
     "features.dimension": ((_method("features", "random-projection", "pca", "mnf"),),),
     "features.seed": ((_method("features", "random-projection"),),),
     "features.standardize": ((_method("features", "random-projection", "pca", "none"),),),
+    "features.spatial.space_sigma": ((_BILATERAL,),),
+    "features.spatial.range_sigma": ((_BILATERAL,),),
+    "features.spatial.epsilon": ((_method("features.spatial", "guided"),),),
+    "features.spatial.components": ((_method("features.spatial", "guided", "profiles"),),),
     "neighbors.radius": ((_method("neighbors", "radius"),),),
     "neighbors.overlap": ((_BISECTION,),),
     "neighbors.searcher": ((_BISECTION,),),
@@ -153,8 +158,8 @@ def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) ->
     for key in unread(job).keys() - set(overridden):
         choices = (choice.key for each in READ_WITH[key] for choice in each)
         if any(choice in overridden for choice in choices):
-            section, _, name = key.partition(".")
-            del table[section][name]
+            section, _, name = key.rpartition(".")
+            del reduce(lambda nested, part: nested[part], section.split("."), table)[name]
 
 
 def value_of(job: Any, key: str) -> Any:
@@ -167,8 +172,10 @@ def _all_made(job: "Job", choices: Choices) -> bool:
 
 
 def _default(job: "Job", key: str) -> Any:
+    """Return the default of a key, None of a table that the job does not have."""
     section, _, name = key.rpartition(".")
-    return type(value_of(job, section)).model_fields[name].default
+    table = value_of(job, section)
+    return None if table is None else type(table).model_fields[name].default
 
 
 def _show(value: Any) -> str:
