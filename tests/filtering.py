@@ -6,20 +6,23 @@ from scipy import ndimage
 EIGHT = np.ones((3, 3), bool)
 
 
-def squares(valid, radius):
-    """Yield each valid pixel, and the valid pixels of the square around it as rows and columns."""
-    for row, column in np.argwhere(valid):
+def squares(valid, radius, chosen=None):
+    """Yield each valid or chosen pixel, and the valid ones of the square around as rows and columns."""
+    for row, column in np.argwhere(valid if chosen is None else chosen):
         rows = slice(max(0, row - radius), row + radius + 1)
         columns = slice(max(0, column - radius), column + radius + 1)
         near = np.add(np.argwhere(valid[rows, columns]), [rows.start, columns.start])
         yield (row, column), tuple(near.T)
 
 
-def bilateral_image(cube, valid, radius, space, alike):
-    """Return the joint bilateral filter of an image (rows, columns, features), NaN where not valid."""
+def bilateral_image(cube, valid, radius, space, alike, chosen=None):
+    """Return the joint bilateral filter of an image (rows, columns, features), NaN where not valid.
+
+    With chosen pixels, these alone are filtered.
+    """
     cube = cube.astype(np.float64)
     filtered = np.full(cube.shape, np.nan)
-    for (row, column), near in squares(valid, radius):
+    for (row, column), near in squares(valid, radius, chosen):
         away = (near[0] - row) ** 2 + (near[1] - column) ** 2
         unlike = ((cube[near] - cube[row, column]) ** 2).sum(axis=1)
         weights = np.exp(-away / (2 * space**2) - unlike / (2 * alike**2))
@@ -27,13 +30,16 @@ def bilateral_image(cube, valid, radius, space, alike):
     return filtered
 
 
-def guided_image(cube, valid, radius, guides, epsilon):
-    """Return the guided filter of an image by its first channels, NaN where not valid."""
+def guided_image(cube, valid, radius, guides, epsilon, chosen=None):
+    """Return the guided filter of an image by its first channels, NaN where not valid or chosen."""
     cube = cube.astype(np.float64)
     guide = cube[..., :guides]
     slopes = np.full((*valid.shape, guides, cube.shape[-1]), np.nan)
     offsets = np.full(cube.shape, np.nan)
-    for place, near in squares(valid, radius):
+    around = None
+    if chosen is not None:
+        around = valid & ndimage.binary_dilation(chosen, np.ones((2 * radius + 1,) * 2, bool))
+    for place, near in squares(valid, radius, around):
         centred = guide[near] - guide[near].mean(axis=0)
         against = cube[near] - cube[near].mean(axis=0)
         count = len(near[0])
@@ -43,9 +49,22 @@ def guided_image(cube, valid, radius, guides, epsilon):
         slopes[place] = slope
         offsets[place] = cube[near].mean(axis=0) - guide[near].mean(axis=0) @ slope
     filtered = np.full(cube.shape, np.nan)
-    for place, near in squares(valid, radius):
+    for place, near in squares(valid, radius, chosen):
         filtered[place] = guide[place] @ slopes[near].mean(axis=0) + offsets[near].mean(axis=0)
     return filtered
+
+
+def filter_image(options, cube, valid, unit, chosen):
+    """Return a bilateral or guided filter of the chosen pixels of an image, as a job asks for it."""
+    if options.method == "guided":
+        guides = min(options.components, cube.shape[2])
+        epsilon = options.epsilon * unit**2
+        return guided_image(cube, valid, options.radii[0], guides, epsilon, chosen)
+    parts = [
+        bilateral_image(cube, valid, radius, near, alike * unit, chosen)
+        for radius, near, alike in options.scales
+    ]
+    return np.concatenate(parts, axis=-1)
 
 
 def disk(radius):

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,8 @@ from eigenscape.base.blocks import blocks
 from eigenscape.features.spatial.filters import make_filter
 from eigenscape.features.spatial.unfiltered import Unfiltered
 from eigenscape.job.options import FilterOptions
+from eigenscape.scenes.types import Grid
+from harness import Harness
 
 
 class Serial:
@@ -51,3 +55,22 @@ def valid(rng):
     valid[4:9] = False
     valid[6, 20] = True
     return valid
+
+
+@pytest.fixture
+def extract_pixels(tmp_path):
+    """Run the features stage on the valid pixels of a cube; return its arrays and its summary."""
+
+    def run(cube, valid, *, memory="2GiB", threads=2, executor=None, name="run", **options):
+        harness = Harness(tmp_path / name, features=options, limits={"memory": memory})
+        if harness.run_directory.record("samples") is None:
+            grid = Grid(height=cube.shape[0], width=cube.shape[1])
+            harness.put("ingest", {}, grid=grid.to_json())
+            arrays = {"values": cube[valid].astype(np.float32), "pixel": np.flatnonzero(valid)}
+            harness.put("samples", {f"samples/{key}": value for key, value in arrays.items()})
+        summary = harness.run("features", executor, threads=threads)
+        names = ("values", "unfiltered")
+        arrays = {name: harness[f"features/{name}"] for name in names}
+        return SimpleNamespace(summary=summary, harness=harness, **arrays)
+
+    return run
