@@ -67,8 +67,7 @@ def test_features_stage__repeats_the_origin_for_every_column(extract_pixels, cub
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])
 def test_features_stage__filters_alike_under_any_limit(extract_pixels, rng, monkeypatch, options):
     monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
-    monkeypatch.setattr("eigenscape.store.arrays._CHUNK_BYTES", 2**16)
-    cube, valid = rng.standard_normal((150, 190, 6)), rng.random((150, 190)) < 0.9
+    cube, valid = rng.standard_normal((280, 290, 6)), rng.random((280, 290)) < 0.9
     given = {"method": "none", "spatial": options}
     small, large = Frail(), Frail()
     first = extract_pixels(cube, valid, memory="201MiB", name="a", executor=small, **given)
