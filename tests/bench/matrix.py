@@ -270,7 +270,8 @@ def combinations() -> list[Cell]:
     }
     for method in literals("features.spatial.method"):
         found += [
-            Cell(f"{method} x {name}", {"features.spatial.method": method, **keys}, {}, ("pixels",), applied=True)
+            Cell(f"{method} x {name}", {"features.spatial.method": method, **keys}, {},
+                 ("pixels",), applied=True)
             for name, keys in filters.items()
         ]  # fmt: skip
     for method in literals("learn.method"):

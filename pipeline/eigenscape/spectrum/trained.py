@@ -15,7 +15,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.base.vectors import Vectors, unit_vectors
 from eigenscape.errors import InputError
-from eigenscape.features.kernels import project, project_sparse
+from eigenscape.features.method import FeatureMethod
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
@@ -62,7 +62,7 @@ class Trained:
     """
 
     run: Run
-    features: FeatureOptions
+    features: FeatureMethod
     neighbors: NeighborOptions
     graph: GraphOptions
     good: NDArray[np.bool_]
@@ -77,8 +77,9 @@ class Trained:
         path
             Run directory.
         spatial
-            Whether a graph with edges between neighbouring pixels will do: new samples have none, so
-            that its eigenvectors cannot be extended. It is refused otherwise.
+            Whether a graph with edges between neighbouring pixels, and features that were filtered among
+            them, will do: samples without a place have neither, so that eigenvectors cannot be extended
+            to them. These are refused otherwise.
         """
         stages = read_manifest(path)["stages"] if path.is_dir() else {}
         if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
@@ -88,6 +89,13 @@ class Trained:
             )
         run = Run(path, create=False)
         job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
+        features = FeatureOptions.model_validate(job.get("features", {}))
+        assert isinstance(features, FeatureMethod), "every method of the table is one"
+        if not features.extends:
+            raise InputError(
+                f'{path}: features.method = "{features.method}" is no function of single samples, so '
+                "that new ones have no features. Give a run with another features.method."
+            )
         neighbors = NeighborOptions(**job.get("neighbors", {}))
         graph = GraphOptions(**job.get("graph", {}))
         if graph.spatial is not None and not spatial:
@@ -95,9 +103,15 @@ class Trained:
                 f"{path}: its graph has edges between neighbouring pixels ([graph.spatial]), and new "
                 "samples have no place in the scene. Extend a run without that table."
             )
+        if features.spatial is not None and not spatial:
+            raise InputError(
+                f"{path}: its features are filtered among neighbouring pixels ([features.spatial]), and "
+                "samples by themselves have no place in a scene. Give the scene to `eigenscape apply`, or "
+                "take a run without that table."
+            )
         return cls(
             run,
-            FeatureOptions(**job.get("features", {})),
+            features,
             neighbors,
             graph,
             np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
@@ -106,14 +120,14 @@ class Trained:
 
     def project(self, samples: Vectors) -> Vectors:
         """Return the features of samples, less `origin`, as the features stage would."""
-        if self.rows.sparse:
-            vectors: Vectors = csr_array(samples)
-        else:
-            shift, basis = self._projection
-            if isinstance(samples, np.ndarray):
-                vectors = project(samples, shift, basis)
-            else:
-                vectors = project_sparse(samples, shift, basis)
+        return self.searched(self.unfiltered(samples))
+
+    def unfiltered(self, samples: Vectors) -> Vectors:
+        """Return the features of samples before a filter in space."""
+        return csr_array(samples) if self.rows.sparse else self._extension(samples)
+
+    def searched(self, vectors: Vectors) -> Vectors:
+        """Return features as they are compared: scaled to length 1 for angles, of values within range."""
         vectors = unit_vectors(vectors, self.rows.origin) if self.rows.unit else vectors
         check_range(vectors)
         return vectors
@@ -252,23 +266,8 @@ class Trained:
         return bool(self.run.manifest["stages"]["features"]["summary"]["projected"])
 
     @cached_property
-    def _projection(self) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
-        """Shift, None for 0, and basis, of a diagonal one the diagonal."""
-        shift = self._small("features/shift")
-        moved = self.features.standardize or (
-            self._projected and self.features.method in ("pca", "mnf")
-        )
-        if moved and shift is None:
-            raise InputError(
-                f"{self.run.path}: an earlier version made it and did not store the mean of the "
-                "bands. Run its job again."
-            )
-        basis, factors = self._small("features/basis"), self._small("features/scale")
-        if basis is None:
-            basis = np.ones(int(self.good.sum()), np.float32) if factors is None else factors
-        elif not self._projected:
-            basis = np.ascontiguousarray(np.diagonal(basis))
-        return shift, basis
+    def _extension(self) -> Callable[[Vectors], Vectors]:
+        return self.features.extension(self.run, int(self.good.sum()))
 
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield place of the first candidate and features of each chunk of candidates."""
@@ -293,10 +292,6 @@ class Trained:
                 starts = np.array(whole[start : stop + 1])
                 piece = slice(int(starts[0]), int(starts[-1]))
                 yield start, (starts - starts[0], index[piece], distance[piece])
-
-    def _small(self, name: str) -> NDArray[np.float32] | None:
-        stored = (self.run.array_path(name) / "zarr.json").exists()
-        return np.asarray(self.run.open(name)[...]) if stored else None
 
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:

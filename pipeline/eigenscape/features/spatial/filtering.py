@@ -211,6 +211,10 @@ def _block_power(unfiltered: Unfiltered, block: Block) -> tuple[int, float]:
 
 
 def _filter_block(
-    found: Filter, unfiltered: Unfiltered, unit: float, write: Callable[[int, F4], None], block: Block
+    found: Filter,
+    unfiltered: Unfiltered,
+    unit: float,
+    write: Callable[[int, F4], None],
+    block: Block,
 ) -> None:
     write(block[0], found.filter_block(unfiltered, unit, block))
