@@ -1,18 +1,20 @@
 """Filters of features in space: seconds, memory, and the same bits whatever the limits and the workers.
 
-    python tests/bench/filters.py [--method NAME]... [--size HxW]... [--features D] [--memory SIZE]...
-                                  [--threads N] [--workers] [--option KEY=VALUE]...
+    python tests/bench/filters.py [--method NAME]... [--size HxW]... [--features D] [--threads N]
+                                  [--workers] [--option KEY=VALUE]...
 
 Runs the features stage alone on samples that are features already (smooth fields under noise, a tenth of
-the pixels missing), each time in a process of its own. Prints one JSON object per line: seconds of the
-stage and of its processor, the projected and the largest anonymous memory in MiB, blocks of the step that
-filters, and a checksum of the features. With --workers the stage runs on two worker processes as well.
+the pixels missing), each time in a process of its own, under three limits of memory with chunks of
+three sizes. Prints one JSON object per line: seconds of the stage and of its processor, the projected
+and the largest anonymous memory in MiB, blocks of the step that filters, and a checksum of the features.
+With --workers the stage runs on two worker processes as well.
 Exit status 1 if one method has two checksums on one scene, or needs more than is projected. The first
 process compiles; it is run once more before it counts.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.memory import return_quickly, watch
+from eigenscape.base.memory import CHUNK_VARIABLE, return_quickly, watch
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.features.method import feature_method
 from eigenscape.features.spatial.filtering import filter_blocks
@@ -38,7 +40,8 @@ from eigenscape.workflow.footprint import Sizes
 from harness import Harness
 
 SIZES = ("10x10", "200x200", "400x400", "679x944")
-LIMITS = ("400MiB", "2GiB", "8GiB")
+LIMITS = (("400MiB", 2**13), ("2GiB", 2**15), ("8GiB", 2**17))
+"""Of memory, and rows of a chunk."""
 
 
 def make_scene(height: int, width: int, features: int) -> tuple[Any, Any]:
@@ -80,7 +83,7 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     assert job.features.spatial is not None
     found = make_filter(job.features.spatial)
     return {
-        **{key: cell[key] for key in ("method", "size", "features", "memory", "workers")},
+        **{key: cell[key] for key in ("method", "size", "features", "memory", "chunk", "workers")},
         "samples": samples,
         "seconds": round(seconds, 2),
         "cpu": round(busy, 2),
@@ -96,7 +99,8 @@ def run_apart(cell: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         given = json.dumps({**cell, "directory": directory})
         command = [sys.executable, __file__, "--cell", given]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        variables = os.environ | {CHUNK_VARIABLE: str(cell["chunk"])}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
         raise SystemExit(done.stderr)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -109,7 +113,6 @@ def main() -> None:
     parser.add_argument("--method", action="append", choices=list(FILTERS))
     parser.add_argument("--size", action="append", help=f"{', '.join(SIZES)} by default")
     parser.add_argument("--features", type=int, default=15)
-    parser.add_argument("--memory", action="append", help=f"{', '.join(LIMITS)} by default")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--workers", action="store_true")
     parser.add_argument("--option", action="append", default=[], help="of [features.spatial]")
@@ -122,14 +125,14 @@ def main() -> None:
     wrong = False
     for method in given.method or FILTERS:
         base = {"method": method, "features": given.features, "options": options}
-        small = {**base, "size": "10x10", "memory": "2GiB", "threads": 1, "workers": False}
-        run_apart(small)
+        small = {**base, "size": "10x10", "memory": "2GiB", "chunk": 2**17, "workers": False}
+        run_apart({**small, "threads": 1})
         for size in given.size or SIZES:
-            cells = [(memory, False) for memory in given.memory or LIMITS]
-            cells += [(cells[-1][0], True)] * given.workers
+            cells = [(*limit, False) for limit in LIMITS]
+            cells += [(*LIMITS[-1], True)] * given.workers
             sums = set()
-            for memory, workers in cells:
-                cell = {**base, "size": size, "memory": memory, "workers": workers}
+            for memory, chunk, workers in cells:
+                cell = {**base, "size": size, "memory": memory, "chunk": chunk, "workers": workers}
                 found = run_apart({**cell, "threads": 1 if workers else given.threads})
                 print(json.dumps(found), flush=True)
                 sums.add(found["checksum"])

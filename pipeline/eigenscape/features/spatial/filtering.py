@@ -159,7 +159,8 @@ def filter_footprint(found: Filter, samples: int, features: int, budget: int) ->
         min(samples, MOMENT_ROWS) * _PAIR_BYTES * (found.in_noise),
     )
     scratch = samples * (4.0 * features + 8) + found.scratch_bytes(samples, features)
-    return Footprint(len(ranges) + len(laying), each, 0, 4.0 * width * samples, scratch)
+    tasks, disk = len(ranges) + len(laying), 4.0 * width * samples
+    return Footprint(tasks, each, _KERNEL_BYTES, disk, scratch)
 
 
 def filtered_footprint(method: FeatureMethod, table: Table) -> Footprint:
@@ -171,12 +172,15 @@ def filtered_footprint(method: FeatureMethod, table: Table) -> Footprint:
     return Footprint(
         before.tasks + after.tasks,
         max(before.each, after.each),
-        before.shared,
+        before.shared + after.shared,
         before.disk + after.disk,
         before.scratch + after.scratch,
         before.before,
     )
 
+
+_KERNEL_BYTES = 8 * 2**20
+"""Of the compiled filters, beside what the plan counts for the features stage."""
 
 _PAIR_BYTES = 64
 """Of a sample whose neighbours are looked for: numbers of pairs."""
