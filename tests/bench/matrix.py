@@ -42,6 +42,7 @@ import scenery
 from eigenscape import apply, plan, run
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.job.options import Options
 from eigenscape.job.registry import MethodOptions
@@ -325,26 +326,18 @@ def literals(key: str) -> list[Any]:
 
 def option_keys(options: type[Options] = Job, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every key of a job, dotted, and the type of its value; tables in tables too."""
-    for name, annotation in _fields(options).items():
+    for name, info in keys_of(options).items():
         key = prefix + name
         if key in OUTSIDE:
             continue
-        tables = [kind for kind in (annotation, *get_args(annotation))
+        tables = [kind for kind in (info.annotation, *get_args(info.annotation))
                   if isinstance(kind, type) and issubclass(kind, Options)]  # fmt: skip
-        if not tables or prefix:
-            yield key, annotation
+        if issubclass(options, MethodOptions) and name == "method":
+            yield key, Literal[tuple(options.registry.names())]
+        elif not tables or prefix:
+            yield key, info.annotation
         for table in tables:
             yield from option_keys(table, f"{key}.")
-
-
-def _fields(options: type[Options]) -> dict[str, Any]:
-    """Return the keys of a table and the types of their values, of all of its methods."""
-    if not issubclass(options, MethodOptions):
-        return {name: info.annotation for name, info in options.model_fields.items()}
-    kinds = options.registry.all()
-    fields = [field for kind in kinds.values() for field in kind.model_fields.items()]
-    own = {name: info.annotation for name, info in fields}
-    return {**own, "method": Literal[tuple(kinds)]}
 
 
 def _words(annotation: Any) -> Iterator[Any]:
