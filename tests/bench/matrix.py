@@ -76,6 +76,12 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.seed": [1],
     "features.dimension": [1, 6, 12],
     "features.seed": [1],
+    "features.spatial": [{}],
+    "features.spatial.radius": [2, [1, 3]],
+    "features.spatial.space_sigma": [1.5],
+    "features.spatial.range_sigma": [2.0, [2.0, 6.0]],
+    "features.spatial.epsilon": [0.5],
+    "features.spatial.components": [2],
     "neighbors.k": [1, 8, 20],
     "neighbors.radius": ["$few", "$many"],
     "neighbors.overlap": [0.0, 0.3],
@@ -116,7 +122,7 @@ EXAMPLES: dict[str, list[Any]] = {
 }
 """Values of the keys that take more than a few words: "$few" and "$many" are radii of the scene."""
 
-OUTSIDE = ("scene.path", "output.directory", "study", "name", "base")
+OUTSIDE = ("scene.path", "output.directory", "study", "name", "base", "left_out")
 """Keys that say where: the scenes are all of them."""
 
 NEEDS: dict[str, dict[str, Any]] = {
@@ -131,6 +137,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "features.dimension=12": {"neighbors.recall": 0.95},
     # Pairs of nearest neighbours: more components than bridges are sought for.
     "neighbors.k=1": {"graph.components": "largest"},
+    "features.spatial.epsilon": {"features.spatial.method": "guided"},
+    "features.spatial.components": {"features.spatial.method": "profiles"},
     "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
     "neighbors.radius": {"neighbors.method": "radius", "features.method": "none"},
@@ -161,6 +169,7 @@ NEEDS: dict[str, dict[str, Any]] = {
 _NO_SPACE = "table of"
 _SAMPLED = "samples drawn at random have"
 REFUSED: dict[str, dict[str, str]] = {
+    "features.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "graph.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.smoothing=2.0": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.split=blocked": {"table": _NO_SPACE, "sparse": _NO_SPACE},
@@ -230,7 +239,7 @@ def cells() -> list[Cell]:
 
 
 def combinations() -> list[Cell]:
-    """Return the pairs that have met in the code: edges in space, smoothing, and `apply`."""
+    """Return the pairs that have met in the code: edges and filters in space, smoothing, and `apply`."""
     landmarks = {"neighbors.method": "landmarks", "neighbors.landmarks": 60}
     by_radius = {
         "neighbors.method": "radius", "neighbors.radius": "$many", "features.method": "none",
@@ -259,6 +268,19 @@ def combinations() -> list[Cell]:
     found.append(
         Cell("spatial x sparse", {"graph.spatial": {}}, {"sparse": _NO_SPACE}, ("sparse",))
     )
+    filters: dict[str, dict[str, Any]] = {
+        "apply": {},
+        "mnf": {"features.method": "mnf"},
+        "angle": {"neighbors.metric": "angle"},
+        "mask": {"scene.mask": "mask.tif"},
+        "spatial": {"graph.spatial": {}},
+    }
+    for method in literals("features.spatial.method"):
+        found += [
+            Cell(f"{method} x {name}", {"features.spatial.method": method, **keys}, {},
+                 ("pixels",), applied=True)
+            for name, keys in filters.items()
+        ]  # fmt: skip
     for method in literals("learn.method"):
         clustering = method in ("spectral-clustering", "normalized-cut")
         found.append(

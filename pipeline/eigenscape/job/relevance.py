@@ -7,6 +7,7 @@ has its default value asks for nothing: a job that says all keys can be read aga
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from eigenscape.errors import JobError
@@ -43,10 +44,17 @@ class MethodsThat(Choice):
 
 _FROM_LABELS = MethodsThat("learn.method", (), True, "unsupervised")
 _SEEDED = MethodsThat("learn.method", (), False, "seeded")
+_BILATERAL = Choice("features.spatial.method", ("bilateral",))
+_GUIDED = Choice("features.spatial.method", ("guided",))
+_LEADING = Choice("features.spatial.method", ("guided", "profiles"))
 _DRAWN = Choice("learn.train", (FILE,), other=True)
 _TRAINED_POTENTIAL = Choice("graph.potential.labels", ("train",))
 
 READ_WITH: Mapping[str, tuple[Choices, ...]] = {
+    "features.spatial.space_sigma": ((_BILATERAL,),),
+    "features.spatial.range_sigma": ((_BILATERAL,),),
+    "features.spatial.epsilon": ((_GUIDED,),),
+    "features.spatial.components": ((_LEADING,),),
     "graph.bandwidth": ((Choice("graph.weights", ("self-tuning", "heat")),),),
     "learn.train": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
     "learn.split": ((_FROM_LABELS, _DRAWN), (_TRAINED_POTENTIAL, _DRAWN)),
@@ -124,12 +132,12 @@ def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) ->
     """
     conditions = _conditions(job)
     for key in unread(job).keys() - set(overridden):
-        section, _, name = key.partition(".")
+        section, _, name = key.rpartition(".")
         choices = {choice.key for each in conditions.get(key, ()) for choice in each}
         if key in job.left_out:
             choices.add(f"{section}.method")
         if choices & set(overridden):
-            del table[section][name]
+            del reduce(lambda nested, part: nested[part], section.split("."), table)[name]
 
 
 def _all_made(job: "Job", choices: Choices) -> bool:
@@ -137,5 +145,7 @@ def _all_made(job: "Job", choices: Choices) -> bool:
 
 
 def _default(job: "Job", key: str) -> Any:
+    """Return the default of a key, None of a table that the job does not have."""
     section, _, name = key.rpartition(".")
-    return type(value_of(job, section)).model_fields[name].default
+    table = value_of(job, section)
+    return None if table is None else type(table).model_fields[name].default
