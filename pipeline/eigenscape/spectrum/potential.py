@@ -96,7 +96,7 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
     _flat_pixels(options, grid)
 
 
-def check_sources(
+def check_potential_files(
     options: PotentialOptions | None, given: SceneOptions, scene: Scene, resolve: Resolve
 ) -> None:
     """Open the files that a potential is made of, by their headers.
