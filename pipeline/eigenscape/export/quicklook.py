@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.export.palette import complete_legend
+from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.sidecar import output_error, replacing
 from eigenscape.scenes.types import Legend
 
@@ -22,12 +22,12 @@ _UNCLASSIFIED_COLOR = (236, 236, 236)
 _INK, _FAINT, _DPI = "#1d2329", "#68727d", 160
 
 # Inches; points.
-_MARGIN, _GAP, _LABEL, _LINE = 0.3, 0.16, 0.26, 0.185
+_MARGIN, _GAP, _LABEL, _LINE = 0.3, 0.16, 0.26, 0.195
 _PANEL_AREA, _PANEL_LONGEST, _PANEL_SHORTEST = 11.0, 9.0, 1.0
-_TITLE, _SUBTITLE = 47, 29
+_TITLE, _SUBTITLE = 55, 34
 
 _LONGEST_NAME, _MOST_ENTRIES, _FEWEST_LINES = 40, 80, 12
-_COLUMN = 2.0  # Inches of a column of the legend below the panels: more of long names.
+_COLUMN = 2.3  # Inches of a column of the legend below the panels: more of long names.
 
 # Where red, green and blue are: in nanometres, and as a share of the bands.
 _RGB_WAVELENGTHS = (650.0, 550.0, 470.0)
@@ -109,7 +109,7 @@ def write_quicklook(
         one.imshow(image, interpolation=smooth, aspect="auto")
         one.set_axis_off()
         one.set_title(label, loc="left", size=10, color=_INK, parse_math=False)
-    _write(axes[0], _TITLE, title, size=15, weight="bold", color=_INK)
+    _write(axes[0], _TITLE if subtitle else _SUBTITLE, title, size=15, weight="bold", color=_INK)
     _write(axes[0], _SUBTITLE, subtitle, size=10, color=_FAINT)
     _draw_legend(axes[-1], size, legend, sorted(present - {0}), counts, below=wide)
     save_figure(figure, Path(path))
@@ -135,14 +135,17 @@ def _draw_legend(
 ) -> None:
     """Draw colour, share and name of each class beside the last panel, or below it."""
     from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
 
     total = sum(pixels for number, pixels in counts.items() if number) or 1
+    shown = numbers[:_MOST_ENTRIES]
+    shares = [_percent(counts.get(number, 0) / total) for number in shown]
+    # Aligned at their ends: this blank is as wide as a digit.
+    longest = max(map(len, shares), default=0)
+    shares = [share.rjust(longest, "\N{FIGURE SPACE}") for share in shares]
     handles = [
-        Patch(
-            facecolor=[part / 255 for part in legend.colors[number]],
-            label=f"{_percent(counts.get(number, 0) / total)}  {_shortened(legend.names[number])}",
-        )
-        for number in numbers[:_MOST_ENTRIES]
+        Patch(facecolor=rgb(legend.colors[n]), label=f"{share}  {_shortened(legend.names[n])}")
+        for n, share in zip(shown, shares, strict=True)
     ]
     if len(numbers) > _MOST_ENTRIES:
         handles.append(Patch(facecolor="none", label=f"and {len(numbers) - _MOST_ENTRIES} more"))
@@ -150,12 +153,17 @@ def _draw_legend(
         return
     lines = max(_FEWEST_LINES, int(size[1] / _LINE) - 1)
     columns = int(size[0] / _COLUMN) if below else -(-len(handles) // lines)
+    # Its title is level with those of the panels beside it.
+    right, up = (0.0, -_GAP) if below else (2 * _GAP, _LABEL - 0.03)
+    figure = axes.get_figure(root=True)
+    assert figure is not None, "drawn in one"
     drawn = axes.legend(
-        handles=handles, title="Share of the map, class", alignment="left", loc="upper left",
-        bbox_to_anchor=(0, 0) if below else (1, 1), ncols=max(1, min(columns, len(handles))),
-        frameon=False, fontsize=9, title_fontsize=10, labelcolor=_INK, handlelength=1,
-        handleheight=1, labelspacing=0.4, columnspacing=1.6,
-        borderaxespad=0.0, borderpad=1.0 if not below else 0.6,
+        handles=handles, title="Share of the map", alignment="left", loc="upper left",
+        bbox_to_anchor=(0, 0) if below else (1, 1),
+        bbox_transform=axes.transAxes + ScaledTranslation(right, up, figure.dpi_scale_trans),
+        ncols=max(1, min(columns, len(handles))), frameon=False, fontsize=9, title_fontsize=10,
+        labelcolor=_INK, handlelength=1.2, handleheight=1.1, handletextpad=0.6, labelspacing=0.45,
+        columnspacing=1.8, borderaxespad=0, borderpad=0,
     )  # fmt: skip
     drawn.get_title().set_color(_INK)
     for text in drawn.get_texts():
@@ -240,9 +248,7 @@ def _shortened(name: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Return a share in letters of one width: the blanks are as wide as digits."""
-    text = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-    return text.rjust(len("< 0.1 %"), "\N{FIGURE SPACE}")
+    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
 def _panel_size(shape: tuple[int, ...]) -> tuple[float, float]:
