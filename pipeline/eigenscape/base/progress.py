@@ -1,6 +1,7 @@
 """Honest progress: bars on a terminal, plain lines with an estimate elsewhere, and a log file."""
 
 import json
+import logging
 import sys
 import time
 from pathlib import Path
@@ -8,6 +9,10 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+LOG = logging.getLogger("eigenscape")
+"""What library calls say, unless they are given a reporter; whoever wants it adds a handler."""
+LOG.addHandler(logging.NullHandler())
 
 
 class Reporter(Protocol):
@@ -35,7 +40,7 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """Says nothing: for library use and tests."""
+    """Says nothing."""
 
     def stage(self, name: str, text: str) -> None:
         pass
@@ -86,6 +91,14 @@ class PlainLines:
     @staticmethod
     def _say(text: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+class LogLines(PlainLines):
+    """The same lines as messages of the logger ``eigenscape``: for library use."""
+
+    @staticmethod
+    def _say(text: str) -> None:
+        LOG.info(text.strip())
 
 
 class Bars:
