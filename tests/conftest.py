@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 # Before NumPy: the processes that share the tests would wait for each other's BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -67,37 +68,45 @@ def shared_data() -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def _slurm() -> Iterator[Slurm]:
-    if reason := slurm_why_not():
+Started = TypeVar("Started", Slurm, GridEngine, GlusterFS)
+
+
+@contextmanager
+def _started(reason: str | None, name: str, make: Callable[[Path], Started]) -> Iterator[Started]:
+    """Start a service of this test process alone, unless there is a reason not to."""
+    if reason:
         pytest.skip(reason)
     # Not below tmp_path: the paths of sockets are short.
-    cluster = Slurm(Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp")))
+    service = make(Path(tempfile.mkdtemp(prefix=f"{name}-", dir="/tmp")))
     try:
-        cluster.start()
-        yield cluster
+        service.start()
+        yield service
     finally:
-        cluster.stop()
+        service.stop()
+
+
+def _reached(service: Slurm | GridEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in service.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def _slurm() -> Iterator[Slurm]:
+    with _started(slurm_why_not(), "slurm", Slurm) as service:
+        yield service
 
 
 @pytest.fixture
 def slurm(_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     """Return a SLURM of this test process alone; its commands are in the environment."""
-    for name, value in _slurm.environment.items():
-        monkeypatch.setenv(name, value)
+    _reached(_slurm, monkeypatch)
     return _slurm
 
 
 @pytest.fixture(scope="session")
 def _gridengine() -> Iterator[GridEngine]:
-    if reason := gridengine_why_not():
-        pytest.skip(reason)
-    cluster = GridEngine(Path(tempfile.mkdtemp(prefix="sge-", dir="/tmp")))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+    with _started(gridengine_why_not(), "sge", GridEngine) as service:
+        yield service
 
 
 @pytest.fixture
@@ -106,23 +115,15 @@ def gridengine(_gridengine: GridEngine, monkeypatch: pytest.MonkeyPatch) -> Grid
 
     What has to connect to its workers runs inside, with `GridEngine.inside`.
     """
-    for name, value in _gridengine.environment.items():
-        monkeypatch.setenv(name, value)
+    _reached(_gridengine, monkeypatch)
     return _gridengine
 
 
 @contextmanager
 def _mounted(*, close_to_open: bool) -> Iterator[GlusterFS]:
-    if reason := glusterfs_why_not():
-        pytest.skip(reason)
-    volume = GlusterFS(
-        Path(tempfile.mkdtemp(prefix="gluster-", dir="/tmp")), close_to_open=close_to_open
-    )
-    try:
-        volume.start()
+    make = partial(GlusterFS, close_to_open=close_to_open)
+    with _started(glusterfs_why_not(), "gluster", make) as volume:
         yield volume
-    finally:
-        volume.stop()
 
 
 @pytest.fixture(scope="module")

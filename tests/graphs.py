@@ -12,6 +12,11 @@ from eigenscape.spectrum.kernels.operator import RowBlock
 from harness import Harness
 
 
+def as_block(graph: scipy.sparse.csr_array) -> RowBlock:
+    """Return a matrix as one block of all its rows."""
+    return RowBlock(0, graph.indptr, graph.indices, graph.data)
+
+
 class Lists(NamedTuple):
     """Neighbour lists: of shape (samples, k), or, with `indptr`, of any length."""
 

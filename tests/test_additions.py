@@ -189,6 +189,26 @@ def test_entry_point__no_reader(install):
         find_reader("scene.tif")
 
 
+def test_entry_point__reader_that_cannot_open(install):
+    code, _ = written("plain")
+    code = code.replace("    def open(", "    def opened(")
+    install("plain", code, "eigenscape.readers", "plain = plain:PlainReader")
+    with pytest.raises(
+        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open\."
+    ):
+        find_reader("scene.tif")
+
+
+def test_entry_point__reader_that_fails_when_it_is_asked(install, tmp_path):
+    code, _ = written("plain")
+    asked = 'Path(path).suffix == ".plain"'
+    assert asked in code
+    code = code.replace(asked, 'Path(path).read_bytes().startswith(b"plain")')
+    install("plain", code, "eigenscape.readers", "plain = plain:PlainReader")
+    with pytest.raises(SceneError, match=r"'plain' of plain fails .*IsADirectoryError.*uninstall"):
+        find_reader(str(tmp_path))
+
+
 def test_entry_point__of_another_name(install):
     code, _ = written("plain")
     install("plain", code, "eigenscape.readers", "plane = plain:PlainReader")

@@ -25,7 +25,11 @@ NAMED = sorted(
     {
         name
         for page in PAGES
-        for name in re.findall(r"\beigenscape(?:\.[A-Za-z_]\w*)+", page.read_text(encoding="utf-8"))
+        for name in re.findall(
+            # A group of entry points is no module.
+            r"(?<!entry-points\.\")\beigenscape(?:\.[A-Za-z_]\w*)+",
+            page.read_text(encoding="utf-8"),
+        )
     }
 )
 ESTIMATORS = [

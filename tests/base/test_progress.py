@@ -1,11 +1,12 @@
 import io
 import json
+import logging
 
 import pytest
 from rich.console import Console
 
 from eigenscape.base import progress
-from eigenscape.base.progress import Bars, Logged, PlainLines, Silent, console_reporter
+from eigenscape.base.progress import Bars, Logged, LogLines, PlainLines, Silent, console_reporter
 
 
 class Recorder:
@@ -106,6 +107,21 @@ def test_logged__appends(tmp_path):
 def test_silent__says_nothing(capsys):
     play(Silent())
     assert capsys.readouterr() == ("", "")
+
+
+def test_log_lines__messages_of_the_logger_and_nothing_else(caplog, capsys, clock):
+    with caplog.at_level("INFO", logger="eigenscape"):
+        play(LogLines())
+    assert capsys.readouterr() == ("", "")
+    assert {record.name for record in caplog.records} == {"eigenscape"}
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert caplog.messages[0] == "graph: running"
+    assert caplog.messages[1].startswith("building: 2 of 4 blocks, ")
+    assert caplog.messages[-2:] == ["a note", "graph: 1.0 s"]
+
+
+def test_log__has_a_handler_that_drops_what_nobody_asked_for():
+    assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("eigenscape").handlers)
 
 
 @pytest.mark.parametrize(("terminal", "kind"), [("1", Bars), (None, PlainLines)])

@@ -10,7 +10,7 @@ from eigenscape.base.memory import anonymous_bytes, watch
 from eigenscape.datasets.landcover import Land
 from eigenscape.datasets.synthetic import synthesize
 from eigenscape.errors import InputError, OutputError
-from eigenscape.export.sidecar import read_categories
+from eigenscape.scenes.labels.legends import read_legend
 
 SMALL = {"height": 90, "width": 70, "bands": 12, "classes": 6, "seed": 3}
 
@@ -43,7 +43,7 @@ def test_synthesize__files_and_metadata(tmp_path):
         assert scene.tags(1)["wavelength_units"] == "Nanometers"
         assert float(scene.tags(1)["fwhm"]) > 0
         assert labels.nodata == 0
-        legend = read_categories(tmp_path / "s_labels.tif")
+        legend = read_legend(labels, str(tmp_path / "s_labels.tif"))
         assert list(legend.names) == [1, 2, 3, 4, 5, 6]
         assert labels.colormap(1)[3][:3] == legend.colors[3]
     assert seen[-1] == (180, 180)

@@ -17,7 +17,8 @@ from rasterio.errors import NotGeoreferencedWarning
 from eigenscape.errors import InputError, OutputError
 from eigenscape.export import geotiff
 from eigenscape.export.geotiff import write_raster
-from eigenscape.export.sidecar import read_categories, sidecar_path, write_categories
+from eigenscape.export.sidecar import sidecar_path, write_categories
+from eigenscape.scenes.labels.legends import read_legend
 from eigenscape.scenes.types import Grid, Legend
 
 UTM = CRS.from_epsg(32618).to_wkt()
@@ -71,7 +72,7 @@ def test_write_raster__keeps_system_and_transform(tmp_path, system, transform):
         assert source.transform[:6] == transform
         assert source.nodata == 0
         np.testing.assert_array_equal(source.read(1), values)
-    assert read_categories(path).names == {1: "one"}
+        assert read_legend(source, str(path)).names == {1: "one"}
 
 
 @pytest.mark.parametrize("transform", [None, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)])

@@ -8,14 +8,14 @@ import pytest
 import rasterio
 import rasterio.shutil
 
-from eigenscape.errors import OutputError, SceneError
+from eigenscape.errors import OutputError
 from eigenscape.export.geotiff import write_raster
 from eigenscape.export.sidecar import (
-    read_categories,
     sidecar_path,
     write_categories,
     write_legend_csv,
 )
+from eigenscape.scenes.labels.legends import read_legend
 from eigenscape.scenes.types import Grid, Legend
 
 LEGEND = Legend(
@@ -27,6 +27,11 @@ LEGEND = Legend(
 def _raster(path):
     grid = Grid(2, 2, None, (5.0, 0.0, 4e5, 0.0, -5.0, 4e6))
     write_raster(path, grid, [(0, np.ones((2, 2), np.uint16))], dtype="u2", nodata=0)
+
+
+def legend_of(path):
+    with rasterio.open(path) as dataset:
+        return read_legend(dataset, str(path))
 
 
 def test_write_categories__gdal_reads_them(tmp_path):
@@ -56,26 +61,28 @@ def test_write_categories__gdal_reads_them(tmp_path):
     ]
     rows = [[cell.text or "" for cell in row] for row in table.findall("Row")]
     assert rows[2] == ["3", LEGEND.names[3], "255", "254", "253"]
-    assert read_categories(tmp_path / "copy.tif") == LEGEND
+    assert legend_of(tmp_path / "copy.tif") == LEGEND
 
 
-def test_read_categories__round_trip_and_absent(tmp_path):
+def test_write_categories__read_as_a_legend_of_labels(tmp_path):
     path = tmp_path / "a.tif"
-    assert read_categories(path) == Legend()
+    _raster(path)
+    assert legend_of(path) == Legend()
     write_categories(path, LEGEND)
-    assert read_categories(path) == LEGEND
+    assert legend_of(path) == LEGEND
     write_categories(path, Legend({2: "new"}, {2: (5, 6, 7)}))
-    assert read_categories(path) == Legend({2: "new"}, {2: (5, 6, 7)})
+    assert legend_of(path) == Legend({2: "new"}, {2: (5, 6, 7)})
 
 
 def test_write_categories__large_numbers_have_a_table_only(tmp_path):
     path = tmp_path / "a.tif"
+    _raster(path)
     legend = Legend({1: "a", 65535: "b"}, {1: (1, 1, 1), 65535: (2, 2, 2)})
     write_categories(path, legend)
     root = ET.parse(sidecar_path(path)).getroot()
     assert root.find(".//CategoryNames") is None
     assert len(root.findall(".//Row")) == 3
-    assert read_categories(path) == legend
+    assert legend_of(path) == legend
 
 
 def test_write_categories__keeps_what_else_the_sidecar_holds(tmp_path):
@@ -91,36 +98,11 @@ def test_write_categories__keeps_what_else_the_sidecar_holds(tmp_path):
     assert len(root.findall(".//CategoryNames")) == 1
 
 
-def test_read_categories__plain_category_names(tmp_path):
-    path = tmp_path / "a.tif"
-    sidecar_path(path).write_text(
-        '<PAMDataset><PAMRasterBand band="1"><CategoryNames><Category>none</Category>'
-        "<Category>corn</Category><Category/><Category>oats</Category></CategoryNames>"
-        "</PAMRasterBand></PAMDataset>"
-    )
-    assert read_categories(path) == Legend({1: "corn", 3: "oats"})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<PAMDataset><PAM",
-        '<PAMDataset><PAMRasterBand band="1"><GDALRasterAttributeTable>'
-        "<FieldDefn><Usage>5</Usage></FieldDefn><FieldDefn><Usage>2</Usage></FieldDefn>"
-        "<Row><F>x</F><F>y</F></Row></GDALRasterAttributeTable></PAMRasterBand></PAMDataset>",
-    ],
-)
-def test_read_categories__damaged(tmp_path, text):
-    path = tmp_path / "a.tif"
-    sidecar_path(path).write_text(text)
-    with pytest.raises(SceneError, match=r"a\.tif\.aux\.xml.*Delete it"):
-        read_categories(path)
-
-
 def test_write_categories__control_characters_are_dropped(tmp_path):
     path = tmp_path / "a.tif"
+    _raster(path)
     write_categories(path, Legend({1: "a\x00b\x1b\ud800c"}, {1: (0, 0, 0)}))
-    assert read_categories(path).names == {1: "abc"}
+    assert legend_of(path).names == {1: "abc"}
 
 
 def test_write_categories__unwritable(tmp_path):

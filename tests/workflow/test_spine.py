@@ -65,6 +65,15 @@ def test_run__class_map_on_the_grid_of_the_scene(job, small, tmp_path):
     )
 
 
+def test_run__says_what_it_does_to_the_logger_alone(job, caplog, capsys):
+    with caplog.at_level("INFO", logger="eigenscape"):
+        run(job())
+    assert capsys.readouterr() == ("", "")
+    said = [record.getMessage() for record in caplog.records if record.name == "eigenscape"]
+    for name in NAMES:
+        assert any(line.startswith(f"{name}: ") for line in said), name
+
+
 def test_run__confidence_and_eigenvectors(job, small):
     result = run(job())
     confidence = read(result.outputs["confidence"])[0][0]

@@ -11,7 +11,7 @@ from eigenscape.applied.model import Model, applied_job, manifest_entry, open_mo
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
 from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.errors import InputError
 from eigenscape.export.stage import export_applied_stage
@@ -102,7 +102,7 @@ def apply(
     about = {"applies": manifest_entry(model)}
     runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
-    times = runner.run(path, on, reporter or Silent(), executor=executor)
+    times = runner.run(path, on, reporter or LogLines(), executor=executor)
     return result_of(Run(path, create=False), times)
 
 

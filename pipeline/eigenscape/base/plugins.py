@@ -78,6 +78,9 @@ class Registry(Generic[Base]):
                 f"{given!r} is no {self.what}: it must be a class derived from "
                 f"{base.__module__}.{base.__qualname__}."
             )
+        if inspect.isabstract(given):
+            lacking = ", ".join(sorted(getattr(given, "__abstractmethods__", ())))
+            raise self.error(f"{given!r} is no {self.what}: it does not define {lacking}.")
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all of them: built-in ones first."""

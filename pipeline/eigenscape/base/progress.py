@@ -1,6 +1,7 @@
 """Honest progress: bars on a terminal, plain lines with an estimate elsewhere, and a log file."""
 
 import json
+import logging
 import sys
 import time
 from pathlib import Path
@@ -8,6 +9,10 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+LOG = logging.getLogger("eigenscape")
+"""What library calls say, unless they are given a reporter; whoever wants it adds a handler."""
+LOG.addHandler(logging.NullHandler())
 
 
 class Reporter(Protocol):
@@ -35,7 +40,7 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """Says nothing: for library use and tests."""
+    """Says nothing."""
 
     def stage(self, name: str, text: str) -> None:
         pass
@@ -88,6 +93,14 @@ class PlainLines:
         print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
+class LogLines(PlainLines):
+    """The same lines as messages of the logger ``eigenscape``: for library use."""
+
+    @staticmethod
+    def _say(text: str) -> None:
+        LOG.info(text.strip())
+
+
 class Bars:
     """Bars on a terminal, on stderr."""
 
@@ -124,24 +137,16 @@ class Bars:
         self._console.print(f"           {text}", style="dim", highlight=False)
 
 
-class Logged:
-    """Passes everything on to another reporter and keeps it as JSON lines."""
+class Relay:
+    """Passes everything on to another reporter."""
 
-    def __init__(self, inner: Reporter, path: Path) -> None:
+    def __init__(self, inner: Reporter) -> None:
         self._inner = inner
-        self._path = path
-
-    def _log(self, event: str, **fields: Any) -> None:
-        entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **fields}
-        with self._path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(entry) + "\n")
 
     def stage(self, name: str, text: str) -> None:
-        self._log("stage", stage=name, text=text)
         self._inner.stage(name, text)
 
     def begin(self, label: str, total: int, done: int) -> None:
-        self._log("step", step=label, blocks=total, finished_before=done)
         self._inner.begin(label, total, done)
 
     def advance(self) -> None:
@@ -151,8 +156,32 @@ class Logged:
         self._inner.end()
 
     def note(self, text: str) -> None:
-        self._log("note", text=text)
         self._inner.note(text)
+
+
+class Logged(Relay):
+    """Passes everything on to another reporter and keeps it as JSON lines."""
+
+    def __init__(self, inner: Reporter, path: Path) -> None:
+        super().__init__(inner)
+        self._path = path
+
+    def _log(self, event: str, **fields: Any) -> None:
+        entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **fields}
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(entry) + "\n")
+
+    def stage(self, name: str, text: str) -> None:
+        self._log("stage", stage=name, text=text)
+        super().stage(name, text)
+
+    def begin(self, label: str, total: int, done: int) -> None:
+        self._log("step", step=label, blocks=total, finished_before=done)
+        super().begin(label, total, done)
+
+    def note(self, text: str) -> None:
+        self._log("note", text=text)
+        super().note(text)
 
 
 def console_reporter() -> Reporter:

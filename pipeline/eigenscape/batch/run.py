@@ -19,7 +19,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from eigenscape.base.files import explain_write_errors
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Source
@@ -60,7 +60,7 @@ def run_batch(
     watch
         Look again for new scenes after so many seconds, until interrupted; None: once.
     reporter
-        Hears of the progress.
+        Called with the progress; by default its lines go to the logger ``eigenscape``.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def run_batch(
     with explain_write_errors(path):
         (path / "scenes").mkdir(parents=True, exist_ok=True)
     with hold(path, _refuse):
-        batch = _Batch(path, on or ClusterOptions(), at_once, reporter or Silent())
+        batch = _Batch(path, on or ClusterOptions(), at_once, reporter or LogLines())
         arrivals = Arrivals(watch)
         while True:
             scenes = source.find()

@@ -12,17 +12,12 @@ from rich.progress import Progress
 from eigenscape.base.version import __version__
 from eigenscape.cli import apply, cluster, data, submit
 from eigenscape.cli.arguments import (
-    CheckInput,
     DataDir,
-    JobFile,
-    Json,
-    On,
+    Given,
     Page,
-    RunDir,
-    Set,
     Small,
     exit_status,
-    overrides,
+    on_a_job,
 )
 from eigenscape.cli.batch import batch_command
 from eigenscape.cli.schedule import prune_command, schedule_command
@@ -65,30 +60,20 @@ def _main(
 
 
 @app.command("run")
-def run_command(
-    job: JobFile,
-    on: On = None,
-    set_: Set = None,
-    run_dir: RunDir = None,
-    check_input: CheckInput = None,
-    small: Small = False,
-    as_json: Json = False,
-) -> None:
+@on_a_job
+def run_command(given: Given) -> None:
     """Run a job or a study, or what is left of it."""
     with exit_status():
         from eigenscape.base.progress import console_reporter
-        from eigenscape.clusters import load_cluster
-        from eigenscape.job.jobfile import load_job
         from eigenscape.workflow.spine import run
 
-        given = overrides(set_, check_input)
-        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
+        loaded, cluster = given.load()
         if loaded.study is not None:
             from eigenscape.study.console import run_and_print
 
-            raise typer.Exit(run_and_print(loaded, cluster, run_dir, as_json=as_json))
-        result = run(loaded, on=cluster, run_dir=run_dir, reporter=console_reporter())
-        if as_json:
+            raise typer.Exit(run_and_print(loaded, cluster, given.run_dir, as_json=given.as_json))
+        result = run(loaded, on=cluster, run_dir=given.run_dir, reporter=console_reporter())
+        if given.as_json:
             print(json.dumps(result.to_json()))
         else:
             print_result(result)
@@ -103,30 +88,20 @@ def run_command(
 
 
 @app.command("plan")
-def plan_command(
-    job: JobFile,
-    on: On = None,
-    set_: Set = None,
-    run_dir: RunDir = None,
-    check_input: CheckInput = None,
-    small: Small = False,
-    as_json: Json = False,
-) -> None:
+@on_a_job
+def plan_command(given: Given) -> None:
     """Say what a job or a study would need and what would be reused, without running it."""
     with exit_status():
-        from eigenscape.clusters import load_cluster
-        from eigenscape.job.jobfile import load_job
         from eigenscape.workflow.spine import plan
 
-        given = overrides(set_, check_input)
-        loaded, cluster = load_job(job, given, small=small), load_cluster(on)
+        loaded, cluster = given.load()
         if loaded.study is not None:
             from eigenscape.study.console import plan_and_print
 
-            plan_and_print(loaded, cluster, run_dir, as_json=as_json)
+            plan_and_print(loaded, cluster, given.run_dir, as_json=given.as_json)
             return
-        planned = plan(loaded, on=cluster, run_dir=run_dir)
-        if as_json:
+        planned = plan(loaded, on=cluster, run_dir=given.run_dir)
+        if given.as_json:
             print(json.dumps(planned.to_json()))
         else:
             print_plan(planned, loaded.limits.memory_bytes)

@@ -2,15 +2,21 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from eigenscape.base.signals import stopped_by_ctrl_c
 from eigenscape.errors import EigenscapeError, InputError
+
+if TYPE_CHECKING:
+    from eigenscape.clusters import ClusterOptions
+    from eigenscape.job.jobfile import Job
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
 On = Annotated[
@@ -55,6 +61,39 @@ DataDir = Annotated[
 def overrides(set_: list[str] | None, check_input: str | None) -> tuple[str, ...]:
     """Return the overrides that a command was given; ``--check-input`` is one of them."""
     return (*(set_ or ()), *([f"scene.check_input={check_input}"] if check_input else ()))
+
+
+@dataclass(frozen=True)
+class Given:
+    """What commands on a job or a study are given, as they were typed."""
+
+    job: JobFile
+    on: On = None
+    set_: Set = None
+    run_dir: RunDir = None
+    check_input: CheckInput = None
+    small: Small = False
+    as_json: Json = False
+
+    def load(self) -> "tuple[Job, ClusterOptions]":
+        """Read the job file and the cluster file."""
+        from eigenscape.clusters import load_cluster
+        from eigenscape.job.jobfile import load_job
+
+        given = overrides(self.set_, self.check_input)
+        return load_job(self.job, given, small=self.small), load_cluster(self.on)
+
+
+def on_a_job(command: Callable[[Given], None]) -> Callable[..., None]:
+    """Give a command the arguments of `Given`, one by one."""
+
+    def with_arguments(**arguments: Any) -> None:
+        command(Given(**arguments))
+
+    with_arguments.__doc__ = command.__doc__
+    with_arguments.__signature__ = signature(Given)  # type: ignore[attr-defined]
+    with_arguments.__annotations__ = Given.__annotations__
+    return with_arguments
 
 
 @contextmanager

@@ -127,8 +127,10 @@ class ClusterOptions(Options):
             yield client, supply
 
     def for_check(self) -> Self:
-        """Return the same cluster with a single worker if it can have one, for ``cluster check``."""
-        return self
+        """Return the same with a single worker, for ``cluster check``, if a key says how many there are."""
+        return (
+            self.model_copy(update={"workers": 1}) if "workers" in type(self).model_fields else self
+        )
 
     def process_threads(self) -> int:
         """Return the tasks that share the memory of one worker process."""

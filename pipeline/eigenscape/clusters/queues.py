@@ -147,8 +147,13 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
         return self
 
     def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        raise NotImplementedError(f"{type(self).__name__}.own_arguments")
+        """Return the arguments that dask-jobqueue's class of this kind has, and not every other."""
+        names = {
+            "queue": "queue", "account": "account", "project": "project", "resources": "resource_spec",
+        }  # fmt: skip
+        own = type(self).model_fields
+        given = {name: getattr(self, key) for key, name in names.items() if key in own}
+        return given | {"walltime": self.walltime_text()}
 
     def all_directives(self) -> Any:
         """Return the directives of the user's Dask configuration and of the file."""

@@ -173,3 +173,9 @@ def _distinct_colors(taken: tuple[Color, ...], count: int) -> tuple[Color, ...]:
         chosen.append((red, green, blue))
         np.minimum(nearest, _distance(looks, looks[best]), out=nearest)
     return tuple(chosen)
+
+
+def rgb(color: Color) -> tuple[float, float, float]:
+    """Return a colour of a legend as matplotlib takes it."""
+    red, green, blue = color
+    return red / 255, green / 255, blue / 255

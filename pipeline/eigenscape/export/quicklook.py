@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.export.palette import complete_legend
+from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.sidecar import output_error, replacing
 from eigenscape.scenes.types import Legend
 
@@ -23,12 +21,13 @@ if TYPE_CHECKING:
 _UNCLASSIFIED_COLOR = (236, 236, 236)
 _INK, _FAINT, _DPI = "#1d2329", "#68727d", 160
 
-# Inches.
-_MARGIN, _GAP, _LABEL, _ENTRY = 0.3, 0.16, 0.26, 0.205
-_SWATCH, _SHARE = 0.15, 0.55
+# Inches; points.
+_MARGIN, _GAP, _LABEL, _LINE = 0.3, 0.16, 0.26, 0.195
 _PANEL_AREA, _PANEL_LONGEST, _PANEL_SHORTEST = 11.0, 9.0, 1.0
+_TITLE, _SUBTITLE = 55, 34
 
 _LONGEST_NAME, _MOST_ENTRIES, _FEWEST_LINES = 40, 80, 12
+_COLUMN = 2.3  # Inches of a column of the legend below the panels: more of long names.
 
 # Where red, green and blue are: in nanometres, and as a share of the bands.
 _RGB_WAVELENGTHS = (650.0, 550.0, 470.0)
@@ -36,33 +35,6 @@ _RGB_SHARES = (0.20, 0.10, 0.05)
 _FEW_BANDS = 32
 
 _LEGEND_TITLE = "Class and share of the map"
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One line of the legend."""
-
-    name: str
-    color: tuple[float, float, float]
-    share: str
-
-
-@dataclass(frozen=True)
-class _Canvas:
-    """A figure on which positions are inches from its upper left corner."""
-
-    figure: Figure
-    width: float
-    height: float
-
-    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        corner = (left / self.width, 1 - (top + height) / self.height)
-        return self.figure.add_axes((*corner, width / self.width, height / self.height))
-
-    def text(self, left: float, top: float, text: str, **style: object) -> None:
-        where = (left / self.width, 1 - top / self.height)
-        # Class names and titles are not ours: a dollar sign in them is no formula.
-        self.figure.text(*where, text, va="center", parse_math=False, **style)  # type: ignore[arg-type]
 
 
 def write_quicklook(
@@ -114,7 +86,6 @@ def write_quicklook(
     present = {int(n) for n in np.unique(given_labels)} if given_labels is not None else set()
     present |= {number for number, pixels in counts.items() if pixels}
     legend = complete_legend(legend, present)
-    entries = _entries(legend, sorted(present - {0}), counts)
     panels = [("Scene", scene_rgb)]
     if given_labels is not None:
         panels.append((given_title, paint_classes(given_labels, legend)))
@@ -122,41 +93,81 @@ def write_quicklook(
 
     wide = class_map.shape[1] > 1.7 * class_map.shape[0]
     width, height = _panel_size(class_map.shape)
-    header = _MARGIN + 0.36 + (0.3 if subtitle else 0.0)
-    step_x, step_y = (0.0, height + _LABEL + _GAP) if wide else (width + _GAP, 0.0)
-    panels_width = width + step_x * (len(panels) - 1)
-    panels_bottom = header + _LABEL + height + step_y * (len(panels) - 1)
-    room = panels_width if wide else panels_bottom - header - _LABEL
-    columns = _columns(entries, room, below=wide)
-    legend_left = _MARGIN + (0.0 if wide else panels_width + 2 * _GAP)
-    legend_top = panels_bottom + _GAP if wide else header
-    columns_width = sum(_width(column) + _GAP for column in columns) - _GAP
-    # Ten points against the nine that are measured.
-    legend_right = legend_left + max(columns_width, _text_width(_LEGEND_TITLE) * 10 / 9)
-    legend_bottom = legend_top + _LABEL + _ENTRY * max(map(len, columns))
-    text_right = _MARGIN + max(0.125 * len(title), 0.085 * len(subtitle))
-    right = max(_MARGIN + panels_width, legend_right, text_right)
-
-    size = (right + _MARGIN, max(panels_bottom, legend_bottom) + _MARGIN)
-    canvas = _Canvas(Figure(figsize=size, dpi=_DPI, facecolor="white"), *size)
-    canvas.text(_MARGIN, _MARGIN + 0.06, title, size=15, weight="bold", color=_INK)
-    canvas.text(_MARGIN, _MARGIN + 0.38, subtitle, size=10, color=_FAINT)
-    for index, (label, image) in enumerate(panels):
-        left, top = _MARGIN + index * step_x, header + index * step_y
-        canvas.text(left, top + _LABEL / 2 - 0.02, label, size=10, color=_INK)
-        axes = canvas.axes(left, top + _LABEL, width, height)
+    rows, columns = (len(panels), 1) if wide else (1, len(panels))
+    # The panels alone: the picture is cut around what stands over and beside them.
+    apart = _GAP + _LABEL * wide
+    size = (columns * (width + apart) - apart, rows * (height + apart) - apart)
+    figure = Figure(figsize=size, dpi=_DPI, facecolor="white")
+    spaces = {"wspace": apart / width, "hspace": apart / height}
+    axes = figure.subplots(
+        rows, columns, squeeze=False,
+        gridspec_kw={"left": 0, "right": 1, "bottom": 0, "top": 1, **spaces},
+    ).ravel()  # fmt: skip
+    for one, (label, image) in zip(axes, panels, strict=True):
         # Classes are never blended: two colours mixed are a third class.
         smooth = "auto" if image is scene_rgb else "nearest"
-        axes.imshow(image, interpolation=smooth, aspect="auto")
-        axes.set_axis_off()
-    middle = legend_top + _LABEL / 2 - 0.02
-    canvas.text(legend_left, middle, _LEGEND_TITLE, size=10, color=_INK)
-    for column in columns:
-        for index, entry in enumerate(column):
-            middle = legend_top + _LABEL + (index + 0.5) * _ENTRY
-            _draw_entry(canvas, legend_left, middle, _width(column), entry)
-        legend_left += _width(column) + _GAP
-    save_figure(canvas.figure, Path(path))
+        one.imshow(image, interpolation=smooth, aspect="auto")
+        one.set_axis_off()
+        one.set_title(label, loc="left", size=10, color=_INK, parse_math=False)
+    _write(axes[0], _TITLE if subtitle else _SUBTITLE, title, size=15, weight="bold", color=_INK)
+    _write(axes[0], _SUBTITLE, subtitle, size=10, color=_FAINT)
+    _draw_legend(axes[-1], size, legend, sorted(present - {0}), counts, below=wide)
+    save_figure(figure, Path(path))
+
+
+def _write(axes: Axes, above: float, text: str, **style: Any) -> None:
+    """Write a line so many points above the left corner of a panel."""
+    # Class names and titles are not ours: a dollar sign in them is no formula.
+    axes.annotate(
+        text, (0, 1), (0, above), xycoords="axes fraction", textcoords="offset points",
+        annotation_clip=False, parse_math=False, **style,
+    )  # fmt: skip
+
+
+def _draw_legend(
+    axes: Axes,
+    size: tuple[float, float],
+    legend: Legend,
+    numbers: list[int],
+    counts: Mapping[int, int],
+    *,
+    below: bool,
+) -> None:
+    """Draw colour, share and name of each class beside the last panel, or below it."""
+    from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
+
+    total = sum(pixels for number, pixels in counts.items() if number) or 1
+    shown = numbers[:_MOST_ENTRIES]
+    shares = [_percent(counts.get(number, 0) / total) for number in shown]
+    # Aligned at their ends: this blank is as wide as a digit.
+    longest = max(map(len, shares), default=0)
+    shares = [share.rjust(longest, "\N{FIGURE SPACE}") for share in shares]
+    handles = [
+        Patch(facecolor=rgb(legend.colors[n]), label=f"{share}  {_shortened(legend.names[n])}")
+        for n, share in zip(shown, shares, strict=True)
+    ]
+    if len(numbers) > _MOST_ENTRIES:
+        handles.append(Patch(facecolor="none", label=f"and {len(numbers) - _MOST_ENTRIES} more"))
+    if not handles:
+        return
+    lines = max(_FEWEST_LINES, int(size[1] / _LINE) - 1)
+    columns = int(size[0] / _COLUMN) if below else -(-len(handles) // lines)
+    # Its title is level with those of the panels beside it.
+    right, up = (0.0, -_GAP) if below else (2 * _GAP, _LABEL - 0.03)
+    figure = axes.get_figure(root=True)
+    assert figure is not None, "drawn in one"
+    drawn = axes.legend(
+        handles=handles, title="Share of the map", alignment="left", loc="upper left",
+        bbox_to_anchor=(0, 0) if below else (1, 1),
+        bbox_transform=axes.transAxes + ScaledTranslation(right, up, figure.dpi_scale_trans),
+        ncols=max(1, min(columns, len(handles))), frameon=False, fontsize=9, title_fontsize=10,
+        labelcolor=_INK, handlelength=1.2, handleheight=1.1, handletextpad=0.6, labelspacing=0.45,
+        columnspacing=1.8, borderaxespad=0, borderpad=0,
+    )  # fmt: skip
+    drawn.get_title().set_color(_INK)
+    for text in drawn.get_texts():
+        text.set_parse_math(False)
 
 
 def paint_classes(classes: NDArray[np.uint16], legend: Legend) -> NDArray[np.uint8]:
@@ -231,19 +242,9 @@ def choose_rgb_bands(
     return red, green, blue
 
 
-def _entries(legend: Legend, numbers: list[int], counts: Mapping[int, int]) -> list[_Entry]:
-    total = sum(pixels for number, pixels in counts.items() if number) or 1
-    entries = []
-    for number in numbers[:_MOST_ENTRIES]:
-        name = " ".join(legend.names[number].split())
-        if len(name) > _LONGEST_NAME:
-            name = name[: _LONGEST_NAME - 1].rstrip() + "…"
-        red, green, blue = (part / 255 for part in legend.colors[number])
-        share = counts.get(number, 0) / total
-        entries.append(_Entry(name, (red, green, blue), _percent(share)))
-    if len(numbers) > _MOST_ENTRIES:
-        entries.append(_Entry(f"and {len(numbers) - _MOST_ENTRIES} more", (1.0, 1.0, 1.0), ""))
-    return entries
+def _shortened(name: str) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"
 
 
 def _percent(share: float) -> str:
@@ -255,45 +256,6 @@ def _panel_size(shape: tuple[int, ...]) -> tuple[float, float]:
     scale = min((_PANEL_AREA / (shape[0] * shape[1])) ** 0.5, _PANEL_LONGEST / max(shape))
     # A sliver is drawn stretched rather than too thin to see.
     return max(scale * shape[1], _PANEL_SHORTEST), max(scale * shape[0], _PANEL_SHORTEST)
-
-
-def _columns(entries: list[_Entry], room: float, *, below: bool) -> list[list[_Entry]]:
-    """Cut the legend into columns that fill the width below the panels, or the height beside."""
-    if below:
-        count = min(len(entries), int((room + _GAP) / (_width(entries) + _GAP)))
-    else:
-        count = -(-len(entries) // max(_FEWEST_LINES, int(room / _ENTRY)))
-    lines = max(1, -(-len(entries) // max(count, 1)))
-    return [entries[i : i + lines] for i in range(0, len(entries), lines)] or [[]]
-
-
-def _width(entries: list[_Entry]) -> float:
-    """Return the width of a column of the legend in inches."""
-    longest = max((_text_width(entry.name) for entry in entries), default=0.0)
-    return longest + _SWATCH + 0.1 + _SHARE
-
-
-@functools.lru_cache(maxsize=1024)
-def _text_width(text: str) -> float:
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        # A dollar sign would start a formula here.
-        shape = TextPath((0, 0), text.replace("$", "S"), prop=FontProperties(size=9))
-        return float(shape.get_extents().x1) / 72
-
-
-def _draw_entry(canvas: _Canvas, left: float, middle: float, width: float, entry: _Entry) -> None:
-    from matplotlib.patches import Rectangle
-
-    corner = (left / canvas.width, 1 - (middle + _SWATCH / 2) / canvas.height)
-    size = (_SWATCH / canvas.width, _SWATCH / canvas.height)
-    patch = Rectangle(corner, *size, facecolor=entry.color, transform=canvas.figure.transFigure)
-    canvas.figure.add_artist(patch)
-    canvas.text(left + _SWATCH + 0.1, middle, entry.name, size=9, color=_INK)
-    canvas.text(left + width, middle, entry.share, size=8.5, color=_FAINT, ha="right")
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -308,6 +270,9 @@ def save_figure(figure: Figure, path: Path) -> None:
         # A name in a script that the font lacks shows boxes; that is no reason to stop.
         with replacing(path) as temporary, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")
-            figure.savefig(temporary, format="png", metadata={"Software": None})
+            figure.savefig(
+                temporary, format="png", metadata={"Software": None}, bbox_inches="tight",
+                pad_inches=_MARGIN,
+            )  # fmt: skip
     except OSError as error:
         raise output_error(path, error) from error

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.export.palette import complete_legend
+from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.quicklook import save_figure
-from eigenscape.scenes.types import Color, Legend
+from eigenscape.scenes.types import Legend
 
 MOST_POINTS = 20_000
 """Samples that are drawn: more would cover each other."""
@@ -74,7 +74,7 @@ def write_scatter(
         if classes is not None:
             table = np.zeros((max(present, default=0) + 1, 3))
             for number in present:
-                table[number] = _shade(legend.colors[number])
+                table[number] = rgb(legend.colors[number])
             none = known & (classes == 0)
             one.scatter(*coordinates[none].T, s=2, c=_FAINT, linewidths=0, rasterized=True)
             shown = known & (classes > 0)
@@ -86,14 +86,9 @@ def write_scatter(
         one.scatter(*coordinates[shown].T, s=area, c=colors, linewidths=0, rasterized=True)
     if names:
         marks = [
-            Line2D([], [], marker="o", linestyle="", color=_shade(legend.colors[number]))
+            Line2D([], [], marker="o", linestyle="", color=rgb(legend.colors[number]))
             for number in names
         ]
         shown_names = [legend.names[number].replace("$", r"\$") for number in names]
         figure.legend(marks, shown_names, loc="outside right center", frameon=False)
     save_figure(figure, Path(path))
-
-
-def _shade(color: Color) -> tuple[float, float, float]:
-    red, green, blue = color
-    return red / 255, green / 255, blue / 255

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from eigenscape.base.cells import to_cell
 from eigenscape.base.memory import format_bytes
-from eigenscape.errors import OutputError, SceneError
-from eigenscape.scenes.types import Color, Legend
+from eigenscape.errors import OutputError
+from eigenscape.scenes.types import Legend
 
 UNCLASSIFIED = "unclassified"
 """Name of class 0 in every legend that is written."""
@@ -27,7 +27,6 @@ LONGEST_CATEGORY_LIST = 1024
 
 # Name, GDALRATFieldType (0 integer, 2 string), GDALRATFieldUsage (5 MinMax, 2 Name, 6-8 RGB).
 _COLUMNS = (("Value", 0, 5), ("Class", 2, 2), ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8))
-_USAGE_OF_VALUE, _USAGE_OF_NAME, _USAGES_OF_COLOR = "5", "2", ("6", "7", "8")
 
 
 def sidecar_path(tif_path: str | Path) -> Path:
@@ -149,42 +148,6 @@ def write_crs(tif_path: str | Path, crs_wkt: str) -> None:
     _write_root(path, root)
 
 
-def read_categories(tif_path: str | Path) -> Legend:
-    """Read the class names and colours that a raster's PAM sidecar holds.
-
-    Reads what any GDAL program wrote: the attribute table first, then the category names. Class 0,
-    empty names and the names of classes that an attribute table does not list are left out.
-
-    Returns
-    -------
-    Legend
-        Empty when there is no sidecar, or none with class names.
-
-    Raises
-    ------
-    SceneError
-        The sidecar is there but is no readable PAM file.
-    """
-    path = sidecar_path(tif_path)
-    if not path.exists():
-        return Legend()
-    try:
-        band = ET.parse(path).getroot().find("PAMRasterBand")
-        if band is None:
-            return Legend()
-        table = band.find("GDALRasterAttributeTable")
-        if table is not None:
-            legend = _read_attribute_table(table)
-            if legend.names:
-                return legend
-        names = [item.text or "" for item in band.findall("CategoryNames/Category")]
-    except (OSError, ET.ParseError, ValueError, IndexError) as error:
-        raise SceneError(
-            f"{path}: not a readable PAM sidecar ({error}). Delete it, or write it again with GDAL."
-        ) from error
-    return Legend(names={number: name for number, name in enumerate(names) if number and name})
-
-
 def write_legend_csv(
     path: str | Path, legend: Legend, counts: Mapping[int, int] | None = None
 ) -> None:
@@ -251,27 +214,6 @@ def _printable(text: str) -> str:
         and not "\ud800" <= mark <= "\udfff"
         and mark not in "\ufffe\uffff"
     )
-
-
-def _read_attribute_table(table: ET.Element) -> Legend:
-    usages = [column.findtext("Usage", "") for column in table.findall("FieldDefn")]
-    if _USAGE_OF_VALUE not in usages or _USAGE_OF_NAME not in usages:
-        return Legend()
-    value, name = usages.index(_USAGE_OF_VALUE), usages.index(_USAGE_OF_NAME)
-    parts = [usages.index(usage) for usage in _USAGES_OF_COLOR if usage in usages]
-    names: dict[int, str] = {}
-    colors: dict[int, Color] = {}
-    for row in table.findall("Row"):
-        cells = [cell.text or "" for cell in row.findall("F")]
-        number = int(float(cells[value]))
-        if number == 0:
-            continue
-        if cells[name]:
-            names[number] = cells[name]
-        if len(parts) == 3:
-            red, green, blue = (int(float(cells[part])) for part in parts)
-            colors[number] = (red, green, blue)
-    return Legend(names=names, colors=colors)
 
 
 def _write_root(path: Path, root: ET.Element) -> None:

@@ -87,7 +87,19 @@ def find_reader(path: str) -> Reader:
     """
     ordered = sorted(READERS, key=lambda reader: (-reader.priority, reader.name))
     found = (reader() for reader in ordered)
-    return next(reader for reader in found if reader.recognises(path))
+    return next(reader for reader in found if _takes(reader, path))
+
+
+def _takes(reader: Reader, path: str) -> bool:
+    try:
+        return reader.recognises(path)
+    except SceneError:
+        raise
+    except Exception as error:  # what the code of another package raises
+        raise SceneError(
+            f"{path}: the reader {reader.name!r} of {type(reader).__module__} fails when it is asked "
+            f"whether it takes it ({type(error).__name__}: {error}). Update or uninstall its package."
+        ) from error
 
 
 def reader_key(path: str) -> list[str] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import parse_bytes
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.queues import QueueOptions
@@ -85,7 +85,7 @@ def submit(
             state = find_queue(before.kind).job_state(before.job_id)
             if state in ("waiting", "running"):
                 text = f"{path.name} is in the queue already: job {before.job_id}, {state}"
-                (reporter or Silent()).note(text)
+                (reporter or LogLines()).note(text)
                 return path, before
         return path, enqueue(path, fresh)
 

@@ -122,7 +122,7 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
     _flat_pixels(options, grid)
 
 
-def check_sources(
+def check_potential_files(
     options: PotentialOptions | None, scene: Scene, resolve: Callable[[str], str]
 ) -> None:
     """Open the files that a potential is made of, by their headers.

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import JobError
-from eigenscape.export.palette import complete_legend
+from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.job.study import PictureOptions
 from eigenscape.scenes.types import Legend
-from eigenscape.study.panels import INK, MOST_NAMES, HasTitle, rgb
+from eigenscape.study.panels import INK, MOST_NAMES, HasTitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

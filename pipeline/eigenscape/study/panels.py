@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.export.palette import complete_legend
+from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.scatter import MOST_POINTS
 from eigenscape.features.method import feature_method
 from eigenscape.job.study import Coordinates, PictureOptions, StudyOptions
-from eigenscape.scenes.types import Color
 from eigenscape.study.plane import Shown
 
 if TYPE_CHECKING:
@@ -200,9 +199,3 @@ def style_plane(axes: Axes, what: str) -> None:
     axes.tick_params(labelsize=7.5, colors=INK, length=2.5)
     for spine in ("top", "right"):
         axes.spines[spine].set_visible(False)
-
-
-def rgb(color: Color) -> tuple[float, float, float]:
-    """Return a colour of a legend as matplotlib takes it."""
-    red, green, blue = color
-    return red / 255, green / 255, blue / 255

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eigenscape.base.progress import Reporter
+from eigenscape.base.progress import Relay, Reporter
 
 
-class StudyProgress:
+class StudyProgress(Relay):
     """Passes on what a variant tells, and says which one it is; reused stages are no news.
 
     The time left is what the stages that are still missing took so far, counted once where variants
@@ -25,7 +25,7 @@ class StudyProgress:
     def __init__(
         self, reporter: Reporter, total: int, finished: Sequence[Mapping[str, str]]
     ) -> None:
-        self._inner = reporter
+        super().__init__(reporter)
         self._total, self._number = total, len(finished)
         self._there = {key for keys in finished for key in keys.values()}
         self._seconds: dict[str, list[float]] = {}
@@ -69,19 +69,3 @@ class StudyProgress:
         """See `Reporter`."""
         if text not in ("reused", "running"):
             self._inner.stage(name, text)
-
-    def begin(self, label: str, total: int, done: int) -> None:
-        """See `Reporter`."""
-        self._inner.begin(label, total, done)
-
-    def advance(self) -> None:
-        """See `Reporter`."""
-        self._inner.advance()
-
-    def end(self) -> None:
-        """See `Reporter`."""
-        self._inner.end()
-
-    def note(self, text: str) -> None:
-        """See `Reporter`."""
-        self._inner.note(text)

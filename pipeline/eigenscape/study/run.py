@@ -20,7 +20,7 @@ from pathlib import Path
 
 from eigenscape.base.files import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.job.jobfile import Job
@@ -67,7 +67,7 @@ def run_study(
     run_dir
         Directory of the study; ``runs/<name>`` by default.
     reporter
-        Hears of the progress.
+        Called with the progress; by default its lines go to the logger ``eigenscape``.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def run_study(
     >>> [outcome.state for outcome in eigenscape.run_study(job).outcomes]
     ['done', 'done']
     """
-    reporter, on = reporter or Silent(), on or ClusterOptions()
+    reporter, on = reporter or LogLines(), on or ClusterOptions()
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)
     with explain_write_errors(path):

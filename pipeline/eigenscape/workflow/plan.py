@@ -22,7 +22,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
-from eigenscape.spectrum.potential import check_potential, check_sources
+from eigenscape.spectrum.potential import check_potential, check_potential_files
 from eigenscape.workflow.extras import require_extras
 from eigenscape.workflow.footprint import Sizes, StagePlan
 
@@ -108,7 +108,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
-    check_sources(job.graph.potential, scene, job.resolve)
+    check_potential_files(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (

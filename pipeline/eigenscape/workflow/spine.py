@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import LOG, LogLines, Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError
@@ -87,7 +87,7 @@ def run(
     run_dir
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
-        Reports the progress.
+        Called with the progress; by default its lines go to the logger ``eigenscape``.
     executor
         Where tasks run, if that is connected already: `on` then is its kind alone.
     siblings
@@ -106,7 +106,7 @@ def run(
     >>> result.scores["overall_accuracy"] > 0.5
     True
     """
-    reporter = reporter or Silent()
+    reporter = reporter or LogLines()
     on = on or ClusterOptions()
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
@@ -119,7 +119,10 @@ def run(
         fewer=planned.fewer,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
-    return result_of(Run(path, create=False), times)
+    result = result_of(Run(path, create=False), times)
+    if not result.converged and isinstance(reporter, LogLines):
+        LOG.warning("%s: not converged: the results are kept", path)
+    return result
 
 
 def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:

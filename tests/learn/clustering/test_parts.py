@@ -6,13 +6,12 @@ import scipy.sparse
 
 from eigenscape import eigenpairs
 from eigenscape.learn.clustering.parts import (
-    as_block,
     degrees_within,
     fiedler_vector,
     ritz_fiedler,
-    subgraph,
 )
 from eigenscape.spectrum.kernels.operator import RowBlock
+from graphs import as_block
 
 
 def random_graph(rng, rows, share=0.3):
@@ -42,13 +41,6 @@ def cosine(one, other, degree):
     """Return the cosine under the degrees of two vectors made orthogonal to the constant."""
     one, other = (v - degree @ v / degree.sum() for v in (one, other))
     return abs(degree @ (one * other)) / np.sqrt((degree @ one**2) * (degree @ other**2))
-
-
-def test_subgraph__against_indexing(rng):
-    W = random_graph(rng, 30)
-    members = np.flatnonzero(rng.random(30) < 0.5)
-    found = subgraph(as_blocks(W, [0, 4, 5, 22]), members)
-    np.testing.assert_array_equal(found.toarray(), W.toarray()[np.ix_(members, members)])
 
 
 def test_fiedler_vector__against_lapack(rng):

@@ -4,14 +4,50 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
-from eigenscape.learn.clustering.parts import as_block
+from eigenscape.learn.clustering.parts import fiedler_vector
 from eigenscape.learn.clustering.recursive import (
     Splits,
-    recursive_cut,
     smallest_part,
     split_cheapest,
+    split_part,
 )
 from eigenscape.learn.kernels.cuts import sweep_cuts
+from graphs import as_block
+
+
+def recursive_cut(blocks, degree, count, fiedler=None, *, limit=np.inf, least=None):
+    """Split a graph in memory as the stage does over its files; return clusters and prices."""
+    [block], rows = blocks, len(degree)
+    graph = scipy.sparse.csr_array((block.data, block.indices, block.indptr), (rows, rows))
+    fewest = smallest_part(rows, count) if least is None else least
+    parts = {0: np.ones(rows, bool)}
+    inside = {}
+
+    def propose(made, fresh):
+        prices = []
+        for part in fresh:
+            if parent := made.parent(part):
+                side = inside[parent[0]]
+                parts[part] = parts[parent[0]] & (side if parent[1] else ~side)
+            members = np.flatnonzero(parts[part])
+
+            def vector(_, members=members):
+                if fiedler is None:
+                    return fiedler_vector(graph[members][:, members], fewest)
+                return fiedler(members)
+
+            split = split_part(blocks, parts[part], vector, fewest)
+            prices.append(None if split is None else split.ncut)
+            if split is not None:
+                inside[part] = np.zeros(rows, bool)
+                inside[part][members[split.inside]] = True
+        return prices
+
+    made = split_cheapest(propose, count, limit)
+    clusters = np.zeros(rows, np.int32)
+    for number, part in enumerate(made.parts, 1):
+        clusters[parts[part] & inside[part]] = number
+    return clusters, np.array(made.prices)
 
 
 def planted(rng, sizes, within=0.5, between=0.02):

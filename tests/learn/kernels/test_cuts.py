@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
-from eigenscape.learn.clustering.parts import as_block, degrees_within
+from eigenscape.learn.clustering.parts import degrees_within
 from eigenscape.learn.kernels.cuts import cheeger_bounds, measure_split, separates, sweep_cuts
 from eigenscape.spectrum.kernels.operator import RowBlock
+from graphs import as_block
 
 
 def random_graph(rng, rows, share=0.3):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import dask
 from distributed.core import Status
@@ -103,10 +103,6 @@ class AllocationOptions(NetworkKeys, LogKey, WorkerOptions):
     kind: Literal["allocation"] = "allocation"
     workers: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Worker processes: one per task of the allocation by default."""
-
-    def for_check(self) -> Self:
-        """Return the same with one worker."""
-        return self.model_copy(update={"workers": 1})
 
     @contextmanager
     def start(

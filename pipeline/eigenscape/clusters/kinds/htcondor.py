@@ -27,7 +27,7 @@ class HTCondorOptions(QueueOptions):
     cancel_named = "condor_rm -constraint 'JobBatchName == \"{}\"'"
 
     def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
+        """Return the arguments of its class: no walltime, which is a directive."""
         return {"disk": self.disk or self.configured("disk", "10GiB")}
 
     def all_directives(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -31,10 +31,6 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
     def process_threads(self) -> int:
         """Return the tasks that share the memory of one worker process."""
         return self.threads_per_worker
-
-    def for_check(self) -> Self:
-        """Return the same with one worker."""
-        return self.model_copy(update={"workers": 1})
 
     @contextmanager
     def start(

@@ -1,6 +1,6 @@
 """Jobs of LSF."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions
 from eigenscape.clusters.registry import register_kind
@@ -22,10 +22,6 @@ class LsfOptions(QueueKey, ProjectKey, QueueOptions):
     reason = (("bjobs", "-noheader", "-o", "stat pend_reason", "{}"), r"(.+)")
     cancel_named = "bkill -J {} 0"
     job_variable = "LSB_JOBID"
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        return {"queue": self.queue, "project": self.project, "walltime": self.walltime_text()}
 
     def walltime_text(self) -> str | None:
         """Return the walltime in hours and minutes: LSF has no seconds."""

@@ -26,12 +26,7 @@ class OarOptions(QueueKey, ProjectKey, ResourcesKey, QueueOptions):
     job_variable = "OAR_JOB_ID"
 
     def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        return {
-            "queue": self.queue,
-            "project": self.project,
-            "resource_spec": self.resources,
-            "walltime": self.walltime_text(),
-            "memory_per_core_property_name": self.memory_property
-            or self.configured("memory-per-core-property-name", "not_applicable"),
-        }
+        """Return the arguments of its class; one of them OAR alone has."""
+        memory = self.configured("memory-per-core-property-name", "not_applicable")
+        own = {"memory_per_core_property_name": self.memory_property or memory}
+        return super().own_arguments() | own

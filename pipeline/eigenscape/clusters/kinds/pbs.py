@@ -1,6 +1,6 @@
 """Jobs of PBS."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from eigenscape.clusters.queues import AccountKey, QueueKey, QueueOptions, ResourcesKey
 from eigenscape.clusters.registry import register_kind
@@ -18,15 +18,6 @@ class PbsOptions(QueueKey, AccountKey, ResourcesKey, QueueOptions):
     reason = (("qstat", "-f", "{}"), r"comment = ((?:.+)(?:\n\t.+)*)")
     cancel_named = "qselect -N {} | xargs --no-run-if-empty qdel"
     job_variable = "PBS_JOBID"
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        return {
-            "queue": self.queue,
-            "account": self.account,
-            "resource_spec": self.resources,
-            "walltime": self.walltime_text(),
-        }
 
     @classmethod
     def state_of(cls, job_id: str, status: int, out: str, err: str) -> JobState:

@@ -1,6 +1,6 @@
 """Jobs of Grid Engine."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions, ResourcesKey
 from eigenscape.clusters.registry import register_kind
@@ -21,15 +21,6 @@ class SgeOptions(QueueKey, ProjectKey, ResourcesKey, QueueOptions):
     )
     cancel_named = "qdel {}"
     job_variable = "JOB_ID"
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        return {
-            "queue": self.queue,
-            "project": self.project,
-            "resource_spec": self.resources,
-            "walltime": self.walltime_text(),
-        }
 
     def all_directives(self) -> list[str]:
         """Return the directives: many of its queues start jobs with csh, whatever the script says."""

@@ -1,6 +1,6 @@
 """Jobs of SLURM."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from eigenscape.clusters.queues import AccountKey, QueueKey, QueueOptions
 from eigenscape.clusters.registry import register_kind
@@ -22,7 +22,3 @@ class SlurmOptions(QueueKey, AccountKey, QueueOptions):
     reason = (("squeue", "--noheader", "--format=%T: %r", "--jobs={}"), r"(.+)")
     cancel_named = "scancel --name={}"
     job_variable = "SLURM_JOB_ID"
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that dask-jobqueue's class of this kind alone takes."""
-        return {"queue": self.queue, "account": self.account, "walltime": self.walltime_text()}

@@ -47,31 +47,6 @@ def degrees_within(blocks: Sequence[RowBlock], members: Mask) -> F8:
     return degree[members]
 
 
-def subgraph(blocks: Sequence[RowBlock], members: NDArray[np.int64]) -> scipy.sparse.csr_array:
-    """Return the weights among some rows.
-
-    Parameters
-    ----------
-    blocks
-        Row blocks of W.
-    members : array of int, shape (m,)
-        Rows, ascending.
-    """
-    rows = blocks[-1].first + len(blocks[-1].indptr) - 1
-    pieces = []
-    for block in blocks:
-        here = len(block.indptr) - 1
-        matrix = scipy.sparse.csr_array((block.data, block.indices, block.indptr), (here, rows))
-        within = slice(*np.searchsorted(members, [block.first, block.first + here]))
-        pieces.append(matrix[members[within] - block.first][:, members])
-    return scipy.sparse.csr_array(scipy.sparse.vstack(pieces))
-
-
-def as_block(graph: scipy.sparse.csr_array) -> RowBlock:
-    """Return a matrix as one block of all its rows."""
-    return RowBlock(0, graph.indptr, graph.indices, graph.data)
-
-
 def fiedler_vector(graph: scipy.sparse.csr_array, least: int = 1) -> NDArray[np.float64]:
     """Return the first eigenvector of D^-1 (D - W) that is not constant, of a graph in memory.
 

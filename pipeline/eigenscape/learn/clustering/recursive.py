@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.learn.clustering.parts import degrees_within, fiedler_vector, subgraph
+from eigenscape.learn.clustering.parts import degrees_within
 from eigenscape.learn.kernels.cuts import Split, separates, sweep_cuts
 from eigenscape.spectrum.kernels.operator import RowBlock
 
@@ -115,70 +115,3 @@ def split_part(
     if np.isfinite(found).all() and not separates(found, least):
         return None
     return sweep_cuts(blocks, degree, found, least=least, members=members).ncut
-
-
-def recursive_cut(
-    blocks: Sequence[RowBlock],
-    degree: F8,
-    count: int,
-    fiedler: Callable[[NDArray[np.int64]], F8] | None = None,
-    *,
-    limit: float = np.inf,
-    least: int | None = None,
-) -> tuple[NDArray[np.int32], F8]:
-    """Split a graph in memory by recursive normalised cuts.
-
-    A part that is not connected falls apart at the price 0.
-
-    Parameters
-    ----------
-    blocks
-        Row blocks of W.
-    degree : array, shape (n,)
-        Row sums of W.
-    count
-        Parts to stop at.
-    fiedler
-        Takes the rows of a part, ascending, and returns a vector over them whose thresholds are
-        tried; by default `eigenscape.learn.clustering.parts.fiedler_vector` of the part.
-    limit
-        Ncut above which nothing is split.
-    least
-        Rows of the smallest part, by default those of `smallest_part`.
-
-    Returns
-    -------
-    clusters : array of int, shape (n,)
-    prices : array, shape (splits,)
-        Ncut of every split made, in the order of the splits.
-    """
-    rows = len(degree)
-    fewest = smallest_part(rows, count) if least is None else least
-    parts = {0: np.ones(rows, np.bool_)}
-    inside: dict[int, Mask] = {}
-
-    def propose(made: Splits, fresh: list[int]) -> list[float | None]:
-        prices: list[float | None] = []
-        for part in fresh:
-            if parent := made.parent(part):
-                side = inside[parent[0]]
-                parts[part] = parts[parent[0]] & (side if parent[1] else ~side)
-            members = np.flatnonzero(parts[part])
-
-            def vector(_: F8, members: NDArray[np.int64] = members) -> F8:
-                if fiedler is None:
-                    return fiedler_vector(subgraph(blocks, members), fewest)
-                return fiedler(members)
-
-            split = split_part(blocks, parts[part], vector, fewest)
-            prices.append(None if split is None else split.ncut)
-            if split is not None:
-                inside[part] = np.zeros(rows, np.bool_)
-                inside[part][members[split.inside]] = True
-        return prices
-
-    made = split_cheapest(propose, count, limit)
-    clusters = np.zeros(rows, np.int32)
-    for number, part in enumerate(made.parts, 1):
-        clusters[parts[part] & inside[part]] = number
-    return clusters, np.array(made.prices)
