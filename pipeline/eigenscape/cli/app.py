@@ -27,6 +27,7 @@ from eigenscape.cli.arguments import (
 from eigenscape.cli.batch import batch_command
 from eigenscape.cli.schedule import prune_command, schedule_command
 from eigenscape.cli.status import status_command
+from eigenscape.cli.tune import tune_command
 from eigenscape.cli.verify import verify_command
 from eigenscape.workflow.printing import print_plan, print_result
 
@@ -141,6 +142,7 @@ app.command("cancel")(submit.cancel_command)
 app.command("schedule")(schedule_command)
 app.command("prune")(prune_command)
 app.command("verify")(verify_command)
+app.command("tune")(tune_command)
 
 
 @app.command("results")

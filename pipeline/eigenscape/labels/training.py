@@ -41,13 +41,17 @@ class Labelled:
     numbers : array, shape (C,)
         Class numbers of the source.
     train : array of bool, shape (fits, labelled)
-        Training set of each fit; the first one makes the map.
+        Training set of each fit.
+    mapped
+        Whether the first fit makes a map; else the scores of the labelled samples are all that is asked
+        for, and need not be as exact.
     """
 
     sample: NDArray[np.int64]
     classes: NDArray[np.intp]
     numbers: NDArray[np.uint16]
     train: NDArray[np.bool_]
+    mapped: bool = True
 
     @property
     def count(self) -> int:
@@ -72,6 +76,8 @@ class Draws:
         Class and position of each.
     grid
         Of the scene.
+    square
+        Pixels along a square of the blocked split; a twelfth of the scene's longer side by default.
     """
 
     options: LearnOptions
@@ -79,6 +85,13 @@ class Draws:
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     grid: Grid
+    square: int | None = None
+
+    @property
+    def side(self) -> int:
+        """Pixels along a square of the blocked split."""
+        longer = max(self.grid.height, self.grid.width)
+        return self.square or max(1, -(-longer // BLOCKS_ACROSS))
 
     @property
     def share(self) -> float:
@@ -115,8 +128,7 @@ class Draws:
             return self._draw_uniform(rng)
         if split == "balanced":
             return balanced_split(self.classes, self._each(), rng)
-        side = max(1, -(-max(self.grid.height, self.grid.width) // BLOCKS_ACROSS))
-        return blocked_split(self.classes, self.row, self.column, side, self.share, rng)
+        return blocked_split(self.classes, self.row, self.column, self.side, self.share, rng)
 
     def _draw_uniform(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         labelled, count = len(self.classes), self._count
@@ -178,13 +190,9 @@ def plan_fits(context: Context, grid: Grid) -> tuple[Labelled, dict[str, list[in
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
     options = context.job.learn
-    given = context.open("labels/given")[...]
-    sample = np.flatnonzero(given)
-    numbers, classes = np.unique(given[sample], return_inverse=True)
-    pixel = context.open("samples/pixel")[...][sample]
-    row, column = pixel // grid.width, pixel % grid.width
-    if isinstance(options.train, str) and options.train != "all":
-        train = _train_from_file(context, grid, row, column)
+    sample, classes, numbers, row, column = labelled_samples(context, grid)
+    train = training_from_file(context, grid, row, column)
+    if train is not None:
         return Labelled(sample, classes, numbers, train[None]), {"file": [0]}
     draws = Draws(options, classes, row, column, grid)
     sets: list[NDArray[np.bool_]] = []
@@ -202,10 +210,39 @@ def plan_fits(context: Context, grid: Grid) -> tuple[Labelled, dict[str, list[in
     return Labelled(sample, classes, numbers, np.array(sets)), fits
 
 
-def _train_from_file(
+def labelled_samples(
+    context: Context, grid: Grid
+) -> tuple[
+    NDArray[np.int64], NDArray[np.intp], NDArray[np.uint16], NDArray[np.int64], NDArray[np.int64]
+]:
+    """Return number and class of the labelled samples, the numbers of the classes, rows and columns."""
+    given = context.open("labels/given")[...]
+    sample = np.flatnonzero(given)
+    numbers, classes = np.unique(given[sample], return_inverse=True)
+    pixel = context.open("samples/pixel")[...][sample]
+    return sample, classes, numbers, pixel // grid.width, pixel % grid.width
+
+
+def training_from_file(
     context: Context, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+) -> NDArray[np.bool_] | None:
+    """Return which labelled samples the file of ``learn.train`` marks; None where it is no file.
+
+    Parameters
+    ----------
+    context, grid
+        Of the stage, and of the scene.
+    row, column : array of int, shape (labelled,)
+        Where the labelled samples are.
+
+    Raises
+    ------
+    SceneError
+        It marks none of them.
+    """
     job = context.job
+    if not isinstance(job.learn.train, str) or job.learn.train == "all":
+        return None
     scene = open_scene(job.scene, job.resolve)
     options = SceneOptions(path=job.scene.path, labels=str(job.learn.train))
     chosen = open_labels(options, scene, job.resolve)

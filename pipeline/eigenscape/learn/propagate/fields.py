@@ -54,6 +54,9 @@ TOLERANCE = 1e-4
 
 _EXACT_TOLERANCE = 1e-9
 
+_ROUGH_TOLERANCE = 1e-3
+"""The same where no map is made: accuracies move by less than draws differ by."""
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -104,6 +107,8 @@ class Fields:
     def kept(self) -> int:
         """Columns of which all rows are kept."""
         count = self.labelled.count
+        if not (self.labelled.mapped or self.options.smoothing):
+            return 0
         return count * len(self.labelled.train) if self.options.smoothing else count
 
     @property
@@ -296,15 +301,18 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         save_array(folder / "component.npy", row_components(context))
     lowest = lowest_pairs(context, folder / "row.npy")
     fits = fits_in(context, operator, len(labelled.sample))
-    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
+    tolerance = TOLERANCE if labelled.mapped else _ROUGH_TOLERANCE
+    fields = Fields(
+        context.job.learn, labelled, operator, component, folder, lowest, fits, tolerance
+    )
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
-    exact = exact if operator.rows <= EXACT_ROWS else []
+    exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
-    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    again = [number for number, said in pairs if said["residual"] > tolerance]
+    solved = [said for said in solved if said["residual"] <= tolerance]
     if exact or again:
         operator = store_laplacian(
             context, context.workspace.folder("learn/exact"), "unnormalized", "float64"

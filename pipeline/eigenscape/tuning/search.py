@@ -1,0 +1,176 @@
+"""Up the ladder: few draws for many jobs, more draws for the best, within the budget."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from eigenscape.base.progress import Reporter
+from eigenscape.features.stage import feature_count
+from eigenscape.job.jobfile import Job
+from eigenscape.labels.nested import Part
+from eigenscape.tuning.budget import Budget
+from eigenscape.tuning.outcomes import Interval, Tried
+from eigenscape.workflow.choice.candidates import Candidate, Ladder, Rung, candidate
+from eigenscape.workflow.choice.survey import Survey
+from eigenscape.workflow.choice.trials import Scored, Trials, trial_directory
+
+FINAL_DRAWS = 10
+"""Draws by which the best jobs are compared, and the chosen one is judged."""
+
+FINALISTS = 3
+
+
+class Scorer(Protocol):
+    """Says how well a job does."""
+
+    def score(self, job: Job, trials: Trials) -> Scored:
+        """Score a job on some draws, or take what an earlier call has finished.
+
+        ``draws`` of the summary: ``overall_accuracy``, or whatever else the more of is the better, and the
+        ``samples`` that it was measured on.
+        """
+        ...
+
+    def finished(self, job: Job, trials: Trials) -> bool:
+        """Return whether that is there already."""
+        ...
+
+
+@dataclass
+class Search:
+    """Tries jobs; what was tried is kept, and nothing is tried twice.
+
+    Attributes
+    ----------
+    job
+        As it was given, on the part of the scene that is tuned on.
+    scene
+        What the scene is.
+    split
+        How training pixels are drawn.
+    scorer
+        Scores jobs.
+    budget
+        Of time.
+    reporter
+        Hears of the progress.
+    """
+
+    job: Job
+    scene: Survey
+    split: str
+    scorer: Scorer
+    budget: Budget
+    reporter: Reporter
+    tried: dict[Path, Tried] = field(default_factory=dict)
+    steps: tuple[int, ...] = ()
+
+    def climb(self, ladder: Ladder) -> list[Tried]:
+        """Return the jobs that the last rung has kept, the best first."""
+        self.steps = tuple(sorted({0, FINAL_DRAWS, *(rung.draws for rung in ladder.rungs)}))
+        kept = [candidate(self.job, ladder.start)]
+        best: list[Tried] = []
+        for number, rung in enumerate(ladder.rungs):
+            found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
+            best = found or best
+            kept = [one.candidate for one in best]
+            if not self.budget.allows():
+                break
+        return best
+
+    def finish(self, best: Sequence[Tried]) -> list[Tried]:
+        """Compare the best by all draws; return them with the best first."""
+        done: list[Tried] = []
+        for number, one in enumerate(best[:FINALISTS]):
+            if number and not self.budget.allows(last=True) and not self._there(one, FINAL_DRAWS):
+                break
+            self._try(one, FINAL_DRAWS, f"finalist {number + 1} of {min(len(best), FINALISTS)}")
+            done.append(one)
+        return sorted(done, key=lambda one: -one.mean(FINAL_DRAWS))
+
+    def judge(self, found: Candidate, split: str) -> list[float]:
+        """Return the accuracy of a job on the draws that the choice has not seen."""
+        trials = Trials("judging", split, 0, FINAL_DRAWS)
+        scored = self._scored(found.job, trials)
+        return _accuracies(scored)
+
+    def add(self, found: Candidate, rung: str) -> Tried:
+        """Return what is known of a job, with the draws that were scored so far."""
+        path = trial_directory(Path(), found.job)
+        return self.tried.setdefault(path, Tried(found, rung))
+
+    def _try_rung(self, rung: Rung, where: str, kept: Sequence[Candidate]) -> list[Tried]:
+        """Try the options of a rung on the jobs kept so far; return the best."""
+        fitting = [option for option in rung.options if option.fits(self.job, self.scene)]
+        # What the job itself gives may leave nothing to try.
+        wanted = [
+            self.add(candidate(self.job, {**one.values, **option.keys}), rung.name)
+            for option in fitting
+            for one in kept
+        ] or [self.add(one, rung.name) for one in kept]
+        unique = list({id(one): one for one in wanted}.values())
+        unique.sort(key=lambda one: _cost(one.candidate.job, self.scene.bands))
+        done: list[Tried] = []
+        for number, one in enumerate(unique):
+            if done and not self._there(one, rung.draws) and not self.budget.allows():
+                self.reporter.note(
+                    f"the budget leaves no time for {len(unique) - number} more of {rung.name}"
+                )
+                break
+            self._try(one, rung.draws, f"{where}, {rung.name}: {number + 1} of {len(unique)}")
+            done.append(one)
+        done.sort(key=lambda one: -one.mean(rung.draws))
+        return [one for one in done if one.error is None][: rung.keep]
+
+    def _there(self, one: Tried, draws: int) -> bool:
+        return all(
+            self.scorer.finished(one.candidate.job, trials) for trials in self._increments(draws)
+        )
+
+    def _increments(self, draws: int) -> list[Trials]:
+        part: Part = "choosing"
+        ends = [step for step in self.steps if step <= draws]
+        return [Trials(part, self.split, *pair) for pair in itertools.pairwise(ends)]
+
+    def _try(self, one: Tried, draws: int, where: str) -> None:
+        """Score a job on the draws that it lacks."""
+        for trials in self._increments(draws):
+            if one.error is not None or one.drawn >= trials.last:
+                continue
+            try:
+                scored = self._scored(one.candidate.job, trials)
+            except Exception as error:
+                # Whatever it is, it is this job's: the others need not wait for it.
+                one.error = f"{type(error).__name__}: {error}"
+                self.reporter.note(f"failed: {one.error}")
+                return
+            one.accuracy += _accuracies(scored)
+            one.drawn = trials.last
+            one.seconds = max(one.seconds, scored.seconds)
+        if one.accuracy:
+            found = Interval.of(one.accuracy)
+            self.reporter.stage(
+                "tune", f"{self.budget}, {where}: {found} {one.candidate.title or 'as given'}"
+            )
+
+    def _scored(self, job: Job, trials: Trials) -> Scored:
+        fresh = not self.scorer.finished(job, trials)
+        self.budget.begin()
+        try:
+            return self.scorer.score(job, trials)
+        finally:
+            self.budget.end(fresh=fresh)
+
+
+def _accuracies(scored: Scored) -> list[float]:
+    """Return the accuracy of each draw that tests anything: the same draws for all jobs."""
+    draws: list[dict[str, Any]] = scored.summary["draws"]
+    return [draw["overall_accuracy"] for draw in draws if draw["samples"]]
+
+
+def _cost(job: Job, bands: int) -> tuple[bool, float]:
+    """Return what orders jobs by their time: whether eigenvectors are needed, then sizes."""
+    slow = job.learn.method in ("centroid-angle", "eigenfunctions")
+    return slow, feature_count(job.features, bands) * job.neighbors.k
