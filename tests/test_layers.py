@@ -10,6 +10,7 @@ import pytest
 
 import eigenscape
 from eigenscape.base.fingerprint import reachable_modules
+from eigenscape.job.options import REGISTRIES
 
 ROOT = Path(eigenscape.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -113,6 +114,20 @@ def test_rooms__dask_stays_with_clusters():
     assert others == {"learn/clustering/embedding.py", "workflow/results.py"}
 
 
+def test_modules__import_by_name_in_two_places_alone():
+    """Lazy public names, and methods below a table's own package: nothing that the rooms do not show."""
+    dynamic = {
+        name_of(path)
+        for path in MODULES
+        for name in ("import_module", "__import__")
+        if name in path.read_text(encoding="utf-8")
+    }
+    assert dynamic == {"base/lazily.py", "job/registry.py"}
+    for registry in REGISTRIES.values():
+        assert registry.package == f"eigenscape.{registry.table}.methods"
+        assert registry._interface.startswith(f"{registry.table}.")
+
+
 def test_modules__import_no_source_root():
     for path in MODULES:
         assert not {name.partition(".")[0] for name in imports(path)} & {"pipeline", "tests"}, path
@@ -138,6 +153,14 @@ def heavy(code):
         "import eigenscape.cli.app",
         "import eigenscape; eigenscape.load_job",
         """
+from eigenscape.job.jobfile import parse_job
+from eigenscape.job.options import REGISTRIES
+for table, registry in REGISTRIES.items():
+    for name in registry.names():
+        assert registry.find(name) is not None
+parse_job({"scene": {"path": "scene.tif"}})
+""",
+        """
 import sys
 from eigenscape.cli.app import main
 for arguments in (["--help"], ["run", "--help"], ["--version"], ["schema"]):
@@ -148,7 +171,7 @@ for arguments in (["--help"], ["run", "--help"], ["--version"], ["schema"]):
         assert not end.code, end.code
 """,
     ],
-    ids=["package", "cli", "job", "help"],
+    ids=["package", "cli", "job", "methods", "help"],
 )
 def test_layers__light_things_load_nothing_heavy(code):
     assert heavy(code) == []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.job.jobfile import Job, load_job, parse_job
+    from eigenscape.job.registry import register
     from eigenscape.learn.classify.nearby import classify_new
     from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
     from eigenscape.spectrum.extension import extend
@@ -31,7 +32,7 @@ __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned", "__version__",
     "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "run", "run_study", "tune", "verify",
+    "plan", "register", "run", "run_study", "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -47,6 +48,7 @@ _HOME = {
     "Job": "job.jobfile",
     "load_job": "job.jobfile",
     "parse_job": "job.jobfile",
+    "register": "job.registry",
     "classify_new": "learn.classify.nearby",
     "open_run": "workflow.results",
     "extend": "spectrum.extension",

@@ -4,7 +4,7 @@ import pytest
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, job_schema, load_job, parse_job
-from eigenscape.job.options import Options
+from eigenscape.job.options import REGISTRIES, Options
 
 TABLES = {
     name: field.annotation
@@ -316,8 +316,22 @@ def test_job_schema__names_every_key_with_its_words():
     assert schema["required"] == ["scene"]
     for name, options in TABLES.items():
         reference = schema["properties"][name]
-        title = (reference.get("$ref") or reference["allOf"][0]["$ref"]).rpartition("/")[2]
-        keys = schema["$defs"][title]["properties"]
-        assert set(keys) == set(options.model_fields)
-        assert schema["$defs"][title]["additionalProperties"] is False
-        assert all(keys[key]["description"] for key in keys), name
+        kinds = [options]
+        if name in REGISTRIES:
+            assert set(reference) == {"anyOf", "title"}
+            kinds = [*REGISTRIES[name].all().values()]
+        references = reference.get("anyOf") or reference.get("allOf") or [reference]
+        for kind, own in zip(kinds, references, strict=True):
+            title = own["$ref"].rpartition("/")[2]
+            table = schema["$defs"][title]
+            keys = table["properties"]
+            assert set(keys) == set(kind.model_fields)
+            assert table["additionalProperties"] is False
+            assert all(keys[key]["description"] for key in keys), title
+            if name in REGISTRIES:
+                # Without the key it is the default method.
+                method = kind.model_fields["method"].default
+                assert keys["method"]["const"] == method
+                assert ("method" in table.get("required", [])) != (
+                    method == REGISTRIES[name].default
+                )

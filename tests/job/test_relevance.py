@@ -117,7 +117,8 @@ def test_load_job__an_override_of_a_method_leaves_out_what_it_does_not_read(tmp_
     )
     path = tmp_path / "job.toml"
     job = load_job(path, ["learn.method=k-nn", "features.method=none"])
-    assert (job.learn.method, job.learn.gamma, job.features.dimension) == ("k-nn", 1e-5, 80)
+    assert (job.learn.method, job.learn.gamma, job.features.method) == ("k-nn", 1e-5, "none")
+    assert not hasattr(job.features, "dimension")
     assert load_job(path, ["learn.power=2"]).learn.gamma == 0.5
     with pytest.raises(
         JobError, match=r"learn\.power = 2: nothing reads it with learn\.method = \"k-nn"

@@ -23,7 +23,8 @@ from eigenscape.clusters import Executor, OnDone, Task, Threads
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
-from eigenscape.features.stage import feature_count, features_stage
+from eigenscape.features.method import feature_method
+from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.stage import neighbors_stage
@@ -173,7 +174,7 @@ class Fitting:
         rows, columns = self.X.shape
         limit, tasks = self.job.limits.memory_bytes, self.executor.tasks_per_process
         entries = None if isinstance(self.X, np.ndarray) else getattr(self.X, "nnz", None)
-        dimension = feature_count(self.job.features, columns)
+        dimension = feature_method(self.job).count(columns)
         budget = task_bytes(limit, tasks)
         sizes = Sizes(self.job, rows, columns, dimension, tasks, budget, entries)
         plans = tuple(getattr(sizes, name)() for name in stages)
@@ -188,7 +189,7 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
     parameters
         Values by name; names that are not in `KEYS` are passed over.
     seed
-        Of the random projection.
+        Of the random projection, and of what is drawn later.
 
     Raises
     ------
@@ -201,7 +202,8 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
                 f"{name} = {parameters[name]!r}: give {', '.join(map(repr, offered[:-1]))} or "
                 f"{offered[-1]!r}.{_WHY_NOT.get(str(parameters[name]), '')}"
             )
-    tables: dict[str, Any] = {"scene": {"path": "samples"}, "features": {"seed": seed}}
+    tables: dict[str, Any] = {"scene": {"path": "samples"}}
+    tables |= {"features": {"seed": seed}, "learn": {"seed": seed}}
     for name, key in KEYS.items():
         if name in parameters:
             *path, option = key.split(".")

@@ -11,6 +11,7 @@ from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.memory import rows_within
 from eigenscape.context import Context
 from eigenscape.estimators.samples import Samples, read_rows
+from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
@@ -82,7 +83,7 @@ def new_shares(path: Path, job: Job, X: Samples, memory: int) -> NDArray[np.floa
     run = Run(path, create=False)
     rows = Rows(str(run.array_path("features/values")), unit=job.neighbors.metric == "angle")
     good = np.ones(X.shape[1], np.bool_)
-    trained = Trained(run, job.features, job.neighbors, job.graph, good, rows)
+    trained = Trained(run, feature_method(job), job.neighbors, job.graph, good, rows)
     stored = Rows(str(run.array_path("labels/share")))
     found = np.empty((X.shape[0], stored.shape[1]), np.float32)
     row = 12 * X.shape[1] + 16 * rows.shape[1] + 32 * stored.shape[1] + 64 * job.neighbors.k

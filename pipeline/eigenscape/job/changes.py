@@ -19,7 +19,16 @@ def given_keys(job: Job) -> dict[str, Any]:
     >>> given_keys(eigenscape.parse_job({"scene": {"path": "scene.tif"}, "neighbors": {"k": 8}}))
     {'scene.path': 'scene.tif', 'neighbors.k': 8}
     """
-    return dict(flatten(job.model_dump(exclude_unset=True, exclude={"study"})))
+    return dict(flatten(given_tables(job)))
+
+
+def given_tables(job: Job) -> dict[str, Any]:
+    """Return the tables that a job gives, nested, without its study."""
+    tables: dict[str, Any] = job.model_dump(exclude_unset=True, exclude={"study"})
+    for key, value in job.left_out.items():
+        section, _, name = key.partition(".")
+        tables.setdefault(section, {})[name] = value
+    return tables
 
 
 def changed(
@@ -50,8 +59,7 @@ def changed(
     JobError
         An unknown key or an impossible value.
     """
-    given = job.model_dump(exclude_unset=True, exclude={"study"}) if table is None else table
-    tables: dict[str, Any] = copy.deepcopy(dict(given))
+    tables: dict[str, Any] = copy.deepcopy(given_tables(job) if table is None else dict(table))
     for key, value in values.items():
         *sections, last = key.split(".")
         section: dict[str, Any] = reduce(lambda at, part: at.setdefault(part, {}), sections, tables)

@@ -2,11 +2,12 @@
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from eigenscape.base.memory import parse_bytes
+from eigenscape.job.registry import MethodOptions, Registry
 from eigenscape.job.scene import Options as Options
 from eigenscape.job.scene import SceneOptions as SceneOptions
 
@@ -21,18 +22,15 @@ Size = Annotated[str, BeforeValidator(_check_size)]
 """Bytes with a unit, such as "2GiB"."""
 
 
-class FeatureOptions(Options):
-    """``[features]``: samples to the vectors in which neighbours are sought."""
+class FeatureOptions(MethodOptions):
+    """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
 
-    method: Literal["random-projection", "pca", "mnf", "none"] = "random-projection"
-    """Orthoprojector (Halevy 2011, chapter 4), principal components (Belkin 2003, 3.8.1), minimum
-    noise fractions (Green and others 1988), or none of them."""
-    dimension: Annotated[int, Field(ge=1, le=10_000)] = 80
-    """Number of features; a scene of no more bands than this is not projected."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of the random projection."""
-    standardize: bool = False
-    """Give every band mean 0 and variance 1 first."""
+    registry: ClassVar[Registry] = Registry(
+        "features", default="random-projection", interface="features.method:FeatureMethod"
+    )
+
+    method: str
+    """How features come from samples."""
 
 
 class NeighborOptions(Options):
@@ -274,3 +272,7 @@ class LimitsOptions(Options):
     def memory_bytes(self) -> int:
         """``memory`` as a number of bytes."""
         return parse_bytes(self.memory)
+
+
+REGISTRIES = {kind.registry.table: kind.registry for kind in (FeatureOptions,)}
+"""The methods of each table that has a choice of them."""

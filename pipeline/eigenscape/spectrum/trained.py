@@ -15,7 +15,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.base.vectors import Vectors, unit_vectors
 from eigenscape.errors import InputError
-from eigenscape.features.kernels import project, project_sparse
+from eigenscape.features.method import FeatureMethod
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
@@ -62,7 +62,7 @@ class Trained:
     """
 
     run: Run
-    features: FeatureOptions
+    features: FeatureMethod
     neighbors: NeighborOptions
     graph: GraphOptions
     good: NDArray[np.bool_]
@@ -88,6 +88,13 @@ class Trained:
             )
         run = Run(path, create=False)
         job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
+        features = FeatureOptions.model_validate(job.get("features", {}))
+        assert isinstance(features, FeatureMethod), "every method of the table is one"
+        if not features.extends:
+            raise InputError(
+                f'{path}: features.method = "{features.method}" is no function of single samples, so '
+                "that new ones have no features. Give a run with another features.method."
+            )
         neighbors = NeighborOptions(**job.get("neighbors", {}))
         graph = GraphOptions(**job.get("graph", {}))
         if graph.spatial is not None and not spatial:
@@ -97,7 +104,7 @@ class Trained:
             )
         return cls(
             run,
-            FeatureOptions(**job.get("features", {})),
+            features,
             neighbors,
             graph,
             np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
@@ -106,14 +113,7 @@ class Trained:
 
     def project(self, samples: Vectors) -> Vectors:
         """Return the features of samples, less `origin`, as the features stage would."""
-        if self.rows.sparse:
-            vectors: Vectors = csr_array(samples)
-        else:
-            shift, basis = self._projection
-            if isinstance(samples, np.ndarray):
-                vectors = project(samples, shift, basis)
-            else:
-                vectors = project_sparse(samples, shift, basis)
+        vectors = csr_array(samples) if self.rows.sparse else self._extension(samples)
         vectors = unit_vectors(vectors, self.rows.origin) if self.rows.unit else vectors
         check_range(vectors)
         return vectors
@@ -252,23 +252,8 @@ class Trained:
         return bool(self.run.manifest["stages"]["features"]["summary"]["projected"])
 
     @cached_property
-    def _projection(self) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
-        """Shift, None for 0, and basis, of a diagonal one the diagonal."""
-        shift = self._small("features/shift")
-        moved = self.features.standardize or (
-            self._projected and self.features.method in ("pca", "mnf")
-        )
-        if moved and shift is None:
-            raise InputError(
-                f"{self.run.path}: an earlier version made it and did not store the mean of the "
-                "bands. Run its job again."
-            )
-        basis, factors = self._small("features/basis"), self._small("features/scale")
-        if basis is None:
-            basis = np.ones(int(self.good.sum()), np.float32) if factors is None else factors
-        elif not self._projected:
-            basis = np.ascontiguousarray(np.diagonal(basis))
-        return shift, basis
+    def _extension(self) -> Callable[[Vectors], Vectors]:
+        return self.features.extension(self.run, int(self.good.sum()))
 
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield place of the first candidate and features of each chunk of candidates."""
@@ -293,10 +278,6 @@ class Trained:
                 starts = np.array(whole[start : stop + 1])
                 piece = slice(int(starts[0]), int(starts[-1]))
                 yield start, (starts - starts[0], index[piece], distance[piece])
-
-    def _small(self, name: str) -> NDArray[np.float32] | None:
-        stored = (self.run.array_path(name) / "zarr.json").exists()
-        return np.asarray(self.run.open(name)[...]) if stored else None
 
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:

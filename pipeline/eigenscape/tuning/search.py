@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eigenscape.base.progress import Reporter
-from eigenscape.features.stage import feature_count
+from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.tuning.budget import Budget
@@ -173,4 +173,4 @@ def _accuracies(scored: Scored) -> list[float]:
 def _cost(job: Job, bands: int) -> tuple[bool, float]:
     """Return what orders jobs by their time: whether eigenvectors are needed, then sizes."""
     slow = job.learn.method in ("centroid-angle", "eigenfunctions")
-    return slow, feature_count(job.features, bands) * job.neighbors.k
+    return slow, feature_method(job).count(bands) * job.neighbors.k

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eigenscape.base.blocks import BASE_BYTES, sample_blocks
-from eigenscape.base.memory import ROW_TILE, format_bytes
-from eigenscape.errors import MemoryLimitError
+from eigenscape.base.blocks import sample_blocks
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
-from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
+from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
@@ -47,11 +46,6 @@ _CALIBRATED = 20_000
 
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
-
-
-def enough(size: int) -> str:
-    """Return a value of ``limits.memory`` that holds `size` bytes: a multiple of 64 MiB."""
-    return f"{-(-size // (64 * _MIB)) * 64}MiB"
 
 
 @dataclass(frozen=True)
@@ -127,46 +121,22 @@ class Sizes:
         disk = n * (4 * bands + 12)
         return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk, most=at_once)
 
+    @property
+    def method(self) -> FeatureMethod:
+        """The method of the features, which tells how many there are and whether they are sparse."""
+        return feature_method(self.job)
+
     def features(self) -> StagePlan:
-        """Count sums over the samples, then their projection."""
-        options, n, bands, d = self.job.features, self.n, self.bands, self.d
-        if self.entries is not None and stays_sparse(options, bands):
-            tasks = -(-self.entries // COPY_ENTRIES)
-            return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
-        row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
-        tasks, rows = self._step(chunk_rows(n, 4 * d), row)
-        # A projection in single precision: no more than what is read, and its image.
-        each = rows * row * (0.7 if options.method == "random-projection" else 1)
-        each += self._tile_bytes()
-        disk = 4 * d * (n + bands * is_projected(options, bands))
-        return self._stage("features", tasks, each, self._basis_bytes(), disk)
-
-    def _tile_bytes(self) -> float:
-        """Return the bytes of a tile of a sparse table, four times as full as on average."""
-        most = 4 * ROW_TILE * (self.entries or 0) / self.n
-        return 24 * min(most, self.entries or 0)
-
-    def _basis_bytes(self) -> float:
-        """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
-        options, limit = self.job.features, self.job.limits.memory_bytes
-        projected = is_projected(options, self.bands)
-        if not projected or options.method not in ("pca", "mnf"):
-            return 32.0 * self.bands * self.d * projected
-        square = 16.0 * self.bands**2
-        if square > limit - BASE_BYTES:
-            raise MemoryLimitError(
-                f'features.method = "{options.method}": the covariance of {self.bands} columns takes '
-                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
-                f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
-                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
-            )
-        return square
+        """See `eigenscape.features.method.FeatureMethod.footprint`."""
+        limit = self.job.limits.memory_bytes
+        table = Table(self.n, self.bands, self.entries, self.budget, limit)
+        return self._stage("features", **vars(self.method.footprint(table)))
 
     def neighbors(self) -> StagePlan:
         """See `eigenscape.neighbors.footprint`."""
         options = self.job.neighbors
         row, sparse = 4.0 * self.d, False
-        if self.entries is not None and stays_sparse(self.job.features, self.bands):
+        if self.entries is not None and self.method.stays_sparse(self.bands):
             row, sparse = 8.0 * self.entries / self.n + 8, True
         leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
         needs = footprint(options, leaves, self.n, row, self.budget)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eigenscape.base.blocks import task_bytes
+from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.kinds.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
-from eigenscape.features.bounds import describe_bounds
-from eigenscape.features.stage import feature_count, is_projected, stays_sparse
+from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.search.landmarks import check_landmarks
 from eigenscape.neighbors.search.searchers import choose_searcher
@@ -26,7 +26,7 @@ from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.potential import check_potential, check_sources
 from eigenscape.workflow.extras import require_extras
-from eigenscape.workflow.footprint import Sizes, StagePlan, enough
+from eigenscape.workflow.footprint import Sizes, StagePlan
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         )
 
     planned = fed_plan(job, scene, on, stages_of)
-    sparse = isinstance(scene, SparseScene) and stays_sparse(job.features, planned.bands)
+    sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
     return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
@@ -183,7 +183,7 @@ def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: flo
         Neighbours within the radius, on average.
     """
     many = job.neighbors.model_copy(update={"k": max(1, math.ceil(neighbors))})
-    columns = feature_count(job.features, bands)
+    columns = feature_method(job).count(bands)
     budget = task_bytes(job.limits.memory_bytes, tasks)
     sizes = Sizes(
         job.model_copy(update={"neighbors": many}), samples, bands, columns, tasks, budget, None
@@ -209,10 +209,7 @@ def check_pixels(job: Job, scene: Scene) -> None:
         and "smooths between neighbouring pixels. Leave it out, or give a raster",
         'learn.split = "blocked"': job.learn.split == "blocked"
         and 'draws squares of pixels. Set learn.split to "random", "uniform" or "balanced"',
-        'features.method = "mnf"': is_projected(job.features, scene.bands.count)
-        and job.features.method == "mnf"
-        and 'measures noise by what neighbouring pixels differ by. Set features.method to "pca" or '
-        '"none"',
+        f'features.method = "{job.features.method}"': feature_method(job).needs_pixels,
     }
     for key, reason in reasons.items():
         if reason:
@@ -226,7 +223,7 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
     return Sizes(
-        job, scene.grid.size, bands, feature_count(job.features, bands), tasks,
+        job, scene.grid.size, bands, feature_method(job).count(bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
     )  # fmt: skip
@@ -248,16 +245,9 @@ def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
 
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
-    notes = []
-    if job.features.method != "none" and not is_projected(job.features, bands):
-        notes.append(
-            f"not projected: the scene has {bands} good bands, features.dimension is "
-            f"{job.features.dimension}"
-        )
-    elif job.features.method == "random-projection":
-        notes.append(describe_bounds(samples, bands, job.features.dimension))
+    notes = feature_method(job).notes(samples, bands)
     if job.neighbors.method == "lanczos-bisection":
-        columns = feature_count(job.features, bands)
+        columns = feature_method(job).count(bands)
         searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
         notes.append(f"neighbour search within parts: {searcher} ({reason})")
     if job.neighbors.method == "radius":

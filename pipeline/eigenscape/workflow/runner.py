@@ -267,7 +267,11 @@ def _describe_run(directory: Run, course: Course) -> None:
             "name": job.name,
             "python": platform.python_version(),
             "versions": {name: found for name in _PACKAGES if (found := _version(name))},
-            "seeds": {"features": job.features.seed, "learn": job.learn.seed},
+            "seeds": {
+                name: seed
+                for name, table in job
+                if (seed := getattr(table, "seed", None)) is not None
+            },
             "order": [stage.name for stage in course.stages],
             "job": file_sum(file),
             **course.about,

@@ -11,12 +11,13 @@ from typing import Any
 from eigenscape.base.fingerprint import code_fingerprint, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
-from eigenscape.errors import SceneError
+from eigenscape.errors import JobError, SceneError
 from eigenscape.export.stage import export_stage
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
-from eigenscape.job.options import PotentialOptions
+from eigenscape.job.options import REGISTRIES, PotentialOptions
+from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.identity import file_identity
@@ -144,7 +145,8 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     keys = {"samples": _hash("samples", _code(_module(ingest_stage)), _scene(job))}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]
-        keys[stage.name] = _hash(stage.name, _code(_module(stage.work)), stage.depends(job), inputs)
+        code = _code(_module(stage.work), _method_modules(job, stage.name))
+        keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
     return keys
 
 
@@ -157,7 +159,31 @@ def _module(work: Callable[..., Any]) -> str:
     return str(work.func.__module__ if isinstance(work, partial) else work.__module__)
 
 
+def _method_modules(job: Job, table: str) -> tuple[str, ...]:
+    """Return the modules of the class that a job's table names as its method, and of those it derives from.
+
+    Raises
+    ------
+    JobError
+        A class that was typed in: nothing could tell whether it has changed.
+    """
+    if table not in REGISTRIES:
+        return ()
+    kind = type(getattr(job, table))
+    modules = {base.__module__ for base in kind.__mro__ if issubclass(base, MethodOptions)}
+    for module in modules:
+        if module not in reachable_modules(module):
+            raise JobError(
+                f'{table}.method = "{getattr(job, table).method}": its class {kind.__qualname__} is in no '
+                "file, and a run must see whether its code has changed. Put it into a module."
+            )
+    return tuple(sorted(modules))
+
+
 @cache
-def _code(module: str) -> str:
-    """Return the fingerprint of all code that a module's results can depend on."""
-    return code_fingerprint(reachable_modules(module, NEUTRAL).values())
+def _code(module: str, methods: tuple[str, ...] = ()) -> str:
+    """Return the fingerprint of all code that the results of a module with some methods can depend on."""
+    found = reachable_modules(module, NEUTRAL)
+    for method in methods:
+        found |= reachable_modules(method, NEUTRAL)
+    return code_fingerprint(file for _, file in sorted(found.items()))
