@@ -11,6 +11,7 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.table import Row
+from eigenscape.workflow.choice.auto import settled
 from eigenscape.workflow.spine import Result, result_of
 from eigenscape.workflow.stages import STAGES, stage_keys
 
@@ -125,6 +126,7 @@ def plan_outcome(scene: Scene, directory: Path) -> Outcome:
     try:
         keys = stage_keys(scene.job)
         path = directory / "scenes" / f"{scene.name}-{keys['export'][:10]}"
+        keys = stage_keys(settled(scene.job, path))
         run = Run(path, create=False)
     except StoreError as error:
         return Outcome(scene, "failed", str(error), path)

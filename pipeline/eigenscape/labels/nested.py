@@ -23,7 +23,7 @@ from eigenscape.labels.splits import blocked_split, random_split
 from eigenscape.labels.training import Draws
 from eigenscape.scenes.types import Grid
 
-Part = Literal["choosing", "judging"]
+Part = Literal["choosing", "judging", "all"]
 
 SHARE = 0.5
 """Share of the labels by which jobs are chosen; the others judge the chosen one."""
@@ -65,8 +65,13 @@ class Nested:
     def draw(self, part: Part, trial: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the training set of a draw and the samples to test on, both of shape (labelled,).
 
-        The same draw trains on the same samples in both parts, but where they are given.
+        The same draw trains on the same samples in both parts, but where they are given. In the part
+        "all" nothing is held out for a verdict.
         """
+        if part == "all":
+            whole = np.ones(len(self.classes), np.bool_) if self.given is None else self.given
+            train = self._train(whole, self.side, trial)
+            return train, whole & ~train
         if part == "judging" and self.given is not None:
             return self.given, ~self.given
         train = self._train(self.seen, self.side, trial)

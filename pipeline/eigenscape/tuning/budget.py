@@ -81,7 +81,7 @@ class Budget:
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""
-        return f"{self.spent:.0f} s of {self.seconds:.0f} s"
+        return f"{self.spent:.0f} s of {self.seconds:.0f} s, "
 
 
 def _read(path: Path) -> float:

@@ -8,8 +8,8 @@ from rich.table import Table
 from eigenscape.base.progress import console_reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.job.jobfile import Job
-from eigenscape.tuning.outcomes import Interval
 from eigenscape.tuning.run import tune
+from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.printing import console
 
 _MOST_LINES = 15

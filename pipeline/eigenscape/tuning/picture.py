@@ -5,8 +5,8 @@ from pathlib import Path
 
 from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.study.plot import COLORS, MARKERS
-from eigenscape.tuning.outcomes import Interval, Tried
 from eigenscape.workflow.choice.candidates import Candidate
+from eigenscape.workflow.choice.tried import Interval, Tried
 
 _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
 

@@ -10,8 +10,8 @@ from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.job.changes import given_keys
 from eigenscape.job.jobfile import Job
 from eigenscape.study.table import Row, columns_of, write_csv
-from eigenscape.tuning.outcomes import Interval, Tried
 from eigenscape.workflow.choice.candidates import Candidate
+from eigenscape.workflow.choice.tried import Interval, Tried
 
 
 def write_job(path: Path, job: Job, comments: Sequence[str]) -> None:

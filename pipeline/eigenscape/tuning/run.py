@@ -25,15 +25,16 @@ from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.progress import StudyProgress
-from eigenscape.tuning.accuracy import Accuracy
 from eigenscape.tuning.budget import Budget
-from eigenscape.tuning.outcomes import Interval, Tuned
+from eigenscape.tuning.outcomes import Tuned
 from eigenscape.tuning.picture import draw_tried
 from eigenscape.tuning.report import write_job, write_tried
-from eigenscape.tuning.search import Search
 from eigenscape.tuning.stability import Stability
+from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.candidates import CLUSTERS, LADDER, Candidate, Ladder, candidate
+from eigenscape.workflow.choice.search import Search
 from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
 from eigenscape.workflow.spine import parent_directory
 
@@ -111,7 +112,7 @@ def tune(
             split = "parts" if clusters else split_of(job, table=scene.table)
             spent = Budget(budget, path / "tune.json")
             search = Search(part, scene, split, scorer, spent, reporter)
-            return _tune(search, CLUSTERS if clusters else LADDER, job, path, notes)
+            return _tune(search, CLUSTERS if clusters else LADDER, spent, job, path, notes)
 
 
 def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
@@ -126,7 +127,9 @@ def split_of(job: Job, *, table: bool) -> str:
     return job.learn.split if table or "split" in job.learn.model_fields_set else "blocked"
 
 
-def _tune(search: Search, ladder: Ladder, job: Job, path: Path, notes: list[str]) -> Tuned:
+def _tune(
+    search: Search, ladder: Ladder, budget: Budget, job: Job, path: Path, notes: list[str]
+) -> Tuned:
     start = ladder.start if search.split == "parts" and not job.learn.unsupervised else {}
     given = candidate(search.job, start)
     first = search.add(given, "as given")
@@ -147,7 +150,7 @@ def _tune(search: Search, ladder: Ladder, job: Job, path: Path, notes: list[str]
         path, candidate(job, chosen.values).job, chosen.values, tried,
         {split: Interval.of(shares) for split, shares in judged.items()},
         {split: Interval.of(shares) for split, shares in default.items()},
-        gain, search.budget.spent, outputs=outputs,
+        gain, budget.spent, outputs=outputs,
     )  # fmt: skip
     tuned = replace(tuned, said=(*describe(tuned, search.split), *notes))
     write_job(outputs["job"], tuned.job, tuned.said)

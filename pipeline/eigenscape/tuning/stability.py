@@ -57,7 +57,7 @@ class Stability:
     siblings: Siblings
 
     def score(self, job: Job, trials: Trials) -> Scored:
-        """See `eigenscape.tuning.search.Scorer`: agreement of parts with the whole."""
+        """See `eigenscape.workflow.choice.search.Scorer`: agreement of parts with the whole."""
         whole, seconds, fresh = self._clusters(job)
         draws = []
         for number in _numbers(trials):
@@ -71,7 +71,7 @@ class Stability:
         return Scored({"draws": draws}, seconds, fresh)
 
     def finished(self, job: Job, trials: Trials) -> bool:
-        """See `eigenscape.tuning.search.Scorer`."""
+        """See `eigenscape.workflow.choice.search.Scorer`."""
         jobs = [job, *(self._part(job, number) for number in _numbers(trials))]
         return all(self._is_finished(one) for one in jobs)
 

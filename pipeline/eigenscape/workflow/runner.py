@@ -56,6 +56,8 @@ class Course:
         Threads of this process, as many as the limit feeds; None on a cluster.
     fewer
         Why these are fewer than the job asks for, empty where they are not.
+    remarks
+        Lines to stand at the head of the copy of the job.
     """
 
     job: Job
@@ -66,6 +68,7 @@ class Course:
     foresee: Callable[[Job, Run, int, float], str] = lambda job, directory, tasks, neighbors: ""
     threads: int | None = None
     fewer: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def work_through(
@@ -255,7 +258,8 @@ def _describe_run(directory: Run, course: Course) -> None:
     job = course.job
     absolute = job.model_copy(update={"scene": _absolute_scene(job)})
     with explain_write_errors(directory.path):
-        file, text = directory.path / "job.toml", absolute.to_toml()
+        file = directory.path / "job.toml"
+        text = "".join(f"# {line}\n" for line in course.remarks) + absolute.to_toml()
         if file.exists() and file.read_bytes() != text.encode():
             # Nothing vouches for the job while it is replaced: a kill between the two files is no damage.
             directory.manifest.pop("job", None)

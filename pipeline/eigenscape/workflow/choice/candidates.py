@@ -141,3 +141,9 @@ LADDER = read_ladder(_TABLES["ladder"])
 
 CLUSTERS = read_ladder(_TABLES["clusters"])
 """What it tries without."""
+
+AUTO = read_ladder(_TABLES["auto"])
+"""What ``learn.method = "auto"`` tries."""
+
+FEW_LABELS: Mapping[str, Any] = _TABLES["auto"]["few"]
+"""What it takes where labels are too few to try anything by."""

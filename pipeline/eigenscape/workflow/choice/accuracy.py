@@ -37,14 +37,14 @@ class Accuracy:
     siblings: Siblings
 
     def score(self, job: Job, trials: Trials) -> Scored:
-        """See `eigenscape.tuning.search.Scorer`."""
+        """See `eigenscape.workflow.choice.search.Scorer`."""
         return score_job(
             job, self.path / "variants", trials, on=self.on, reporter=self.reporter,
             executor=self.executor, siblings=self.siblings,
         )  # fmt: skip
 
     def finished(self, job: Job, trials: Trials) -> bool:
-        """See `eigenscape.tuning.search.Scorer`."""
+        """See `eigenscape.workflow.choice.search.Scorer`."""
         path = trial_directory(self.path / "variants", job)
         if not (path / "manifest.json").exists():
             return False

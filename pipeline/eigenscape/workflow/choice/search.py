@@ -10,11 +10,10 @@ from eigenscape.base.progress import Reporter
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
-from eigenscape.tuning.budget import Budget
-from eigenscape.tuning.outcomes import Interval, Tried
 from eigenscape.workflow.choice.candidates import Candidate, Ladder, Rung, candidate
 from eigenscape.workflow.choice.survey import Survey
 from eigenscape.workflow.choice.trials import Scored, Trials, trial_directory
+from eigenscape.workflow.choice.tried import Interval, Tried
 
 FINAL_DRAWS = 10
 """Draws by which the best jobs are compared, and the chosen one is judged."""
@@ -38,6 +37,40 @@ class Scorer(Protocol):
         ...
 
 
+class Budget(Protocol):
+    """Of time; as text it says how much is spent."""
+
+    def allows(self, *, last: bool = False) -> bool:
+        """Whether one more job fits; `last` of those that a reserve is kept for."""
+        ...
+
+    def begin(self) -> None:
+        """Note that a job begins."""
+        ...
+
+    def end(self, *, fresh: bool) -> None:
+        """Note that it has ended; one that was finished before costs nothing."""
+        ...
+
+
+class Unlimited:
+    """No budget: what is tried does not depend on the machine."""
+
+    def allows(self, *, last: bool = False) -> bool:
+        """See `Budget`."""
+        return True
+
+    def begin(self) -> None:
+        """See `Budget`."""
+
+    def end(self, *, fresh: bool) -> None:
+        """See `Budget`."""
+
+    def __str__(self) -> str:
+        """Return nothing: there is nothing to say."""
+        return ""
+
+
 @dataclass
 class Search:
     """Tries jobs; what was tried is kept, and nothing is tried twice.
@@ -56,6 +89,12 @@ class Search:
         Of time.
     reporter
         Hears of the progress.
+    name
+        What progress calls it.
+    part
+        What the choice may see, and learn from.
+    final_draws
+        Draws by which the best jobs are compared.
     """
 
     job: Job
@@ -64,12 +103,15 @@ class Search:
     scorer: Scorer
     budget: Budget
     reporter: Reporter
+    name: str = "tune"
+    part: Part = "choosing"
+    final_draws: int = FINAL_DRAWS
     tried: dict[Path, Tried] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
 
     def climb(self, ladder: Ladder) -> list[Tried]:
         """Return the jobs that the last rung has kept, the best first."""
-        self.steps = tuple(sorted({0, FINAL_DRAWS, *(rung.draws for rung in ladder.rungs)}))
+        self.steps = tuple(sorted({0, self.final_draws, *(rung.draws for rung in ladder.rungs)}))
         kept = [candidate(self.job, ladder.start)]
         best: list[Tried] = []
         for number, rung in enumerate(ladder.rungs):
@@ -84,11 +126,17 @@ class Search:
         """Compare the best by all draws; return them with the best first."""
         done: list[Tried] = []
         for number, one in enumerate(best[:FINALISTS]):
-            if number and not self.budget.allows(last=True) and not self._there(one, FINAL_DRAWS):
+            if (
+                number
+                and not self.budget.allows(last=True)
+                and not self._there(one, self.final_draws)
+            ):
                 break
-            self._try(one, FINAL_DRAWS, f"finalist {number + 1} of {min(len(best), FINALISTS)}")
+            self._try(
+                one, self.final_draws, f"finalist {number + 1} of {min(len(best), FINALISTS)}"
+            )
             done.append(one)
-        return sorted(done, key=lambda one: -one.mean(FINAL_DRAWS))
+        return sorted(done, key=lambda one: -one.mean(self.final_draws))
 
     def judge(self, found: Candidate, split: str) -> list[float]:
         """Return the accuracy of a job on the draws that the choice has not seen."""
@@ -130,9 +178,8 @@ class Search:
         )
 
     def _increments(self, draws: int) -> list[Trials]:
-        part: Part = "choosing"
         ends = [step for step in self.steps if step <= draws]
-        return [Trials(part, self.split, *pair) for pair in itertools.pairwise(ends)]
+        return [Trials(self.part, self.split, *pair) for pair in itertools.pairwise(ends)]
 
     def _try(self, one: Tried, draws: int, where: str) -> None:
         """Score a job on the draws that it lacks."""
@@ -151,9 +198,8 @@ class Search:
             one.seconds = max(one.seconds, scored.seconds)
         if one.accuracy:
             found = Interval.of(one.accuracy)
-            self.reporter.stage(
-                "tune", f"{self.budget}, {where}: {found} {one.candidate.title or 'as given'}"
-            )
+            title = one.candidate.title or "as given"
+            self.reporter.stage(self.name, f"{self.budget}{where}: {found} {title}")
 
     def _scored(self, job: Job, trials: Trials) -> Scored:
         fresh = not self.scorer.finished(job, trials)
