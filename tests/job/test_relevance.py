@@ -47,6 +47,11 @@ def parse(**tables):
             'neighbors.refine = 1: nothing reads it with neighbors.recall = 0.9. It is a key of '
             'neighbors.method = "lanczos-bisection" with no neighbors.recall.',
         ),
+        (
+            {"features": {"spatial": {"method": "guided", "range_sigma": 2}}},
+            'features.spatial.range_sigma = 2.0: nothing reads it with features.spatial.method = '
+            '"guided". It is a key of features.spatial.method = "bilateral".',
+        ),
         ({"neighbors": {"radius": 2}}, 'a key of neighbors.method = "radius"'),
         ({"learn": {"prior": [0.5, 0.5]}}, "learn.prior = [0.5, 0.5]: nothing reads it"),
         ({"features": {"method": "mnf", "standardize": True}}, "features.standardize = true: nothing"),
@@ -88,7 +93,9 @@ def test_parse_job__keys_that_are_read_or_have_their_defaults(tables):
 
 def test_read_with__names_keys_and_values_that_there_are():
     everything = parse(
-        graph={"potential": {"labels": "train"}, "spatial": {}}, learn={"train": 0.5}
+        features={"spatial": {}},
+        graph={"potential": {"labels": "train"}, "spatial": {}},
+        learn={"train": 0.5},
     )
     for key, alternatives in READ_WITH.items():
         section, _, name = key.rpartition(".")
@@ -129,6 +136,13 @@ def test_load_job__an_override_of_a_method_leaves_out_what_it_does_not_read(tmp_
     path.write_text(path.read_text() + "seed = 3\n[neighbors]\nlandmarks = 50\n")
     with pytest.raises(JobError, match=r"neighbors\.landmarks = 50: nothing reads it"):
         load_job(path, ["learn.method=k-nn"])
+
+
+def test_load_job__an_override_leaves_out_keys_of_tables_in_tables(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text('[scene]\npath = "a.tif"\n[features.spatial]\nrange_sigma = 2\nradius = 4\n')
+    job = load_job(path, ["features.spatial.method=guided"])
+    assert (job.features.spatial.range_sigma, job.features.spatial.radii) == (4.0, (4,))
 
 
 def test_parse_job__not_strict_takes_what_an_earlier_version_wrote():

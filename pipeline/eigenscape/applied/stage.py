@@ -3,6 +3,7 @@
 ::
 
     model    one task        scale, degree, class of each sample of the run; index; usual distances
+    filter   sample blocks   features, where the run filters them in the grid of its scene
     extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
     score    one task        where the scene has labels
@@ -26,10 +27,18 @@ from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
 from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import write_json
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.mapped import (
+    attach_memmap,
+    create_memmap,
+    note_rows,
+    save_array,
+    write_range,
+)
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
+from eigenscape.features.spatial.filtering import filter_features, lay_out
+from eigenscape.features.spatial.filters import make_filter
 from eigenscape.labels.priors import weigh_scores
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
@@ -54,6 +63,7 @@ TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
 RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
 
+_FILTERED = "filtered"
 _ENTRY_BYTES = 64
 _WIDTH_BYTES = 24
 _TILE_BYTES = 32 * 2**20
@@ -103,7 +113,7 @@ class Extension:
     def extend(self, block: Block) -> dict[str, Any]:
         """Classify a block; return how many samples have no class, are far away, and how far all are."""
         trained = self._trained()
-        features = trained.project(self._samples(trained, block))
+        features = self._features(trained, block)
         check_range(features)
         near = self._search(trained, features, block[0])
         twins = trained.twins(features, near)
@@ -135,6 +145,35 @@ class Extension:
         self._keep(block, describe(called, p.astype(np.float32)))
         counted = Shift(self.folder).count(features, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
+
+    def unfiltered(self, block: Block) -> NDArray[np.float32]:
+        """Return the features of a block before they are filtered."""
+        trained = self._trained()
+        found = trained.unfiltered(self._samples(trained, block))
+        assert isinstance(found, np.ndarray), "pixels are dense"
+        return found
+
+    def filter(self, context: Context) -> None:
+        """Write the filtered features of all samples, as the run's own are: by its unit, in this grid."""
+        trained = self._trained()
+        told = trained.run.manifest["stages"]["features"]["summary"]
+        features, bands = told["unfiltered"], self.values.shape[1]
+        unfiltered = lay_out(context, self.unfiltered, features, 12.0 * bands)
+        assert trained.features.spatial is not None, "the run has a filter"
+        found = make_filter(trained.features.spatial)
+        create_memmap(self.folder / _FILTERED, self._shape(trained), np.float32)
+        write = partial(write_range, self.folder / _FILTERED)
+        filter_features(context, found, unfiltered, told["noise"], write)
+
+    def _features(self, trained: Trained, block: Block) -> Vectors:
+        if trained.features.spatial is None:
+            return trained.project(self._samples(trained, block))
+        filtered = attach_memmap(self.folder / _FILTERED, self._shape(trained), np.float32)
+        return trained.searched(np.array(filtered[slice(*block)]))
+
+    def _shape(self, trained: Trained) -> tuple[int, int]:
+        """Return the shape of the filtered features of the scene."""
+        return self.values.shape[0], trained.rows.shape[1] - trained.rows.unit
 
     def _samples(self, trained: Trained, block: Block) -> Vectors:
         """Return samples of the scene as the run has its own: less its origin, or whole without one."""
@@ -232,6 +271,8 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
+    if model.job.features.spatial is not None:
+        extension.filter(context)
     names = [name for name in TARGETS if name != "entropy" or not model.clusters]
     targets = {
         name: context.workspace.create_array(

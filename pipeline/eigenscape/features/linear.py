@@ -11,7 +11,7 @@ from pydantic import Field
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.features.method import FeatureMethod, Table
+from eigenscape.features.method import VALUES, FeatureMethod, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,11 +90,11 @@ class LinearMethod(FeatureMethod):
         projected = self.is_projected(table.bands)
         return 32.0 * table.bands * self.count(table.bands) * projected
 
-    def write(self, context: "Context") -> dict[str, Any]:
+    def write(self, context: "Context", name: str = VALUES) -> dict[str, Any]:
         """See `eigenscape.features.projecting.write_linear`."""
         from eigenscape.features.projecting import write_linear
 
-        return write_linear(context, self)
+        return write_linear(context, self, name)
 
     def footprint(self, table: Table) -> Footprint:
         """Count sums over the samples, then their projection."""

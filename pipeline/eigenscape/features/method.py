@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from eigenscape.store.run import Run
 
 
+VALUES = "features/values"
+"""The array in which neighbours are sought."""
+
+
 @dataclass(frozen=True)
 class Table:
     """The samples whose features are computed, as far as memory depends on them.
@@ -62,11 +66,14 @@ class FeatureMethod(FeatureOptions):
     extends
         Whether features of new samples can be computed, by `extension`. Runs of other methods are neither
         extended nor applied.
+    whitened
+        Whether the noise of each feature has variance 1.
     """
 
     axis: ClassVar[str] = "feature"
     needs_pixels: ClassVar[str] = ""
     extends: ClassVar[bool] = False
+    whitened: ClassVar[bool] = False
 
     def is_projected(self, bands: int) -> bool:
         """Whether features of samples of `bands` bands are something else than these, scaled or not."""
@@ -74,17 +81,32 @@ class FeatureMethod(FeatureOptions):
 
     @abstractmethod
     def count(self, bands: int) -> int:
-        """Return the length of a feature vector for samples of `bands` bands."""
+        """Return the length of a feature vector for samples of `bands` bands, before a filter in space."""
+
+    def columns(self, bands: int) -> int:
+        """Return the length of a feature vector for samples of `bands` bands, filtered where they are."""
+        if self.spatial is None:
+            return self.count(bands)
+        from eigenscape.features.spatial.filters import make_filter
+
+        return len(make_filter(self.spatial).sources(self.count(bands)))
 
     def stays_sparse(self, columns: int) -> bool:
         """Whether the features of a sparse table of so many columns are the table itself."""
         return False
 
     @abstractmethod
-    def write(self, context: "Context") -> dict[str, Any]:
+    def write(self, context: "Context", name: str = VALUES) -> dict[str, Any]:
         """Write ``features/values`` (sample, feature), float32, and what `extension` needs.
 
         The samples are ``samples/values`` of `context`.
+
+        Parameters
+        ----------
+        context
+            Of the stage.
+        name
+            Of the array: another one where a filter in space comes after it.
 
         Returns
         -------

@@ -49,15 +49,32 @@ def _block_noise(
     # The pixel above lies at most a row of samples before.
     first = max(0, block[0] - width)
     pixel = np.asarray(open_array(pixels)[first : block[1]])
-    own = np.arange(block[0] - first, block[1] - first)
-    ones, twos = [], []
-    for step in (1, width):
-        before = np.searchsorted(pixel, pixel[own] - step)
-        there = pixel[before] == pixel[own] - step
-        if step == 1:
-            there &= pixel[own] % width > 0
-        ones.append(own[there])
-        twos.append(before[there])
-    one, two = np.concatenate(ones), np.concatenate(twos)
+    one, two = adjacent_pairs(pixel, block[0] - first, width)
     samples = open_array(source)[first : block[1]]
     return len(one), difference_scatter(samples, one, two)
+
+
+def adjacent_pairs(
+    pixels: NDArray[np.int64], first: int, width: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the pairs of samples one of which lies to the left of the other one, or above.
+
+    Parameters
+    ----------
+    pixels : array of int, shape (samples,)
+        Flat pixel of each, ascending.
+    first
+        The first sample whose neighbours are wanted; those before are there to be found.
+    width
+        Columns of the scene.
+    """
+    own = np.arange(first, len(pixels))
+    ones, twos = [], []
+    for step in (1, width):
+        before = np.searchsorted(pixels, pixels[own] - step)
+        there = pixels[before] == pixels[own] - step
+        if step == 1:
+            there &= pixels[own] % width > 0
+        ones.append(own[there])
+        twos.append(before[there])
+    return np.concatenate(ones), np.concatenate(twos)

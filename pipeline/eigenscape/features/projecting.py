@@ -26,8 +26,8 @@ from eigenscape.store.rows import Rows, create_sparse
 from eigenscape.store.run import Run
 
 
-def write_linear(context: Context, method: LinearMethod) -> dict[str, Any]:
-    """Write ``features/values`` (sample, feature) and ``features/basis`` (band, feature).
+def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str, Any]:
+    """Write ``features/values`` (sample, feature), or `name`, and ``features/basis`` (band, feature).
 
     Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
     sparse, ``features/values`` are the three arrays of `eigenscape.store.rows.Rows`. Where it keeps all of
@@ -47,7 +47,7 @@ def write_linear(context: Context, method: LinearMethod) -> dict[str, Any]:
 
     kept = _origin(context, basis) if shift is None else {}
     path = context.workspace.create_array(
-        "features/values", (rows, dimension), np.float32, dims=("sample", "feature"), **kept
+        name, (rows, dimension), np.float32, dims=("sample", "feature"), **kept
     )
     if projected or not source.sparse:
         stored = context.workspace.create_array(

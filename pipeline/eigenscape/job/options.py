@@ -21,6 +21,72 @@ def _check_size(value: Any) -> Any:
 Size = Annotated[str, BeforeValidator(_check_size)]
 """Bytes with a unit, such as "2GiB"."""
 
+Radius = Annotated[int, Field(ge=1, le=64)]
+"""In pixels."""
+
+Sigma = Annotated[float, Field(gt=0, le=1e6)]
+"""A standard deviation."""
+
+
+class FilterOptions(Options):
+    """``[features.spatial]``: features filtered in the grid of the scene, before neighbours are sought."""
+
+    method: Literal["bilateral", "guided", "profiles"] = "bilateral"
+    """Joint bilateral filter (Tomasi, Manduchi 1998), guided filter (He, Sun, Tang 2013), or morphological
+    profiles by reconstruction beside the features (Benediktsson, Palmason, Sveinsson 2005)."""
+    radius: Radius | tuple[Radius, ...] | Literal["auto"] = "auto"
+    """In pixels. Of the square window of "bilateral", one for each scale, 5 by default; of the squares of
+    "guided", 3; of the disks of "profiles", one for each opening and closing, 2, 4 and 6."""
+    space_sigma: Sigma | tuple[Sigma, ...] | Literal["auto"] = "auto"
+    """For "bilateral": standard deviation of the weights by place, in pixels; "auto": 0.6 radius."""
+    range_sigma: Sigma | tuple[Sigma, ...] = 4.0
+    """For "bilateral": standard deviation of the weights by the distance of feature vectors, in standard
+    deviations of the noise of a feature (noise fractions have 1)."""
+    epsilon: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """For "guided": what squared slopes cost, in variances of the noise; the larger, the smoother."""
+    components: Annotated[int, Field(ge=1, le=8)] = 3
+    """For "guided" and "profiles": how many of the leading features are the guide, or have profiles."""
+
+    @model_validator(mode="after")
+    def _check_scales(self) -> "FilterOptions":
+        given = {
+            name: value
+            for name in ("radius", "space_sigma", "range_sigma")
+            if isinstance(value := getattr(self, name), tuple)
+        }
+        if empty := [name for name, value in given.items() if not value]:
+            raise ValueError(f"{empty[0]} = []: an empty list has no scale; give a number")
+        if self.method == "guided" and len(self.radii) > 1:
+            raise ValueError(
+                f'radius = {list(self.radii)}: method = "guided" has one scale; give a number'
+            )
+        if self.method == "bilateral" and len({len(value) for value in given.values()}) > 1:
+            lengths = ", ".join(f"{len(value)} of {name}" for name, value in given.items())
+            raise ValueError(
+                f"lists of different lengths ({lengths}): each has one entry for each scale; a number "
+                "stands for all scales"
+            )
+        return self
+
+    @property
+    def radii(self) -> tuple[int, ...]:
+        """``radius`` as a list."""
+        if self.radius != "auto":
+            return self.radius if isinstance(self.radius, tuple) else (self.radius,)
+        return {"bilateral": (5,), "guided": (3,), "profiles": (2, 4, 6)}[self.method]
+
+    @property
+    def scales(self) -> tuple[tuple[int, float, float], ...]:
+        """Radius, standard deviations of place and of range, of each scale of "bilateral"."""
+        given = (self.radii, self.space_sigma, self.range_sigma)
+        lists = [part if isinstance(part, tuple) else (part,) for part in given]
+        count = max(map(len, lists))
+        radii, places, ranges = (part * count if len(part) == 1 else part for part in lists)
+        return tuple(
+            (int(radius), 0.6 * int(radius) if place == "auto" else float(place), float(alike))
+            for radius, place, alike in zip(radii, places, ranges, strict=True)
+        )
+
 
 class FeatureOptions(MethodOptions):
     """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
@@ -31,6 +97,8 @@ class FeatureOptions(MethodOptions):
 
     method: str
     """How features come from samples."""
+    spatial: FilterOptions | None = None
+    """Filter the features among neighbouring pixels: a table of its own."""
 
 
 class NeighborOptions(Options):

@@ -6,6 +6,7 @@ has its default value asks for nothing: a job that says all keys can be read aga
 """
 
 from collections.abc import Collection, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from eigenscape.errors import JobError
@@ -25,10 +26,15 @@ _LANDMARKS = _method("neighbors", "landmarks")
 _TIKHONOV = _method("learn", "tikhonov")
 _CLUSTERS = _method("learn", "spectral-clustering", "normalized-cut")
 _FROM_LABELS = Choice(_CLUSTERS.key, _CLUSTERS.values, other=True)
+_BILATERAL = _method("features.spatial", "bilateral")
 _DRAWN = Choice("learn.train", (FILE,), other=True)
 _TRAINED_POTENTIAL = Choice("graph.potential.labels", ("train",))
 
 READ_WITH: Mapping[str, tuple[Choices, ...]] = {
+    "features.spatial.space_sigma": ((_BILATERAL,),),
+    "features.spatial.range_sigma": ((_BILATERAL,),),
+    "features.spatial.epsilon": ((_method("features.spatial", "guided"),),),
+    "features.spatial.components": ((_method("features.spatial", "guided", "profiles"),),),
     "neighbors.radius": ((_method("neighbors", "radius"),),),
     "neighbors.overlap": ((_BISECTION,),),
     "neighbors.searcher": ((_BISECTION,),),
@@ -123,12 +129,12 @@ def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) ->
     """
     conditions = _conditions(job)
     for key in unread(job).keys() - set(overridden):
-        section, _, name = key.partition(".")
+        section, _, name = key.rpartition(".")
         choices = {choice.key for each in conditions.get(key, ()) for choice in each}
         if key in job.left_out:
             choices.add(f"{section}.method")
         if choices & set(overridden):
-            del table[section][name]
+            del reduce(lambda nested, part: nested[part], section.split("."), table)[name]
 
 
 def _all_made(job: "Job", choices: Choices) -> bool:
@@ -136,5 +142,7 @@ def _all_made(job: "Job", choices: Choices) -> bool:
 
 
 def _default(job: "Job", key: str) -> Any:
+    """Return the default of a key, None of a table that the job does not have."""
     section, _, name = key.rpartition(".")
-    return type(value_of(job, section)).model_fields[name].default
+    table = value_of(job, section)
+    return None if table is None else type(table).model_fields[name].default

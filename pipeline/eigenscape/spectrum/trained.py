@@ -77,8 +77,9 @@ class Trained:
         path
             Run directory.
         spatial
-            Whether a graph with edges between neighbouring pixels will do: new samples have none, so
-            that its eigenvectors cannot be extended. It is refused otherwise.
+            Whether a graph with edges between neighbouring pixels, and features that were filtered among
+            them, will do: samples without a place have neither, so that eigenvectors cannot be extended
+            to them. These are refused otherwise.
         """
         stages = read_manifest(path)["stages"] if path.is_dir() else {}
         if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
@@ -102,6 +103,12 @@ class Trained:
                 f"{path}: its graph has edges between neighbouring pixels ([graph.spatial]), and new "
                 "samples have no place in the scene. Extend a run without that table."
             )
+        if features.spatial is not None and not spatial:
+            raise InputError(
+                f"{path}: its features are filtered among neighbouring pixels ([features.spatial]), and "
+                "samples by themselves have no place in a scene. Give the scene to `eigenscape apply`, or "
+                "take a run without that table."
+            )
         return cls(
             run,
             features,
@@ -113,7 +120,14 @@ class Trained:
 
     def project(self, samples: Vectors) -> Vectors:
         """Return the features of samples, less `origin`, as the features stage would."""
-        vectors = csr_array(samples) if self.rows.sparse else self._extension(samples)
+        return self.searched(self.unfiltered(samples))
+
+    def unfiltered(self, samples: Vectors) -> Vectors:
+        """Return the features of samples before a filter in space."""
+        return csr_array(samples) if self.rows.sparse else self._extension(samples)
+
+    def searched(self, vectors: Vectors) -> Vectors:
+        """Return features as they are compared: scaled to length 1 for angles, of values within range."""
         vectors = unit_vectors(vectors, self.rows.origin) if self.rows.unit else vectors
         check_range(vectors)
         return vectors

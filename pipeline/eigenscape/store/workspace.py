@@ -57,7 +57,7 @@ class Workspace:
         attributes
             Attributes of the array; ``dims`` names its axes.
         """
-        path = self.path / "store" / name
+        path = self.array_path(name)
         if not (path / "zarr.json").exists():
             width = int(np.prod(shape[1:], dtype=np.int64)) * np.dtype(dtype).itemsize
             rows = shape[0] if whole else chunk_rows(shape[0], width)
@@ -77,6 +77,10 @@ class Workspace:
             reached("array created", path)
             complete(path / "zarr.json")
         return str(path)
+
+    def array_path(self, name: str) -> Path:
+        """Return where the array `name` lies until the stage commits."""
+        return self.path / "store" / name
 
     def folder(self, name: str) -> Path:
         """Return a scratch folder, made if need be."""

@@ -13,6 +13,7 @@ from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.features.method import FeatureMethod, Table, feature_method
+from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
@@ -130,7 +131,9 @@ class Sizes:
         """See `eigenscape.features.method.FeatureMethod.footprint`."""
         limit = self.job.limits.memory_bytes
         table = Table(self.n, self.bands, self.entries, self.budget, limit)
-        return self._stage("features", **vars(self.method.footprint(table)))
+        filtered = self.method.spatial is not None
+        needs = filtered_footprint(self.method, table) if filtered else self.method.footprint(table)
+        return self._stage("features", **vars(needs))
 
     def neighbors(self) -> StagePlan:
         """See `eigenscape.neighbors.footprint`."""

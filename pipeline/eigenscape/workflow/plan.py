@@ -183,7 +183,7 @@ def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: flo
         Neighbours within the radius, on average.
     """
     many = job.neighbors.model_copy(update={"k": max(1, math.ceil(neighbors))})
-    columns = feature_method(job).count(bands)
+    columns = feature_method(job).columns(bands)
     budget = task_bytes(job.limits.memory_bytes, tasks)
     sizes = Sizes(
         job.model_copy(update={"neighbors": many}), samples, bands, columns, tasks, budget, None
@@ -203,6 +203,8 @@ def check_pixels(job: Job, scene: Scene) -> None:
     if not scene.grid.is_table:
         return
     reasons = {
+        "[features.spatial]": job.features.spatial is not None
+        and "filters features among neighbouring pixels. Leave it out, or give a raster",
         "[graph.spatial]": job.graph.spatial is not None
         and "joins neighbouring pixels. Leave it out, or give a raster",
         f"learn.smoothing = {job.learn.smoothing:g}": job.learn.smoothing > 0
@@ -223,7 +225,7 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
     return Sizes(
-        job, scene.grid.size, bands, feature_method(job).count(bands), tasks,
+        job, scene.grid.size, bands, feature_method(job).columns(bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
     )  # fmt: skip
@@ -247,7 +249,7 @@ def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
     notes = feature_method(job).notes(samples, bands)
     if job.neighbors.method == "lanczos-bisection":
-        columns = feature_method(job).count(bands)
+        columns = feature_method(job).columns(bands)
         searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
         notes.append(f"neighbour search within parts: {searcher} ({reason})")
     if job.neighbors.method == "radius":

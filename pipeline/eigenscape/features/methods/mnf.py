@@ -13,6 +13,7 @@ class NoiseFractions(Covarying):
     """Minimum noise fractions (Green and others 1988)."""
 
     axis: ClassVar[str] = "noise fraction"
+    whitened: ClassVar[bool] = True
     needs_pixels: ClassVar[str] = (
         "measures noise by what neighbouring pixels differ by. Set features.method to "
         '"pca" or "none"'
