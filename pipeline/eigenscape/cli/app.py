@@ -25,6 +25,7 @@ from eigenscape.cli.arguments import (
     overrides,
 )
 from eigenscape.cli.batch import batch_command
+from eigenscape.cli.init import init_command
 from eigenscape.cli.schedule import prune_command, schedule_command
 from eigenscape.cli.status import status_command
 from eigenscape.cli.tune import tune_command
@@ -143,6 +144,7 @@ app.command("schedule")(schedule_command)
 app.command("prune")(prune_command)
 app.command("verify")(verify_command)
 app.command("tune")(tune_command)
+app.command("init")(init_command)
 
 
 @app.command("results")

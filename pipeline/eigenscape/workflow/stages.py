@@ -147,6 +147,9 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
         inputs = [keys[name] for name in stage.follows]
         code = _code(_module(stage.work), _method_modules(job, stage.name))
         keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
+    if job.open and "export" in keys:
+        # What is chosen nobody can say yet: it is another job than that with the defaults.
+        keys["export"] = _hash("open", keys["export"])
     return keys
 
 
