@@ -1,4 +1,4 @@
-"""A small scene, and a ladder of few rungs, so that tuning takes seconds."""
+"""A small scene and a job to tune on it."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import tomlkit
 
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
+from ladders import CLUSTER_RUNGS, RUNGS
 
 JOB = {
     "scene": {"path": "scene.npy", "labels": "labels.npy"},
@@ -14,41 +15,6 @@ JOB = {
     "output": {"directory": "runs"},
     "limits": {"threads": 2},
 }
-
-RUNGS = {
-    "start": {"learn.method": "interpolated"},
-    "rungs": [
-        {
-            "name": "features", "draws": 2, "keep": 2,
-            "options": [
-                {"keys": {"features.method": "pca", "features.dimension": 4}},
-                {"keys": {"features.method": "mnf", "features.dimension": 4}, "needs": ["contiguous"]},
-                {"keys": {"features.method": "none"}},
-            ],
-        },
-        {
-            "name": "classifier", "draws": 3, "keep": 2,
-            "options": [
-                {"keys": {}},
-                {"keys": {"learn.method": "centroid-angle"}},
-                {"keys": {"graph.spatial.weight": 2.0}, "needs": ["image"]},
-            ],
-        },
-    ],
-}  # fmt: skip
-
-CLUSTER_RUNGS = {
-    "start": {"learn.method": "spectral-clustering", "learn.clusters": 4},
-    "rungs": [
-        {
-            "name": "features", "draws": 2, "keep": 2,
-            "options": [
-                {"keys": {"features.method": "none"}},
-                {"keys": {"features.method": "pca", "features.dimension": 4}},
-            ],
-        }
-    ],
-}  # fmt: skip
 
 
 @pytest.fixture

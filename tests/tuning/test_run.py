@@ -1,5 +1,8 @@
 import csv
 import json
+import subprocess
+import sys
+import time
 import tomllib
 
 import numpy as np
@@ -10,11 +13,14 @@ from eigenscape import load_job, plan, tune
 from eigenscape.errors import InputError
 from eigenscape.labels.nested import Nested
 from eigenscape.scenes.types import Grid
+from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.tuning import run as tuning
 from eigenscape.tuning.run import split_of
 from eigenscape.workflow import runner
+from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
+from ladders import RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
 
@@ -200,3 +206,60 @@ def test_split_of__squares_unless_the_job_says_otherwise(write_tunable):
     assert split_of(load_job(write_tunable()), table=True) == "random"
     given = load_job(write_tunable(learn={"split": "balanced"}))
     assert split_of(given, table=False) == "balanced"
+
+
+SCRIPT = """
+import sys
+from eigenscape import load_job
+from eigenscape.tuning import run as tuning
+from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice.candidates import read_ladder
+from ladders import RUNGS
+import json
+tuning.LADDER = read_ladder(json.loads(sys.argv[2]))
+tuning.tune(load_job(sys.argv[1]), budget=600)
+"""
+
+
+def scored(path):
+    """Return the finished scoring stages of all variants."""
+    found = set()
+    for manifest in path.glob("variants/*/manifest.json"):
+        stages = read_manifest(manifest.parent)["stages"]
+        found |= {(manifest.parent.name, name) for name in stages if name.startswith("choosing")}
+    return found
+
+
+@pytest.mark.slow
+def test_tune__a_killed_process_loses_the_job_at_work_alone(write_tunable, monkeypatch):
+    path = write_tunable()
+    directory = path.parent / "runs" / "ground-tuned"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), json.dumps(RUNGS)])
+    try:
+        while len(scored(directory)) < 3:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    before = scored(directory)
+    computed = Counted(monkeypatch)
+    tuned = tune(load_job(path), budget=600)
+    after = scored(directory)
+    assert before < after
+    choosing = [name for name in computed.stages if name.startswith("choosing")]
+    assert len(choosing) == len(after - before)
+    assert (directory / "best.toml").exists()
+    assert tuned.judged["blocked"].draws == 10
+
+
+def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, monkeypatch):
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    path = write_tunable()
+    path.write_text(
+        'scene.path = "scene.npy"\nscene.labels = "labels.npy"\noutput.directory = "runs"\n'
+    )
+    tuned = tune(load_job(path), budget=300)
+    assert "learn.method" in tuned.given
+    assert any("by itself" in line for line in tuned.said)
+    assert not load_job(tuned.outputs["job"]).open

@@ -31,6 +31,8 @@ class Tuned:
         Chosen less given, draw by draw.
     seconds
         What tuning has taken, earlier calls too.
+    given
+        What a job that leaves its methods open would have chosen by itself; empty of others.
     said
         What is to be said of it, in lines.
     outputs
@@ -45,6 +47,7 @@ class Tuned:
     default: Mapping[str, Interval]
     gain: Interval
     seconds: float
+    given: str = ""
     said: tuple[str, ...] = ()
     outputs: Mapping[str, Path] = field(default_factory=dict)
 

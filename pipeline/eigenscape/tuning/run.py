@@ -13,8 +13,10 @@
 What is finished the manifests of the variants say: a call that was killed goes on, and repeats nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import collected_quickly
@@ -31,6 +33,7 @@ from eigenscape.tuning.picture import draw_tried
 from eigenscape.tuning.report import write_job, write_tried
 from eigenscape.tuning.stability import Stability
 from eigenscape.workflow.choice.accuracy import Accuracy
+from eigenscape.workflow.choice.auto import choose
 from eigenscape.workflow.choice.candidates import CLUSTERS, LADDER, Candidate, Ladder, candidate
 from eigenscape.workflow.choice.search import Search
 from eigenscape.workflow.choice.survey import survey
@@ -93,7 +96,8 @@ def tune(
         raise InputError(
             f"{job.name}: is a study, which names its variants. Tune a job without one."
         )
-    path = tuning_directory(job, run_dir)
+    path, is_open = tuning_directory(job, run_dir), job.open
+    job = job.model_copy(update={"preset": None})  # what is chosen is said
     scene = survey(job)
     clusters = job.learn.unsupervised or not scene.labelled
     with explain_write_errors(path):
@@ -112,7 +116,16 @@ def tune(
             split = "parts" if clusters else split_of(job, table=scene.table)
             spent = Budget(budget, path / "tune.json")
             search = Search(part, scene, split, scorer, spent, reporter)
-            return _tune(search, CLUSTERS if clusters else LADDER, spent, job, path, notes)
+            start: Mapping[str, Any] = {}
+            if clusters and not job.learn.unsupervised:
+                start = CLUSTERS.start
+            elif is_open and not clusters:
+                # What a run would choose by itself, on all labels: no easy match.
+                spent.begin()
+                start = choose(part, path / "default", on, reporter, executor).values
+                spent.end(fresh=True)
+            given = candidate(part, start)
+            return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)
 
 
 def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
@@ -128,10 +141,14 @@ def split_of(job: Job, *, table: bool) -> str:
 
 
 def _tune(
-    search: Search, ladder: Ladder, budget: Budget, job: Job, path: Path, notes: list[str]
+    search: Search,
+    ladder: Ladder,
+    budget: Budget,
+    job: Job,
+    given: Candidate,
+    path: Path,
+    notes: list[str],
 ) -> Tuned:
-    start = ladder.start if search.split == "parts" and not job.learn.unsupervised else {}
-    given = candidate(search.job, start)
     first = search.add(given, "as given")
     best = search.climb(ladder)
     ranked = search.finish([*best, first] if first not in best else best)
@@ -150,7 +167,7 @@ def _tune(
         path, candidate(job, chosen.values).job, chosen.values, tried,
         {split: Interval.of(shares) for split, shares in judged.items()},
         {split: Interval.of(shares) for split, shares in default.items()},
-        gain, budget.spent, outputs=outputs,
+        gain, budget.spent, given.title, outputs=outputs,
     )  # fmt: skip
     tuned = replace(tuned, said=(*describe(tuned, search.split), *notes))
     write_job(outputs["job"], tuned.job, tuned.said)
@@ -174,11 +191,16 @@ def describe(tuned: Tuned, split: str) -> list[str]:
         f"Chosen by `eigenscape tune` among {len(tuned.tried)} jobs in {tuned.seconds:.0f} s.",
         f"{what} that tuning never saw: {judged}",
         f"(mean and 95 % interval of {judged.draws} {draws}).",
-        f"The job as it was given: {default}; gain {gain}, {noise} of the draws.",
+        f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
     ]
     if split == "blocked":
         lines.append(f"Random split: {tuned.judged['random']}; as given {tuned.default['random']}.")
     return lines
+
+
+def _title(tuned: Tuned) -> str:
+    """Return what a job that left its methods open would have chosen by itself."""
+    return f" (by itself {tuned.given})" if tuned.given else ""
 
 
 _TRAINING = "draws of training pixels"

@@ -34,7 +34,7 @@ class Fake:
         self.asked.append((job.neighbors.k, job.graph.bandwidth, trials.first, trials.last))
         if job.neighbors.k in self.failing:
             raise ValueError("it cannot")
-        accuracy = 0.5 + 0.01 * job.neighbors.k - 0.1 * (job.graph.bandwidth == "auto")
+        accuracy = 0.5 + 0.01 * job.neighbors.k - 0.2 * (job.graph.bandwidth == "auto")
         draws = [
             {"overall_accuracy": accuracy + 0.001 * trial, "samples": 7}
             for trial in range(trials.first, trials.last)

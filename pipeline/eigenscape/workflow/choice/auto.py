@@ -118,10 +118,10 @@ def make_choice(
         return choice
     parent = trial_parent(path)
     with explain_write_errors(parent):
-        (parent / "variants").mkdir(parents=True, exist_ok=True)
+        parent.mkdir(parents=True, exist_ok=True)
     with hold(parent, reporter.note):
         if (choice := known_choice(job, path)) is None:
-            choice = _choose(job, parent, on, reporter, executor)
+            choice = choose(job, parent, on, reporter, executor)
             directory = Run(path)
             with directory.lock(reporter.note):
                 directory.manifest[ENTRY] = choice.to_json(stage_keys(job)["export"])
@@ -160,9 +160,18 @@ def plan_choice(job: Job) -> tuple[list[Job], str]:
     )
 
 
-def _choose(
+def choose(
     job: Job, parent: Path, on: ClusterOptions, reporter: Reporter, executor: Executor | None
 ) -> Choice:
+    """Choose the methods that a job leaves open; what is tried stays in a directory.
+
+    Parameters
+    ----------
+    job, on, reporter, executor
+        See `make_choice`.
+    parent
+        The directory.
+    """
     scene = survey(job)
     if not scene.labelled:
         return Choice(
@@ -172,6 +181,8 @@ def _choose(
     if total < LEAST_LABELS * classes:
         said = f"methods for few labels ({total} of {classes} classes), nothing was tried"
         return Choice(dict(FEW_LABELS), (said,))
+    with explain_write_errors(parent):
+        (parent / "variants").mkdir(parents=True, exist_ok=True)
     part, where = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
     limits = job.limits
     connection = (
