@@ -331,7 +331,9 @@ def option_keys(options: type[Options] = Job, prefix: str = "") -> Iterator[tupl
             continue
         tables = [kind for kind in (annotation, *get_args(annotation))
                   if isinstance(kind, type) and issubclass(kind, Options)]  # fmt: skip
-        if not tables or prefix:
+        if issubclass(options, MethodOptions) and name == "method":
+            yield key, Literal[tuple(options.registry.names())]
+        elif not tables or prefix:
             yield key, annotation
         for table in tables:
             yield from option_keys(table, f"{key}.")

@@ -1,5 +1,3 @@
-from typing import get_args
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
+from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
 from eigenscape.learn.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
@@ -17,8 +15,7 @@ from harness import Frail, Harness, KilledError
 
 GRID = Grid(40, 30)
 METHODS = [
-    method for method in get_args(LearnOptions.model_fields["method"].annotation)
-    if not LearnOptions(method=method).unsupervised
+    method for method, kind in REGISTRIES["learn"].all().items() if not kind.unsupervised
 ]  # fmt: skip
 
 

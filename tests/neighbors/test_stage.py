@@ -159,7 +159,7 @@ def test_neighbors_stage__measures_the_intrinsic_dimension(find, rng, monkeypatc
     assert found["low"] < found["value"] < found["high"]
     assert found["samples"] == 3000
     # Of many samples some segments, in every chunk of the lists.
-    monkeypatch.setattr("eigenscape.neighbors.stage._DIMENSION_SEGMENTS", 4)
+    monkeypatch.setattr("eigenscape.neighbors.writing._DIMENSION_SEGMENTS", 4)
     some = find(plane.astype(np.float32), k=8, method="exact").summary["intrinsic_dimension"]
     assert some["samples"] == 4 * 256
     assert some["value"] == pytest.approx(2, abs=0.3)

@@ -195,7 +195,7 @@ def test_run__copies_the_job(job):
     assert stage_keys(copied.model_copy(update={"name": "job"})) == stage_keys(job())
     manifest = json.loads((result.path / "manifest.json").read_text())
     assert manifest["name"] == "job"
-    assert manifest["seeds"] == {"features": 0, "neighbors": 0, "learn": 0}
+    assert manifest["seeds"] == {"features": 0, "learn": 0}
     assert {"numpy", "zarr", "dask"} <= manifest["versions"].keys()
     assert list(manifest["stages"]) == NAMES
     for line in (result.path / "log.jsonl").read_text().splitlines():

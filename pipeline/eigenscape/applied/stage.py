@@ -43,10 +43,9 @@ from eigenscape.labels.priors import weigh_scores
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.agreement import contingency
-from eigenscape.learn.kernels.centroid import angle_scores
 from eigenscape.learn.kernels.decisions import Decided, choose, describe, probabilities
-from eigenscape.learn.kernels.eigenfunctions import estimates
 from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
+from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.neighbors.kernels.metrics import lengths
 from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
@@ -193,7 +192,7 @@ class Extension:
         return starts, index[there], lengths(distance[there], trained.neighbors.metric)
 
     def _indexed(self, trained: Trained) -> bool:
-        return not trained.rows.sparse and trained.neighbors.radius is None
+        return not trained.rows.sparse and trained.neighbors.reach is None
 
     def _index(self, trained: Trained) -> Index:
         return Index(self.folder, trained.rows.shape, trained.neighbors.k)
@@ -202,10 +201,9 @@ class Extension:
         """Return the scores of the run's classifier, shape (m, classes)."""
         run = self._trained().run
         stored = np.asarray(run.open("learn/model")[...])
-        if self.model.job.learn.method == "eigenfunctions":
-            scores = estimates(coordinates[:, : len(stored)], stored)
-        else:
-            scores = angle_scores(coordinates[:, coordinates.shape[1] - stored.shape[1] :], stored)
+        method = learn_method(self.model.job)
+        assert isinstance(method, Classifier), "clusterings have no scores"
+        scores = np.asarray(method.estimate(coordinates, stored), np.float32)
         if (run.array_path("learn/prior") / "zarr.json").exists():
             scores = weigh_scores(scores, np.asarray(run.open("learn/prior")[...]))
         return scores
@@ -337,7 +335,7 @@ def row_bytes(model: Model) -> float:
     columns = Rows(str(run.array_path("features/values"))).shape[1]
     modes = run.open("spectrum/value").shape[0] if model.how == "eigenvectors" else 0
     options = model.job.neighbors
-    longest = 2 * options.k if options.radius is None else MOST_NEIGHBORS
+    longest = 2 * options.k if options.reach is None else MOST_NEIGHBORS
     return (
         12 * model.bands.count + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
         + _WIDTH_BYTES * model.count

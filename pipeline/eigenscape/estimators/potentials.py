@@ -15,7 +15,7 @@ from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
-from eigenscape.learn.methods import Method
+from eigenscape.learn.method import Prepared
 from eigenscape.learn.propagate.fields import prepare_fields
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array
@@ -54,7 +54,7 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
     return {"classes": count, "labelled": len(sample), "residual": method.residual}
 
 
-def _write_shares(method: Method, target: str, block: Block) -> None:
+def _write_shares(method: Prepared, target: str, block: Block) -> None:
     scores = method.scores(0, block)
     none = Calibration.none(scores.shape[1])
     open_array(target)[slice(*block)] = probabilities(scores, none)

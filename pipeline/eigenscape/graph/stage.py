@@ -93,7 +93,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
 
 def _landmarks(context: Context) -> NDArray[np.bool_] | None:
     """Return which samples are landmarks, None where neighbours were sought among all."""
-    if context.job.neighbors.method != "landmarks":
+    if context.job.neighbors.form != "landmarks":
         return None
     landmark = np.zeros(context.open("neighbors/index").shape[0], bool)
     landmark[context.memmap("neighbors/landmark")] = True
@@ -125,7 +125,7 @@ def _check_components(job: Job, sizes: NDArray[np.int64], reach: Literal["k", "r
         The option of the neighbors stage that decides how many neighbours a sample has.
     """
     count, alone = len(sizes), int((sizes == 1).sum())
-    given = job.neighbors.k if reach == "k" else job.neighbors.radius
+    given = job.neighbors.k if reach == "k" else job.neighbors.reach
     if sizes[0] == 1:
         raise InputError(
             f"neighbors.{reach} = {given}: the graph has no edge, for none of {count} samples has a "

@@ -47,10 +47,10 @@ class Job(Options):
 
     scene: SceneOptions
     features: SerializeAsAny[FeatureOptions] = Field(default_factory=_default("features"))
-    neighbors: NeighborOptions = NeighborOptions()
+    neighbors: SerializeAsAny[NeighborOptions] = Field(default_factory=_default("neighbors"))
     graph: GraphOptions = GraphOptions()
     spectrum: SpectrumOptions = SpectrumOptions()
-    learn: LearnOptions = LearnOptions()
+    learn: SerializeAsAny[LearnOptions] = Field(default_factory=_default("learn"))
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
     preset: Literal["auto", "halevy-2011"] | None = None

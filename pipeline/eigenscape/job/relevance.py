@@ -6,6 +6,7 @@ has its default value asks for nothing: a job that says all keys can be read aga
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -17,50 +18,52 @@ if TYPE_CHECKING:
     from eigenscape.job.jobfile import Job
 
 
-def _method(section: str, *values: str) -> Choice:
-    return Choice(f"{section}.method", values)
+@dataclass(frozen=True)
+class MethodsThat(Choice):
+    """A choice among the methods of a table that are of a kind.
+
+    Attributes
+    ----------
+    trait
+        Attribute of their classes.
+    """
+
+    trait: str = ""
+
+    def made(self, job: "Job") -> bool:
+        """Whether the method of a job is of this kind."""
+        table = self.key.partition(".")[0]
+        return bool(getattr(getattr(job, table), self.trait)) != self.other
+
+    def __str__(self) -> str:
+        """Return the choice in words."""
+        kinds = REGISTRIES[self.key.partition(".")[0]].all()
+        names = tuple(name for name, kind in kinds.items() if getattr(kind, self.trait))
+        return str(Choice(self.key, names, self.other))
 
 
-_BISECTION = _method("neighbors", "lanczos-bisection")
-_LANDMARKS = _method("neighbors", "landmarks")
-_TIKHONOV = _method("learn", "tikhonov")
-_CLUSTERS = _method("learn", "spectral-clustering", "normalized-cut")
-_FROM_LABELS = Choice(_CLUSTERS.key, _CLUSTERS.values, other=True)
-_BILATERAL = _method("features.spatial", "bilateral")
+_BILATERAL = Choice("features.spatial.method", ("bilateral",))
+_GUIDED = Choice("features.spatial.method", ("guided",))
+_WITH_COMPONENTS = Choice("features.spatial.method", ("guided", "profiles"))
+_FROM_LABELS = MethodsThat("learn.method", (), True, "unsupervised")
+_SEEDED = MethodsThat("learn.method", (), False, "seeded")
 _DRAWN = Choice("learn.train", (FILE,), other=True)
 _TRAINED_POTENTIAL = Choice("graph.potential.labels", ("train",))
 
 READ_WITH: Mapping[str, tuple[Choices, ...]] = {
     "features.spatial.space_sigma": ((_BILATERAL,),),
     "features.spatial.range_sigma": ((_BILATERAL,),),
-    "features.spatial.epsilon": ((_method("features.spatial", "guided"),),),
-    "features.spatial.components": ((_method("features.spatial", "guided", "profiles"),),),
-    "neighbors.radius": ((_method("neighbors", "radius"),),),
-    "neighbors.overlap": ((_BISECTION,),),
-    "neighbors.searcher": ((_BISECTION,),),
-    "neighbors.refine": ((_BISECTION, Choice("neighbors.recall", (None,))),),
-    "neighbors.recall": ((_BISECTION,),),
-    "neighbors.landmarks": ((_LANDMARKS,),),
-    "neighbors.seed": ((_LANDMARKS,),),
+    "features.spatial.epsilon": ((_GUIDED,),),
+    "features.spatial.components": ((_WITH_COMPONENTS,),),
     "graph.bandwidth": ((Choice("graph.weights", ("self-tuning", "heat")),),),
-    "learn.clusters": ((_CLUSTERS,),),
-    "learn.assign": ((_method("learn", "spectral-clustering"),),),
-    "learn.ncut": ((_method("learn", "normalized-cut"),),),
-    "learn.gamma": ((_TIKHONOV,),),
-    "learn.power": ((_TIKHONOV, Choice("learn.kernel", ("power",))),),
-    "learn.kernel": ((_TIKHONOV,),),
-    "learn.time": ((_TIKHONOV, Choice("learn.kernel", ("heat",))),),
-    "learn.k": ((_method("learn", "k-nn"),),),
-    "learn.eigenvectors": ((_method("learn", "eigenfunctions"),),),
     "learn.train": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
     "learn.split": ((_FROM_LABELS, _DRAWN), (_TRAINED_POTENTIAL, _DRAWN)),
     "learn.trials": (
         (_FROM_LABELS, _DRAWN, Choice("graph.potential.labels", ("train",), other=True)),
     ),
     "learn.seed": (
-        (_FROM_LABELS,), (_method("learn", "spectral-clustering"),), (_TRAINED_POTENTIAL,),
+        (_FROM_LABELS,), (_SEEDED,), (_TRAINED_POTENTIAL,),
     ),
-    "learn.prior": ((_method("learn", "eigenfunctions", "interpolated", "poisson", "poisson-mbo", "k-nn"),),),
     "learn.smoothing": ((_FROM_LABELS,),),
     "learn.queries": ((_FROM_LABELS,),),
 }  # fmt: skip

@@ -24,18 +24,15 @@ from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.decide.sources import Fitted, Source
 from eigenscape.learn.kernels.decisions import choose
 from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
-from eigenscape.learn.methods import prepare
+from eigenscape.learn.method import Classifier
 from eigenscape.scenes.types import Grid
 
 _KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
 
 
 def needs_eigenvectors(options: LearnOptions, *, potential: bool) -> bool:
-    """Return whether the classifier of a job reads the spectrum.
-
-    Methods that spread labels over the graph start from eigenvectors where there are any, and need none.
-    """
-    return potential or options.method in ("centroid-angle", "eigenfunctions")
+    """Return whether the classifier of a job reads the spectrum."""
+    return potential or not isinstance(options, Classifier) or options.needs_eigenvectors
 
 
 def scoring_stage(
@@ -67,9 +64,10 @@ def scoring_stage(
     train = np.array([train for train, _ in drawn])
     labelled = Labelled(sample, classes, numbers, train, mapped=False)
     folder = context.workspace.folder("learn")
-    fitted = Fitted(
-        prepare(context, labelled), Prior(context.job.learn.prior, folder), labelled, folder
-    )
+    method = context.job.learn
+    assert isinstance(method, Classifier), "it learns from labels"
+    prior = Prior(method.wanted_prior, folder)
+    fitted = Fitted(method.prepare(context, labelled), prior, labelled, folder)
     fits = list(range(len(drawn)))
     context.map("fit", fitted.fit, fits, label="fitting")
     source: Source = fitted

@@ -1,5 +1,7 @@
 """The learn stage: one classifier fitted to several training sets, the class of every sample, scores.
 
+Clusterings have steps of their own: `eigenscape.learn.clustering.stage`.
+
 ::
 
     gather     sample blocks   what the method needs of the labelled samples
@@ -22,34 +24,29 @@ from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
-from eigenscape.learn.clustering.stage import cluster_stage
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.decide.sources import Fitted, Source
 from eigenscape.learn.kernels.decisions import Calibration, decide
 from eigenscape.learn.kernels.scores import accuracy, lead, summarize
-from eigenscape.learn.methods import prepare
+from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import chunk_rows, write_rows
 
-_MODEL = {
-    "means-0.npy": "learn/model",
-    "weights-0.npy": "learn/model",
-    "prior-0.npy": "learn/prior",
-}
-"""Files of the first fit, and the arrays that they become."""
-
 
 def learn_stage(context: Context) -> dict[str, Any]:
+    """Write classes or clusters, by `eigenscape.learn.method.LearnMethod.work`."""
+    return learn_method(context.job).work(context)
+
+
+def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
     A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
     its prior as ``learn/prior``: what other scenes are classified by.
     """
     options = context.job.learn
-    if options.unsupervised:
-        return cluster_stage(context)
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
@@ -65,12 +62,12 @@ def learn_stage(context: Context) -> dict[str, Any]:
         "labels/entropy", (samples,), np.float32, dims=("sample",)
     )
     folder = context.workspace.folder("learn")
-    method = prepare(context, labelled)
-    fitted = Fitted(method, Prior(options.prior, folder), labelled, folder)
+    method = chosen.prepare(context, labelled)
+    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(confusions, fits, labelled)
-    _store_model(context, folder)
+    _store_model(context, folder, chosen)
     source: Source = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
@@ -102,9 +99,12 @@ def learn_stage(context: Context) -> dict[str, Any]:
     return summary
 
 
-def _store_model(context: Context, folder: Path) -> None:
+def _store_model(context: Context, folder: Path, chosen: Classifier) -> None:
     """Store what the first fit came to, which makes the map."""
-    for file, name in _MODEL.items():
+    files = {"prior-0.npy": "learn/prior"}
+    if chosen.model:
+        files[f"{chosen.model}-0.npy"] = "learn/model"
+    for file, name in files.items():
         if (folder / file).exists():
             values = np.load(folder / file)
             path = context.workspace.create_array(name, values.shape, values.dtype)

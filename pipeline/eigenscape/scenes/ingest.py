@@ -141,7 +141,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
-    if job.neighbors.method != "radius" and job.neighbors.k >= samples:
+    if job.neighbors.form != "radius" and job.neighbors.k >= samples:
         raise InputError(
             f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
             f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
@@ -152,8 +152,8 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
             f"{samples - 1} or less."
         )
+    job.learn.check_clusters(len(labelled), job.spectrum.dimension)
     if job.learn.unsupervised:
-        _check_clusters(job, len(labelled))
         return
     check_two_classes(job, labelled)
     _check_train(job, labelled)
@@ -188,22 +188,6 @@ def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
                 f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
                 'or "all".'
             )
-
-
-def _check_clusters(job: Job, classes: int) -> None:
-    """Refuse more clusters than there will be eigenvectors."""
-    auto = job.learn.clusters == "auto"
-    if auto and (classes < 2 or job.learn.ncut is not None):
-        return
-    wanted = classes if job.learn.clusters == "auto" else job.learn.clusters
-    if wanted - 1 > job.spectrum.dimension:
-        why = f", the {classes} classes of the labels," if auto else ""
-        raise InputError(
-            f"learn.clusters = {job.learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
-            f"eigenvectors beside the constant one, and spectrum.dimension is "
-            f"{job.spectrum.dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
-            "learn.clusters to fewer."
-        )
 
 
 def _read_near_0(

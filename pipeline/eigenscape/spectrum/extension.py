@@ -280,7 +280,7 @@ def _block_rows(trained: Trained, memory: str, modes: int) -> int:
     """Return how many new samples to take at a time."""
     limit = parse_bytes(memory)
     samples, columns = trained.rows.shape
-    longest = trained.neighbors.k if trained.neighbors.radius is None else MOST_NEIGHBORS
+    longest = trained.neighbors.k if trained.neighbors.reach is None else MOST_NEIGHBORS
     row = 12 * len(trained.good) + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
     chunks = 12 * modes * trained.run.open("spectrum/vector").chunks[0]
     chunks += 8 * columns * trained.rows.step

@@ -54,7 +54,7 @@ from eigenscape.store.arrays import chunk_rows, open_memmap, write_rows
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
-    if context.job.neighbors.method == "landmarks":
+    if context.job.neighbors.form == "landmarks":
         return landmark_spectrum(context)
     options = context.job.spectrum
     graph = context.run.record("graph")

@@ -96,7 +96,7 @@ class Trained:
                 f'{path}: features.method = "{features.method}" is no function of single samples, so '
                 "that new ones have no features. Give a run with another features.method."
             )
-        neighbors = NeighborOptions(**job.get("neighbors", {}))
+        neighbors = NeighborOptions.model_validate(job.get("neighbors", {}))
         graph = GraphOptions(**job.get("graph", {}))
         if graph.spatial is not None and not spatial:
             raise InputError(
@@ -145,8 +145,8 @@ class Trained:
         options = self.neighbors
         # New samples have no number among the old ones: they are offered all of them.
         queries = np.full(features.shape[0], -1, np.int64)
-        if options.radius is not None:
-            chord = chord_of(options.radius, options.metric)
+        if options.reach is not None:
+            chord = chord_of(options.reach, options.metric)
             starts, index, squared = self._within(features, queries, chord)
         else:
             nearest = np.full((len(queries), options.k), -1, np.int64)
@@ -175,7 +175,7 @@ class Trained:
                     left -= len(owner)
             if left < 0:
                 raise InputError(
-                    f"neighbors.radius = {self.neighbors.radius}: {len(queries)} new samples have "
+                    f"neighbors.radius = {self.neighbors.reach}: {len(queries)} new samples have "
                     f"more than {MOST_NEIGHBORS} neighbours each within it on average. Run the job "
                     "with a smaller neighbors.radius, or with the k nearest."
                 )
@@ -255,7 +255,7 @@ class Trained:
         hashes = np.empty(self.rows.shape[0], np.uint64)
         for start, stop in blocks(len(hashes), self.rows.step):
             hashes[start:stop] = hash_rows(self.rows.read(start, stop))
-        least = self.neighbors.k if self.neighbors.radius is None else 0
+        least = self.neighbors.k if self.neighbors.reach is None else 0
         copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
         searched = np.ones(len(hashes), bool)
         searched[copies] = False

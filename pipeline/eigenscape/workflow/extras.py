@@ -7,6 +7,7 @@ from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.options import QUEUES
 from eigenscape.errors import MissingExtraError
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import REGISTRIES
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
@@ -32,5 +33,6 @@ def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]
         yield "dask_jobqueue", "dask-jobqueue", "hpc", f"A cluster of kind {on.kind!r}"
     if job.spectrum.solver == "lobpcg":
         yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
-    if job.learn.method == "spectral-clustering" and job.learn.assign == "k-means":
-        yield "dask_ml", "dask-ml", "clusters", 'learn.assign = "k-means"'
+    for table in REGISTRIES:
+        if (needed := getattr(job, table).needed_extra()) is not None:
+            yield needed

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eigenscape.base.blocks import sample_blocks
+from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
 from eigenscape.features.method import FeatureMethod, Table, feature_method
@@ -17,13 +18,11 @@ from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import NeighborOptions
 from eigenscape.learn.decide.smoothing import ARRAYS as SMOOTHED_ARRAYS
-from eigenscape.learn.kernels.cuts import SWEEP_BYTES
-from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
-from eigenscape.learn.propagate.fields import EXACT_ROWS
-from eigenscape.learn.propagate.fields import METHODS as FIELDS
-from eigenscape.neighbors.footprint import LIBRARY_BYTES, footprint
-from eigenscape.neighbors.stage import plan_leaves
+from eigenscape.learn.method import Samples, learn_method
+from eigenscape.neighbors.method import Table as NeighborTable
+from eigenscape.neighbors.method import neighbor_method
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import fits
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
@@ -98,8 +97,8 @@ class Sizes:
         """
         at_once = min(tasks, self.tasks, most)
         working = at_once * (each + _HEAP_BYTES * (each > 0))
-        if self.job.neighbors.method == "landmarks" and name not in ("ingest", "features"):
-            shared += LIBRARY_BYTES
+        if name not in ("ingest", "features"):
+            shared += neighbor_method(self.job).library_bytes
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -135,14 +134,16 @@ class Sizes:
         needs = filtered_footprint(self.method, table) if filtered else self.method.footprint(table)
         return self._stage("features", **vars(needs))
 
-    def neighbors(self) -> StagePlan:
-        """See `eigenscape.neighbors.footprint`."""
-        options = self.job.neighbors
+    def neighbor_table(self) -> NeighborTable:
+        """Return the features that are searched."""
         row, sparse = 4.0 * self.d, False
         if self.entries is not None and self.method.stays_sparse(self.bands):
             row, sparse = 8.0 * self.entries / self.n + 8, True
-        leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
-        needs = footprint(options, leaves, self.n, row, self.budget)
+        return NeighborTable(self.n, self.d, row, sparse, self.budget)
+
+    def neighbors(self) -> StagePlan:
+        """See `eigenscape.neighbors.method.NeighborMethod.footprint`."""
+        needs = neighbor_method(self.job).footprint(self.neighbor_table())
         return self._stage("neighbors", **vars(needs))
 
     def graph(self) -> StagePlan:
@@ -171,7 +172,7 @@ class Sizes:
         solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, 1.5 * k * n
-        if self.job.neighbors.method == "landmarks":
+        if self.job.neighbors.form == "landmarks":
             return self._landmark_spectrum(disk)
         if solver == "dense":
             return self._stage(
@@ -208,8 +209,9 @@ class Sizes:
     def _landmark_spectrum(self, disk: float) -> StagePlan:
         """Count the landmarks' own solution, and tiles of what is extended."""
         neighbors, modes = self.job.neighbors, self.job.spectrum.dimension + 1
-        count = min(self.n, neighbors.landmarks)
-        exact = neighbors.model_copy(update={"method": "exact"})
+        assert neighbors.most_landmarks is not None, "they are landmarks"
+        count = min(self.n, neighbors.most_landmarks)
+        exact = NeighborOptions.model_validate({"method": "exact", "k": neighbors.k})
         own = replace(
             self, job=self.job.model_copy(update={"neighbors": exact}), n=count
         ).spectrum()
@@ -250,36 +252,20 @@ class Sizes:
         most = min(self.tasks, -(-self.n // rows))
         each: float = min(self.n / most, rows) * 4 * modes * 3
         calibrating = _HEAP_BYTES + 1300 * min(self.n, _CALIBRATED)
-        shared, scratch = 30.0 * self.n, 0.0
-        if self.job.learn.method in FIELDS:
-            # Arrays of a group in memory if they fit, mapped if not; the graph with other weights.
-            # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
-            number, most = 8 if self.n <= EXACT_ROWS else 4, self.tasks
-            group = MOST_ARRAYS * self.n * WIDTH * number
-            inside = group <= self.budget
-            known = LABEL_ARRAYS * self.n * WIDTH * number
-            each = max(each, min(group + known, self.budget) if inside else 0) + 60 * self.n
-            weights = 1.5 * self.job.neighbors.k * (4 + number * (number > 4))
-            scratch = self.n * (weights + 4 * WIDTH) + group * (not inside)
-        elif self.job.learn.unsupervised:
-            # The sweep over thresholds of a vector; coordinates in the order of the rows.
-            most = self.tasks
-            each = max(each, SWEEP_BYTES * self.n)
-            scratch = self.n * (4.0 * modes + 16)
-        elif self.job.learn.method == "geodesic-nn":
-            most = self.tasks
-            each, scratch = max(each, 60.0 * self.n), 16.0 * self.job.neighbors.k * self.n
-            shared += 24 * self.job.neighbors.k * self.n
+        usual = Footprint(
+            2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
+        )
+        samples = Samples(self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual)
+        needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
-            inside, most = group <= self.budget, self.tasks
-            each = max(each, group) if inside else each
-            scratch += 150.0 * self.n + group * (not inside)
-        disk = 10 * self.n
-        return self._stage(
-            "learn", 2 * tasks, each, shared, disk, scratch, most=most, before=calibrating
-        )
+            inside = group <= self.budget
+            needs = replace(
+                needs, most=self.tasks, each=max(needs.each, group) if inside else needs.each,
+                scratch=needs.scratch + 150.0 * self.n + group * (not inside),
+            )  # fmt: skip
+        return self._stage("learn", **vars(needs))
 
     def export(self) -> StagePlan:
         """Count strips of the rasters, and the quick-look."""

@@ -14,8 +14,7 @@ from eigenscape.clusters.kinds.arguments import process_threads
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
-from eigenscape.neighbors.search.landmarks import check_landmarks
-from eigenscape.neighbors.search.searchers import choose_searcher
+from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
@@ -104,7 +103,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     """Open the scene's metadata and work out what the job will need."""
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
-    check_landmarks(job.neighbors, job.graph)
+    neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
     about_labels, counts = preview_labels(job, scene)
@@ -248,22 +247,10 @@ def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
     notes = feature_method(job).notes(samples, bands)
-    if job.neighbors.method == "lanczos-bisection":
-        columns = feature_method(job).columns(bands)
-        searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
-        notes.append(f"neighbour search within parts: {searcher} ({reason})")
-    if job.neighbors.method == "radius":
-        notes.append(
-            "how many neighbours lie within neighbors.radius a thousand samples tell before the search, "
-            "and the stages after it are projected again then: the sizes here are those of "
-            f"{job.neighbors.k} per sample (neighbors.k)"
-        )
-    solved = samples
-    if job.neighbors.method == "landmarks":
-        solved = min(samples, job.neighbors.landmarks)
-        notes.append(
-            f"eigenvectors of {solved} landmarks, extended to all samples by the Nystrom formula"
-        )
+    columns = feature_method(job).columns(bands)
+    # What its memory depends on no note says.
+    notes += neighbor_method(job).notes(Table(samples, columns, 0, sparse, 0))
+    solved = min(samples, job.neighbors.most_landmarks or samples)
     solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, solved)
     thin = may_be_thin(job.spectrum.solver, job.spectrum.dimension, solved, None)
     later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""

@@ -17,7 +17,6 @@ from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
-from eigenscape.learn.methods import check_classes
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
@@ -316,4 +315,4 @@ def _check_ingest(job: Job, directory: Run) -> None:
     check_sizes(
         job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
     )
-    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))
+    job.learn.check_classes(sorted(map(int, record.summary["labelled"])))

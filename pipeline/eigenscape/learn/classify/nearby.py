@@ -60,11 +60,11 @@ class NearestNeighbors:
         return 8 * self.rows.shape[1] + 64 * self.k + 16 * self.labelled.count
 
     def implied(self, number: int) -> NDArray[np.float64]:
-        """See `eigenscape.learn.methods.Method`: the commoner a class, the more often it is near."""
+        """See `eigenscape.learn.method.Prepared`: the commoner a class, the more often it is near."""
         return training_shares(self.labelled, number)
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         features = self._features()
         found = []
         for tile in blocks(len(self.labelled.sample), ROW_TILE):
@@ -80,7 +80,7 @@ class NearestNeighbors:
         return np.concatenate(found)
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         return self._vote(self.rows.read(*block), number)
 
     def _vote(self, queries: Vectors, number: int) -> NDArray[np.float32]:
@@ -146,11 +146,11 @@ class GeodesicNearest:
         return self.nearest.bytes_per_sample
 
     def implied(self, number: int) -> None:
-        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        """See `eigenscape.learn.method.Prepared`: a job with a prior is refused."""
         del number
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         labelled = self.nearest.labelled
         train = labelled.train[number]
         indptr, indices, data = (
@@ -170,7 +170,7 @@ class GeodesicNearest:
         return own
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         stored = np.load(self.folder / f"geodesic-{number}.npy", mmap_mode="r")
         scores = np.array(stored[slice(*block)])
         away = np.isnan(scores[:, 0])

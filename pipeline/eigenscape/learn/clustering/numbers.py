@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
+from eigenscape.learn.method import Clustering
 
 CLEAR_EXCESS = 4.0
 """k times the relative gap after k eigenvalues from which k is the number of clusters. Without clusters the
@@ -21,14 +21,14 @@ _SHOWN = 4
 
 
 def choose_count(
-    options: LearnOptions, values: NDArray[np.float64], nulls: int, classes: int
+    method: Clustering, values: NDArray[np.float64], nulls: int, classes: int
 ) -> tuple[int, str]:
     """Return how many clusters to look for, and why.
 
     Parameters
     ----------
-    options
-        ``[learn]``.
+    method
+        Its keys.
     values : array, shape (modes,)
         Eigenvalues, ascending, the null ones included.
     nulls
@@ -42,10 +42,10 @@ def choose_count(
         More clusters than eigenvectors, or fewer than components; or the eigenvalues tell no number.
     """
     modes = len(values)
-    if options.clusters != "auto":
-        count, reason = int(options.clusters), "learn.clusters"
-    elif options.ncut is not None:
-        count, reason = modes, "as many as learn.ncut allows"
+    if method.clusters != "auto":
+        count, reason = int(method.clusters), "learn.clusters"
+    elif method.open_ended:
+        count, reason = modes, method.open_ended
     elif classes > 1:
         count, reason = classes, "the classes of the labels"
     else:

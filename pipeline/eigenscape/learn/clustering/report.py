@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.job.options import LearnOptions
 from eigenscape.learn.kernels.agreement import agreement
 from eigenscape.learn.kernels.costs import ClusterCuts, ncut_bound
 from eigenscape.learn.kernels.cuts import cheeger_bounds
+from eigenscape.learn.method import Clustering
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Found:
     exact: bool
 
 
-def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dict[str, Any]:
+def report(method: Clustering, found: Found, wanted: int, reason: str) -> dict[str, Any]:
     """Return the scores of a clustering as JSON values.
 
     Parameters
     ----------
-    options
-        ``[learn]``.
+    method
+        That made it.
     found
         What was measured.
     wanted, reason
@@ -64,8 +64,8 @@ def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dic
         found.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
     )
     return {
-        "method": options.method,
-        **({"assign": options.assign} if options.method == "spectral-clustering" else {}),
+        "method": method.method,
+        **method.told(),
         "clusters": count,
         "wanted": wanted,
         "reason": reason,

@@ -13,7 +13,7 @@ from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import choose
 from eigenscape.learn.kernels.scores import confusion_matrix
-from eigenscape.learn.methods import Method
+from eigenscape.learn.method import Prepared
 
 F4 = NDArray[np.float32]
 
@@ -42,7 +42,7 @@ class Fitted:
         Where the scores of the labelled samples lie.
     """
 
-    method: Method
+    method: Prepared
     prior: Prior
     labelled: Labelled
     folder: Path
