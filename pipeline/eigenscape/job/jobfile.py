@@ -268,6 +268,11 @@ def job_schema() -> str:
     schema["properties"] = {
         key: value for key, value in schema["properties"].items() if key not in _NO_KEYS
     }
+    # Not a method: what leaves it open.
+    left_open = {"const": "auto", "description": "Tried on the scene before the first stage."}
+    schema["properties"]["learn"]["anyOf"].append(
+        {"type": "object", "properties": {"method": left_open}, "required": ["method"]}
+    )
     schema["title"] = "eigenscape job file"
     return json.dumps(schema, indent=2)
 

@@ -68,3 +68,18 @@ def test_window_of__without_labels_at_random_and_the_same_again(job_of, tmp_path
     first, second = np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy")
     np.testing.assert_array_equal(first, second)
     assert first.sum() == 900
+
+
+def test_window_of__leaves_its_file_as_it_is(job_of, tmp_path):
+    # A newer file would be another input, and what was tried with it would be tried again.
+    window_of(job_of(None), tmp_path / "w.npy", 900, 1)
+    before = (tmp_path / "w.npy").stat().st_mtime_ns
+    window_of(job_of(None), tmp_path / "w.npy", 900, 1)
+    assert (tmp_path / "w.npy").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("most", [300, 1000, 4000])
+def test_window_of__is_of_the_size_asked_for(job_of, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(window, "TILE", 64)
+    window_of(job_of(np.ones((HEIGHT, WIDTH), np.uint8)), tmp_path / "w.npy", most, 1)
+    assert 0.5 * most <= np.load(tmp_path / "w.npy").sum() <= most

@@ -1,5 +1,6 @@
 """A part of a big scene to choose by: squares that hold the labels, as a mask beside the job's own."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,12 @@ from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene
 
 TILE = 64
-"""Pixels along a square: wide enough for spatial features, and most of it not at its edge."""
+"""Most pixels along a square: wide enough for filters in space, and most of it not at its edge."""
+
+_SQUARES = 6
+"""At least so many, where that leaves them larger than `_LEAST_TILE`: classes lie in several places."""
+
+_LEAST_TILE = 10
 
 _ENOUGH = 200
 """Labelled pixels of a class after which further ones count for little."""
@@ -60,8 +66,7 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
     else:
         chosen, what = _choose_squares(scene, labels, most, rng), "pixels"
     _keep_masked(scene, chosen)
-    with explain_write_errors(path.parent), written_whole(path) as temporary:
-        np.save(temporary, chosen.astype(np.uint8))
+    _write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
     said = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
     if labels is not None:
@@ -71,31 +76,42 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
     return job.model_copy(update={"scene": options}), said
 
 
+def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
+    """Write a mask, unless it is there: a file that is newer would be another input."""
+    try:
+        if np.array_equal(np.load(path), mask):
+            return
+    except (OSError, ValueError, EOFError):
+        pass  # none yet, or no mask
+    with explain_write_errors(path.parent), written_whole(path) as temporary:
+        np.save(temporary, mask)
+
+
 def _choose_squares(
     scene: Scene, labels: Labels | None, most: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     height, width = scene.grid.height, scene.grid.width
-    down, across = -(-height // TILE), -(-width // TILE)
+    side = max(_LEAST_TILE, min(TILE, math.isqrt(most // _SQUARES)))
+    down, across = -(-height // side), -(-width // side)
     order = rng.permutation(down * across)
-    wanted = max(1, most // TILE**2)
+    wanted = max(1, most // side**2)
     if labels is not None:
-        order = _by_need(_counts(labels, height, width, down * across), order, wanted)
+        order = _by_need(_counts(labels, height, across, side, down * across), order, wanted)
     chosen = np.zeros((height, width), np.bool_)
     for square in order[:wanted].tolist():
         row, column = divmod(square, across)
-        chosen[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE] = True
+        chosen[row * side : (row + 1) * side, column * side : (column + 1) * side] = True
     return chosen
 
 
-def _counts(labels: Labels, height: int, width: int, squares: int) -> NDArray[np.int64]:
+def _counts(labels: Labels, height: int, across: int, side: int, squares: int) -> NDArray[np.int64]:
     """Return the labelled pixels of each class in each square, shape (squares, classes)."""
-    across = -(-width // TILE)
     counts: dict[int, NDArray[np.int64]] = {}
-    for start, stop in blocks(height, TILE):
+    for start, stop in blocks(height, side):
         given = labels.read(start, stop)
         row, column = np.nonzero(given)
         number = given[row, column]
-        square = (start // TILE) * across + column // TILE
+        square = (start // side) * across + column // side
         for one in np.unique(number).tolist():
             total = counts.setdefault(one, np.zeros(squares, np.int64))
             total += np.bincount(square[number == one], minlength=squares)
