@@ -139,6 +139,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "neighbors.k=1": {"graph.components": "largest"},
     "features.spatial.epsilon": {"features.spatial.method": "guided"},
     "features.spatial.components": {"features.spatial.method": "profiles"},
+    # Refinement joins no halves that share nothing: further trees do.
+    "neighbors.overlap=0.0": {"neighbors.recall": 0.95},
     "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
     "neighbors.radius": {"neighbors.method": "radius", "features.method": "none"},

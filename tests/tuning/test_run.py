@@ -17,9 +17,9 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.tuning import run as tuning
 from eigenscape.tuning.run import split_of
-from eigenscape.workflow import runner
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.runner import StageRunner
 from ladders import RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
@@ -30,15 +30,15 @@ class Counted:
 
     def __init__(self, monkeypatch, stop_at=None):
         self.stages, self.stop_at = [], stop_at
-        inner = runner._work
+        inner = StageRunner.run
 
-        def work(stage, *rest):
+        def run(running, name, *rest):
             if len(self.stages) == self.stop_at:
                 raise KeyboardInterrupt
-            self.stages.append(stage.name)
-            return inner(stage, *rest)
+            self.stages.append(name)
+            return inner(running, name, *rest)
 
-        monkeypatch.setattr(runner, "_work", work)
+        monkeypatch.setattr(StageRunner, "run", run)
 
 
 def table_of(tuned):
@@ -214,6 +214,7 @@ from eigenscape import load_job
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.runner import StageRunner
 from ladders import RUNGS
 import json
 tuning.LADDER = read_ladder(json.loads(sys.argv[2]))
