@@ -51,6 +51,14 @@ def _quick_collections() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    """Leave it to the system when files reach the disk: a killed process loses nothing that it wrote."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Directory of the real scenes, beside the checkout."""

@@ -1,20 +1,18 @@
 """Single stages on given arrays: a real run directory, no scene, no command line.
 
-A test puts the arrays that a stage reads, runs the stage as `eigenscape.workflow.spine` would, and reads
+A test puts the arrays that a stage reads, runs the stage as a job would, and reads
 what it committed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from eigenscape.base.progress import Silent
-from eigenscape.clusters import OnDone, Task, Threads
-from eigenscape.context import Context
+from eigenscape.clusters import OnDone, Serial, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
@@ -25,18 +23,15 @@ from eigenscape.store.arrays import attach_whole, open_array
 from eigenscape.store.manifest import Record
 from eigenscape.store.rows import create_sparse
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner, Work
 
-STAGES: dict[str, Callable[[Context], dict[str, Any]]] = {
+STAGES: dict[str, Work] = {
     "features": features_stage,
     "neighbors": neighbors_stage,
     "graph": graph_stage,
     "spectrum": spectrum_stage,
     "learn": learn_stage,
 }
-
-
-POOLS = ThreadpoolController()
-"""The libraries that `eigenscape` has loaded: to look for them takes longer than a small task."""
 
 
 def name_of(function: Task) -> str:
@@ -50,7 +45,7 @@ class KilledError(Exception):
     """Stands for the end of the process."""
 
 
-class Frail:
+class Frail(Serial):
     """Runs tasks one by one, notes each, and is killed once it has finished some of them.
 
     Parameters
@@ -61,27 +56,25 @@ class Frail:
         Whether the last of them is noted as finished before the end comes.
     """
 
-    width = 1
-    tasks_per_process = 1
-
     def __init__(self, tasks: int | None = None, *, noted: bool = True) -> None:
         self.left, self.noted = tasks, noted
         self.log: list[tuple[str, Any]] = []
 
     def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         name = name_of(function)
-        for number, item in enumerate(items):
+
+        def attempt(item: Any) -> Any:
             if self.left == 0:
                 raise KilledError
-            # As `Threads` does: other numbers of BLAS threads round differently.
-            with POOLS.limit(limits=1, user_api="blas"):
-                result = function(item)
+            result = function(item)
             self.log.append((name, item))
             if self.left is not None:
                 self.left -= 1
             if self.left == 0 and not self.noted:
                 raise KilledError
-            on_done(number, result, 0)
+            return result
+
+        super().run(attempt, items, on_done)
 
 
 class Harness:
@@ -114,13 +107,9 @@ class Harness:
         self, stage: str, executor: Any = None, *, threads: int = 2, reporter: Any = None
     ) -> dict[str, Any]:
         """Run a stage, or go on with it, and commit it; return its summary."""
-        workspace = self.run_directory.workspace(stage, "key")
         executor = executor or Threads(threads)
-        context = Context(self.job, self.run_directory, workspace, executor, reporter or Silent())
-        with workspace.recorded():
-            summary = STAGES[stage](context)
-        self._commit(stage, workspace, summary)
-        return summary
+        runner = StageRunner(self.run_directory, executor, reporter or Silent())
+        return runner.run(stage, "key", STAGES[stage], self.job).summary
 
     def __getitem__(self, name: str) -> np.ndarray:
         return np.asarray(self.run_directory.open(name)[...])

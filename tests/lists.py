@@ -15,13 +15,16 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from eigenscape.base.vectors import unit_vectors
-from eigenscape.clusters import OnDone, Task, Threads
+from eigenscape.clusters import OnDone, Serial, Task, Threads
 from eigenscape.neighbors.search.duplicates import most_equal
 from eigenscape.store.arrays import attach_whole
 from eigenscape.store.rows import create_sparse
-from harness import POOLS, Frail, Harness, name_of
+from harness import Frail, Harness, name_of
 
-METHODS = ["lanczos-bisection", "exact", "pynndescent"]
+COMPILED_FIRST = pytest.param("pynndescent", marks=pytest.mark.slow)
+"""The library compiles itself in every process, for most of a minute."""
+
+METHODS = ["lanczos-bisection", "exact", COMPILED_FIRST]
 
 
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,19 +39,6 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eigenscape.neighbors.search.exhaustive.TASK_RANKS", 512)
     monkeypatch.setattr("eigenscape.neighbors.search.recall._ROWS", 1024)
     monkeypatch.setattr("eigenscape.neighbors.search.bisection.MOST_RANKS", 512)
-
-
-class Plain:
-    """Runs tasks one by one, without the scheduler that costs more than small tasks."""
-
-    width = 1
-    tasks_per_process = 1
-
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        # As `Threads` does: other numbers of BLAS threads round differently.
-        with POOLS.limit(limits=1, user_api="blas"):
-            for number, item in enumerate(items):
-                on_done(number, function(item), 0)
 
 
 class Fatal(Frail):
@@ -139,7 +129,7 @@ def find_lists(
     harness = Harness(path, neighbors=options, limits={"memory": memory})
     if harness.run_directory.record("features") is None:
         put_features(harness, features)
-    executor = executor or (Threads(threads) if threads else Plain())
+    executor = executor or (Threads(threads) if threads else Serial())
     return Found(harness, harness.run("neighbors", executor))
 
 

@@ -3,6 +3,7 @@
 Whole matrices up to `DENSE` samples; of larger scenes a draw of samples, and residuals.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+import filtering
 import scenery
 from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
 from eigenscape.job.jobfile import Job
@@ -107,6 +109,9 @@ def _draw(rows: int) -> NDArray[np.int64]:
 def _check_features(stored: Stored, job: Job, scene: scenery.Scene) -> list[str]:
     samples, features = stored.rows("samples/values"), stored.rows("features/values")
     options = job.features
+    filtered = features
+    if options.spatial is not None:
+        features = stored.rows("features/unfiltered")
     good = np.asarray(stored.summary("ingest")["bands"]["good"], bool)
     if job.scene.path in ("scene.tif", "table.npy", "words.npz") and not job.scene.mask:
         given = scene.values if isinstance(scene.values, np.ndarray) else scene.values.toarray()
@@ -115,8 +120,10 @@ def _check_features(stored: Stored, job: Job, scene: scenery.Scene) -> list[str]
             samples, given[:, good] * scale, rtol=1e-6
         ):
             return ["the samples are not those of the file"]
-    if not np.isfinite(features).all():
+    if not np.isfinite(filtered).all():
         return ["not finite"]
+    if options.spatial is not None and (found := _check_filter(stored, job, features, filtered)):
+        return found
     if options.method == "none" and not options.standardize:
         return [] if np.array_equal(features, samples) else ["not the samples themselves"]
     # Any of them is linear in the samples.
@@ -133,6 +140,48 @@ def _check_features(stored: Stored, job: Job, scene: scenery.Scene) -> list[str]
         if not np.allclose(np.linalg.norm(moved, axis=1), spread, rtol=1e-3, atol=1e-3):
             return ["not the principal components"]
     return []
+
+
+def _check_filter(
+    stored: Stored, job: Job, features: NDArray[Any], filtered: NDArray[Any]
+) -> list[str]:
+    """Compare filtered features with loops over pixels, of a draw of them on larger scenes."""
+    options, grid = job.features.spatial, stored.summary("ingest")["grid"]
+    assert options is not None
+    pixels, shape = stored["samples/pixel"], (grid["height"], grid["width"])
+    valid = np.zeros(shape, bool)
+    valid.flat[pixels] = True
+    cube = np.full((*shape, features.shape[1]), np.nan)
+    cube[valid] = features
+    unit = 1.0
+    if job.features.method != "mnf" and options.method != "profiles":
+        pairs = [cube[:, 1:] - cube[:, :-1], cube[1:] - cube[:-1]]
+        squares = np.concatenate([(part**2).reshape(-1, cube.shape[2]) for part in pairs])
+        unit = float(np.sqrt(np.nanmean(squares) / 2))
+    if not np.isclose(stored.summary("features")["noise"], unit, rtol=1e-3):
+        return [f"the noise of a feature is {unit:.4g}"]
+    if options.method == "profiles":
+        components = min(options.components, cube.shape[2])
+        radii = options.radii if len(pixels) <= DENSE else options.radii[:1]
+        expected = filtering.profile_images(cube, valid, radii, components)
+        count = 2 * components * len(options.radii)
+        kept = np.arange(count).reshape(-1, len(options.radii))[:, : len(radii)].ravel()
+        given = filtered[:, cube.shape[2] :][:, kept]
+        same = np.array_equal(filtered[:, : cube.shape[2]], features)
+        return [] if same and np.array_equal(given, expected[valid]) else ["not the profiles"]
+    for chosen in [valid] if len(pixels) <= DENSE else _single(pixels, shape):
+        expected = filtering.filter_image(options, cube, valid, unit, chosen)[chosen]
+        if not np.allclose(filtered[chosen[valid]], expected, rtol=1e-3, atol=1e-3 * unit):
+            return ["features are not filtered as loops over pixels do it"]
+    return []
+
+
+def _single(pixels: NDArray[np.int64], shape: tuple[int, int]) -> Iterator[NDArray[np.bool_]]:
+    """Yield masks of one pixel each."""
+    for sample in _draw(len(pixels)):
+        chosen = np.zeros(shape, bool)
+        chosen.flat[pixels[sample]] = True
+        yield chosen
 
 
 def _unit(vectors: NDArray[Any]) -> NDArray[np.float64]:

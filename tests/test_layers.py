@@ -10,6 +10,7 @@ import pytest
 
 import eigenscape
 from eigenscape.base.fingerprint import reachable_modules
+from eigenscape.job.options import REGISTRIES
 
 ROOT = Path(eigenscape.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -113,6 +114,23 @@ def test_rooms__dask_stays_with_clusters():
     assert others == {"learn/clustering/embedding.py", "workflow/results.py"}
 
 
+def test_modules__import_by_name_in_few_places_alone():
+    """Lazy public names, what registers itself in a folder below its own room, data sets, dask-jobqueue."""
+    dynamic = {
+        name_of(path)
+        for path in MODULES
+        for name in ("import_module", "__import__")
+        if name in path.read_text(encoding="utf-8")
+    }
+    assert dynamic == {
+        "base/lazily.py", "base/plugins.py", "job/registry.py", "clusters/queues.py",
+        "scenes/registry.py",
+    }  # fmt: skip
+    for registry in REGISTRIES.values():
+        assert registry.package == f"eigenscape.{registry.table}.methods"
+        assert registry._interface.startswith(f"{registry.table}.")
+
+
 def test_modules__import_no_source_root():
     for path in MODULES:
         assert not {name.partition(".")[0] for name in imports(path)} & {"pipeline", "tests"}, path
@@ -138,6 +156,14 @@ def heavy(code):
         "import eigenscape.cli.app",
         "import eigenscape; eigenscape.load_job",
         """
+from eigenscape.job.jobfile import parse_job
+from eigenscape.job.options import REGISTRIES
+for table, registry in REGISTRIES.items():
+    for name in registry.names():
+        assert registry.find(name) is not None
+parse_job({"scene": {"path": "scene.tif"}})
+""",
+        """
 import sys
 from eigenscape.cli.app import main
 for arguments in (["--help"], ["run", "--help"], ["--version"], ["schema"]):
@@ -148,7 +174,7 @@ for arguments in (["--help"], ["run", "--help"], ["--version"], ["schema"]):
         assert not end.code, end.code
 """,
     ],
-    ids=["package", "cli", "job", "help"],
+    ids=["package", "cli", "job", "methods", "help"],
 )
 def test_layers__light_things_load_nothing_heavy(code):
     assert heavy(code) == []
@@ -167,6 +193,9 @@ README = Path(__file__).resolve().parents[1] / "pipeline" / "README.md"
 def test_readme__names_files_that_exist():
     text = README.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[a-z]+/)*(?:[a-z_]+\.py)?)`", text)) - {"", "pipeline/"}
+    # The files of the examples are no part of the package.
+    named = {name for name in named if not name.endswith(("plain.py", "scratch.py"))}
+    named -= {"features/methods/band_differences.py"}
     assert len(named) > 25
     for name in named:
         top = README.parent.parent / name

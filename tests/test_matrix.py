@@ -34,7 +34,8 @@ PARTS = {
     "learn and pairs": ["--size", "24x24", *only("learn.", "output.", " x ")],
     "tables and few pixels": [
         "--size", "small-table", "--size", "small-sparse", "--size", "100",
-        *only("features.method", "neighbors.m", "graph.components", "graph.w", "learn.method", "apply"),
+        *only("features.method", "features.spatial=", "neighbors.m", "graph.components", "graph.w"),
+        *only("learn.method", "apply"),
         *only("graph.potential.kind", "graph.spatial=", "spatial x sparse"),
     ],
     "workers": [

@@ -17,6 +17,7 @@ def run(tmp_path, job, *overrides):
     return eigenscape.run(loaded, run_dir=tmp_path / "runs" / loaded.name)
 
 
+@pytest.mark.slow
 def test_indian_pines__every_pixel_has_a_class(tmp_path):
     pytest.importorskip("tensorly.datasets", reason="the scene comes in the extra `examples`")
     result = run(tmp_path, "indian-pines.toml")

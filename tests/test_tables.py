@@ -46,6 +46,7 @@ def load(write_job, **tables):
     return eigenscape.load_job(write_job(**job))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [100, 3000])
 def test_tables__job_and_estimators_agree(tmp_path, write_job, blobs, rows):
     X, given, y = blobs(rows)
@@ -189,19 +190,15 @@ def test_tables__more_than_one_chunk(tmp_path, write_job):
     np.save(tmp_path / "t.npy", X)
     from eigenscape.base.progress import Silent
     from eigenscape.clusters import Threads
-    from eigenscape.context import Context
     from eigenscape.scenes.ingest import ingest_stage
-    from eigenscape.store.run import Record
+    from eigenscape.workflow.runner import StageRunner
 
     for name in ("t.npy", "t.csv", "t.parquet"):
         keys = {} if name == "t.npy" else {"labels_field": "kind"}
         job = load(write_job, scene={"path": name, **keys})
         run = Run(tmp_path / f"{name}-run")
-        workspace = run.workspace("ingest", "aa")
-        summary = ingest_stage(Context(job, run, workspace, Threads(2), Silent()))
-        run.commit(
-            "ingest", workspace, Record("aa", 0, 0, workspace.arrays(), workspace.files(), summary)
-        )
+        runner = StageRunner(run, Threads(2), Silent())
+        summary = runner.run("ingest", "aa", ingest_stage, job).summary
         np.testing.assert_array_equal(np.asarray(run.open("samples/values")[...]), X)
         if keys:
             given = np.asarray(run.open("labels/given")[...])

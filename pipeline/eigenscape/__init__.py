@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     )
     from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.job.jobfile import Job, load_job, parse_job
-    from eigenscape.learn.classify.nearby import classify_new
+    from eigenscape.job.registry import register
+    from eigenscape.learn.classify.nearestneighbors import classify_new
     from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
     from eigenscape.spectrum.extension import extend
     from eigenscape.store.verification import verify
@@ -29,7 +30,7 @@ __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
     "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "run", "run_study", "verify",
+    "plan", "register", "run", "run_study", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -45,7 +46,8 @@ _HOME = {
     "Job": "job.jobfile",
     "load_job": "job.jobfile",
     "parse_job": "job.jobfile",
-    "classify_new": "learn.classify.nearby",
+    "register": "job.registry",
+    "classify_new": "learn.classify.nearestneighbors",
     "open_run": "workflow.results",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",

@@ -1,8 +1,8 @@
-"""What a stage sees while it runs: the job, earlier arrays, its workspace, and a way to map blocks."""
+"""The surroundings of a stage while it runs: job, earlier arrays, workspace, and a way to map blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -18,7 +18,47 @@ from eigenscape.store.run import Run
 from eigenscape.store.workspace import Workspace
 
 _KEPT_BYTES = 2**25
-"""What a step may leave behind before freed memory is given back, which takes milliseconds."""
+"""Bytes that a step may leave behind before freed memory is given back, which takes milliseconds."""
+
+
+class Map(Protocol):
+    """`Context.map`, or a `Loop` in its place: all that most functions need of a context."""
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """Return the results of the tasks, in the order of the items."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A `Map` that notes nothing: the tasks of a step, run by an executor."""
+
+    executor: Executor
+
+    def __call__(
+        self,
+        step: str,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        label: str | None = None,
+        keep: bool = True,
+    ) -> list[Any]:
+        """See `Map`."""
+        results: list[Any] = [None] * len(items)
+
+        def done(position: int, result: Any, peak: int) -> None:
+            results[position] = result
+
+        self.executor.run(function, items, done)
+        return results
 
 
 @dataclass
@@ -34,14 +74,14 @@ class Context:
     workspace
         Where this stage writes.
     executor, reporter
-        Where tasks run, and who hears of them.
+        Where tasks run, and where progress is reported.
     halvings
         How often tasks were halved because one did not fit the memory of its worker.
     worker_peak
         Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
     foresee
-        Called with the neighbours of a sample, on average, where only the search's own sample tells
-        them: refuses what would not fit after the search, and says what will be needed.
+        Called with the mean number of neighbours of a sample, where only the search's own sample shows
+        it: refuses stages after the search that would not fit, and notes the memory that they need.
     """
 
     job: Job
@@ -94,9 +134,9 @@ class Context:
         function
             An idempotent task. Its result is small JSON when `keep` is true.
         items
-            A block (start, stop), a number or a name each: what tells the tasks apart.
+            A block (start, stop), a number or a name each, by which tasks are told apart.
         label
-            What the progress bar says; `step` by default.
+            Text of the progress bar; `step` by default.
         keep
             Whether to note each finished block. False for steps whose results are arrays in
             memory, which are quick to compute again.
@@ -169,7 +209,7 @@ class _Finished:
             self._sums.setdefault(file, []).extend(totals)
 
     def settle(self) -> None:
-        """Note what waited for the end of the step."""
+        """Note the blocks that waited for the end of the step."""
         if self._blocks:
             whole = self._journal.sum_now(sorted(self._open))
             self._journal.finish(self._blocks, self._sums | whole)

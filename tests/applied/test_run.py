@@ -7,11 +7,13 @@ import pytest
 import rasterio
 
 import eigenscape
+import filtering
 from conftest import make_small
 from eigenscape.applied import index, stage
 from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
+from eigenscape.job.options import FilterOptions
 from eigenscape.store.run import Run
 from harness import Frail, KilledError
 
@@ -221,3 +223,68 @@ def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, 
     assert stage.row_bytes(eigenscape.applied.model.open_model(run)) > 0
     found = apply(run, whole, overrides=SAY, run_dir=tmp_path / "good")
     assert found.applied["samples"] == 720
+
+
+FILTERS = [
+    {"method": "bilateral", "radius": [1, 3]},
+    {"method": "guided", "radius": 2},
+    {"method": "profiles", "radius": 2},
+]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "angle"])
+@pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])
+@pytest.mark.parametrize("method", ["mnf", "pca"])
+def test_apply__filters_the_new_scene_by_the_basis_and_the_unit_of_the_run(
+    scenes, trained, tmp_path, monkeypatch, method, options, metric
+):
+    features = {"method": method, "dimension": 4, "spatial": options}
+    path = trained("interpolated", features=features, neighbors={"metric": metric})
+    seen, found = [], stage.Extension._features
+    monkeypatch.setattr(
+        stage.Extension, "_features", lambda *given: seen.append(found(*given)) or seen[-1]
+    )
+    own = apply(path, scenes / "left.tif", overrides=SAY, run_dir=tmp_path / "own")
+    run = Run(path, create=False)
+    values = np.concatenate(seen)
+    if metric == "euclidean":
+        # To the last bit: its samples are told from new ones by that.
+        np.testing.assert_array_equal(values, np.asarray(run.open("features/values")[...]))
+    assert (arrays(own.path)[0] == arrays(path)[0]).mean() > 0.98
+
+    seen.clear()
+    given = {"labels": scenes / "right_labels.tif", "overrides": SAY, "run_dir": tmp_path / "new"}
+    other = apply(path, scenes / "right.tif", **given, executor=Threads(1))
+    assert other.scores["overall_accuracy"] > 0.97
+    with rasterio.open(scenes / "right.tif") as dataset:
+        cube = np.moveaxis(dataset.read(), 0, -1)
+    valid = (cube != -1).all(axis=-1)
+    cube = np.delete(cube, 2, axis=-1).astype(np.float64) - run.open("features/shift")[...]
+    cube, spatial = cube @ run.open("features/basis")[...], FilterOptions(**options)
+    if spatial.method == "profiles":
+        profiles = filtering.profile_images(cube, valid, spatial.radii, 3)
+        expected = np.concatenate([cube, profiles], axis=-1)[valid]
+    else:
+        unit = run.record("features").summary["noise"]
+        assert (unit == 1) == (method == "mnf")
+        expected = filtering.filter_image(spatial, cube, valid, unit, valid)[valid]
+    if metric == "angle":
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    values = np.concatenate(seen)[:, : expected.shape[1]]
+    np.testing.assert_allclose(values, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_apply__a_filter_needs_a_grid(scenes, trained, tmp_path):
+    path = trained("interpolated", features={"spatial": {"radius": 2}})
+    samples = np.asarray(Run(path, create=False).open("samples/values")[:50])
+    np.save(tmp_path / "table.npy", samples)
+    with pytest.raises(InputError, match=r"\[features.spatial\].*is a table of 50 samples"):
+        apply(path, tmp_path / "table.npy", run_dir=tmp_path / "applied")
+    for refused in (eigenscape.extend, eigenscape.classify_new):
+        with pytest.raises(InputError, match=r"\[features.spatial\].*`eigenscape apply`"):
+            refused(path, samples)
+    job = eigenscape.parse_job(
+        {"scene": {"path": str(tmp_path / "table.npy")}, "features": {"spatial": {}}}
+    )
+    with pytest.raises(InputError, match=r"\[features.spatial\]: .* is a table of 50 samples"):
+        eigenscape.plan(job)

@@ -99,6 +99,7 @@ def test_ctrl_c__twice():
     assert "ended. What is finished is kept" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c__reaches_workers_too_and_the_driver_alone_answers(written, write_job, tmp_path):
     (tmp_path / "local.toml").write_text("kind = 'local'\nworkers = 2\n", encoding="utf-8")
     job = write_job(scene={"labels": "labels.tif"})

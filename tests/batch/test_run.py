@@ -97,6 +97,7 @@ def test_run_batch__enmap_tiles(tmp_path, shared_data):
         assert f"{broken}.tif" in found[broken]["reason"]
 
 
+@pytest.mark.slow
 def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_of, tmp_path):
     directory = tmp_path / "copy"
     shutil.copytree(batch[0], directory)
@@ -148,6 +149,7 @@ def check_same(batch, result):
     assert "Traceback" in (result.path / "failures" / "cut.txt").read_text()
 
 
+@pytest.mark.slow
 def test_run_batch__side_by_side_on_a_cluster_comes_to_the_same(batch, source_of):
     directory = batch[0]
     source = source_of(directory)
@@ -157,6 +159,7 @@ def test_run_batch__side_by_side_on_a_cluster_comes_to_the_same(batch, source_of
     check_same(batch, result)
 
 
+@pytest.mark.slow
 def test_run_batch__side_by_side_in_processes_outlives_one_that_is_killed(batch, source_of):
     directory = batch[0]
     source = source_of(directory)
@@ -170,16 +173,17 @@ def test_run_batch__side_by_side_in_processes_outlives_one_that_is_killed(batch,
     threading.Thread(target=kill, daemon=True).start()
     result = run_batch(source, at_once=2, run_dir=target)
     assert not multiprocessing.active_children()
-    lost = [o for o in result.of_state("failed") if "its process was ended by SIGKILL" in o.reason]
+    lost = [o for o in result.outcomes if "its process was ended by SIGKILL" in o.reason]
     assert len(lost) == 1
-    assert len(result.of_state("done")) == (2 if lost[0].scene.name != "cut" else 3)
+    assert result.count("done") == (2 if lost[0].scene.name != "cut" else 3)
     again = run_batch(source, run_dir=target)
     once_more = [lost[0].scene.name] * (lost[0].scene.name != "cut")
-    assert [outcome.scene.name for outcome in again.of_state("done")] == once_more
-    assert len(again.of_state("failed")) == 2
+    assert [o.title for o in again.outcomes if o.state == "done"] == once_more
+    assert again.count("failed") == 2
     check_same(batch, again)
 
 
+@pytest.mark.slow
 def test_run_batch__a_killed_one_goes_on(write_scenes, source_of):
     directory = write_scenes()
     # What the driver works on itself: a kill leaves the scene where it was.

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eigenscape.batch.outcomes import Outcome
+from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.batch.sources import Scene
 from eigenscape.batch.table import batch_status, earlier_rows, write_outcomes
 from eigenscape.errors import StoreError
@@ -20,7 +20,7 @@ def outcome(tmp_path):
         file.parent.mkdir(exist_ok=True)
         np.save(file, np.zeros(1))
         job = parse_job({"scene": {"path": str(file)}}, name=name, base=tmp_path, source="test")
-        return Outcome(Scene(name, job), state, **fields)
+        return SceneOutcome(Scene(name, job), state=state, **fields)
 
     return make
 
@@ -48,7 +48,7 @@ def test_write_outcomes__rows_of_other_scenes_stay(tmp_path, outcome):
 
 def test_write_outcomes__what_is_gone_leaves_the_table(tmp_path, outcome):
     done = outcome("a", state="done", path=tmp_path / "scenes" / "a-1")
-    write_outcomes(tmp_path, [done, outcome("b"), Outcome(Scene("c", None), "failed")])
+    write_outcomes(tmp_path, [done, outcome("b"), SceneOutcome(Scene("c", None), state="failed")])
     shutil.rmtree(tmp_path / "one")
     rows = earlier_rows(tmp_path)
     write_outcomes(tmp_path, [outcome("c")], rows)

@@ -21,8 +21,8 @@ from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons, 
 
 import eigenscape
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
 from eigenscape.learn.clustering.numbers import choose_count
+from eigenscape.learn.methods.spectral_clustering import SpectralClustering
 
 MODES = 40
 
@@ -80,7 +80,7 @@ def scenes(data: Path, folder: Path) -> Iterator[tuple[str, int, dict[str, Any]]
 def told(values: np.ndarray, nulls: int) -> tuple[int | None, str, int]:
     alone = 2 + int((1 - values[1:-1] / np.maximum(values[2:], 1e-30)).argmax())
     try:
-        options = LearnOptions(method="spectral-clustering")
+        options = SpectralClustering()
         return *choose_count(options, values, nulls, 0), alone
     except InputError as error:
         return None, str(error), alone

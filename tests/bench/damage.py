@@ -55,7 +55,7 @@ SMALL = {
     "neighbors.kernels.partition.LEAST_PART": 400,
     "neighbors.search.bisection.MOST_RANKS": 256,
     "graph.stage._BLOCK_ENTRIES": 2**12,
-    "spectrum.iteration.level.DENSE_ROWS": 100,
+    "spectrum.iteration.subspace.DENSE_ROWS": 100,
     "spectrum.iteration.solvers.DENSE_ROWS": 100,
 }
 """Sizes in which a small scene has several chunks, blocks and parts, and coarse levels."""

@@ -42,8 +42,10 @@ import scenery
 from eigenscape import apply, plan, run
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.job.options import Options
+from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import unread
 
 BASE: dict[str, Any] = {
@@ -74,6 +76,12 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.seed": [1],
     "features.dimension": [1, 6, 12],
     "features.seed": [1],
+    "features.spatial": [{}],
+    "features.spatial.radius": [2, [1, 3]],
+    "features.spatial.space_sigma": [1.5],
+    "features.spatial.range_sigma": [2.0, [2.0, 6.0]],
+    "features.spatial.epsilon": [0.5],
+    "features.spatial.components": [2],
     "neighbors.k": [1, 8, 20],
     "neighbors.radius": ["$few", "$many"],
     "neighbors.overlap": [0.0, 0.3],
@@ -114,7 +122,7 @@ EXAMPLES: dict[str, list[Any]] = {
 }
 """Values of the keys that take more than a few words: "$few" and "$many" are radii of the scene."""
 
-OUTSIDE = ("scene.path", "output.directory", "study", "name", "base")
+OUTSIDE = ("scene.path", "output.directory", "study", "name", "base", "left_out")
 """Keys that say where: the scenes are all of them."""
 
 NEEDS: dict[str, dict[str, Any]] = {
@@ -124,6 +132,13 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.columns": {"scene.path": "table.csv"},
     "scene.layout": {"scene.path": "flat.npy"},
     "scene.seed": {"scene.samples": 300},
+    # In so many dimensions of noise a tree and three rounds find four of five neighbours.
+    "features.method=none": {"neighbors.recall": 0.95},
+    "features.dimension=12": {"neighbors.recall": 0.95},
+    # Pairs of nearest neighbours: more components than bridges are sought for.
+    "neighbors.k=1": {"graph.components": "largest"},
+    "features.spatial.epsilon": {"features.spatial.method": "guided"},
+    "features.spatial.components": {"features.spatial.method": "profiles"},
     "neighbors.method=radius": {"neighbors.radius": "$few", "features.method": "none"},
     "neighbors.method=landmarks": {"neighbors.landmarks": 60},
     "neighbors.radius": {"neighbors.method": "radius", "features.method": "none"},
@@ -154,6 +169,7 @@ NEEDS: dict[str, dict[str, Any]] = {
 _NO_SPACE = "table of"
 _SAMPLED = "samples drawn at random have"
 REFUSED: dict[str, dict[str, str]] = {
+    "features.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "graph.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.smoothing=2.0": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.split=blocked": {"table": _NO_SPACE, "sparse": _NO_SPACE},
@@ -223,7 +239,7 @@ def cells() -> list[Cell]:
 
 
 def combinations() -> list[Cell]:
-    """Return the pairs that have met in the code: edges in space, smoothing, and `apply`."""
+    """Return the pairs that have met in the code: edges and filters in space, smoothing, and `apply`."""
     landmarks = {"neighbors.method": "landmarks", "neighbors.landmarks": 60}
     by_radius = {
         "neighbors.method": "radius", "neighbors.radius": "$many", "features.method": "none",
@@ -252,6 +268,19 @@ def combinations() -> list[Cell]:
     found.append(
         Cell("spatial x sparse", {"graph.spatial": {}}, {"sparse": _NO_SPACE}, ("sparse",))
     )
+    filters: dict[str, dict[str, Any]] = {
+        "apply": {},
+        "mnf": {"features.method": "mnf"},
+        "angle": {"neighbors.metric": "angle"},
+        "mask": {"scene.mask": "mask.tif"},
+        "spatial": {"graph.spatial": {}},
+    }
+    for method in literals("features.spatial.method"):
+        found += [
+            Cell(f"{method} x {name}", {"features.spatial.method": method, **keys}, {},
+                 ("pixels",), applied=True)
+            for name, keys in filters.items()
+        ]  # fmt: skip
     for method in literals("learn.method"):
         clustering = method in ("spectral-clustering", "normalized-cut")
         found.append(
@@ -302,13 +331,15 @@ def literals(key: str) -> list[Any]:
 
 def option_keys(options: type[Options] = Job, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every key of a job, dotted, and the type of its value; tables in tables too."""
-    for name, info in options.model_fields.items():
+    for name, info in keys_of(options).items():
         key = prefix + name
         if key in OUTSIDE:
             continue
         tables = [kind for kind in (info.annotation, *get_args(info.annotation))
                   if isinstance(kind, type) and issubclass(kind, Options)]  # fmt: skip
-        if not tables or prefix:
+        if issubclass(options, MethodOptions) and name == "method":
+            yield key, Literal[tuple(options.registry.names())]
+        elif not tables or prefix:
             yield key, info.annotation
         for table in tables:
             yield from option_keys(table, f"{key}.")

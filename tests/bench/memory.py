@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import tomlkit
 
@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from confined import run_confined
 from eigenscape.base.memory import parse_bytes
-from eigenscape.job.options import LearnOptions
+from eigenscape.job.options import REGISTRIES
 
 SIZES = ("40x50", "100x200", "400x400", "679x944")
 LIMITS = ("512MiB", "1GiB", "2GiB")
-METHODS = get_args(LearnOptions.model_fields["method"].annotation)
+METHODS = REGISTRIES["learn"].names()
 TRIALS = 1
 """Draws of training samples: more of them take longer, but no more memory."""
 

@@ -28,7 +28,6 @@ import numpy as np
 import eigenscape
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.datasets.synthetic import synthesize
 from eigenscape.job.jobfile import Job
 from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
@@ -36,6 +35,7 @@ from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 from eigenscape.workflow.stages import STAGES
 
 MIDDLE = ("features", "neighbors", "graph", "spectrum")
@@ -76,9 +76,7 @@ def read(directory: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
         scene = {"path": str(path), "labels": str(path.with_name(f"{name}_labels.tif"))}
     job = Job.model_validate({"scene": scene})
     run = Run(directory / f"scene-{name}")
-    workspace = run.workspace("ingest", "key")
-    summary = ingest_stage(Context(job, run, workspace, Threads(1), Silent()))
-    run.commit("ingest", workspace, Record("key", 0, 0, workspace.arrays(), (), summary))
+    StageRunner(run, Threads(1), Silent()).run("ingest", "key", ingest_stage, job)
     return run.open("samples/values")[...], run.open("labels/given")[...]
 
 
@@ -137,12 +135,8 @@ def solve(
     seconds = {}
     for stage in STAGES:
         if stage.name in MIDDLE:
-            start = time.perf_counter()
-            workspace = run.workspace(stage.name, "key")
-            summary = stage.work(Context(job, run, workspace, Threads(2), Silent()))
-            done = replace(record, arrays=workspace.arrays(), summary=summary)
-            run.commit(stage.name, workspace, done)
-            seconds[stage.name] = time.perf_counter() - start
+            runner = StageRunner(run, Threads(2), Silent())
+            seconds[stage.name] = runner.run(stage.name, "key", stage.work, job).seconds
     return run, {**seconds, "total": sum(seconds.values())}
 
 

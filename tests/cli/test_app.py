@@ -397,6 +397,7 @@ def test_run__refuses_a_cluster_file(job, cli, tmp_path, text, words):
         assert word in message
 
 
+@pytest.mark.slow
 def test_run__refuses_a_scheduler_that_does_not_answer(job, cli):
     import socket
 

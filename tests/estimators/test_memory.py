@@ -40,6 +40,7 @@ def fit(model, *data):
     return model, peak.bytes - before
 
 
+@pytest.mark.slow
 def test_memory__holds_for_dask_arrays_larger_than_it(huge):
     limit = 400 * MIB
     assert huge.nbytes > 1.4 * limit

@@ -36,6 +36,7 @@ def some(y, count=5):
     return given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
 @pytest.mark.parametrize("make", [moons, digits, blobs])
 def test_classifier__same_classes_wherever_the_samples_lie(make, scale):
@@ -55,6 +56,7 @@ def test_classifier__same_classes_wherever_the_samples_lie(make, scale):
         np.testing.assert_array_equal(fitted.predict(moved[:40]), expected[:40])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [(300, 90), (64, 90), (37, 20), (1, 90)])
 def test_samples__same_bits_for_any_chunking(chunks):
     X, y = blobs()

@@ -14,6 +14,7 @@ from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 HEIGHT, WIDTH, MODES, NULL = 50, 30, 5, 2
 WKT = rasterio.crs.CRS.from_epsg(32633).to_wkt()
@@ -67,12 +68,13 @@ class World:
     def export(self, **output):
         tables = {"spectrum": {"dimension": MODES}, "output": output, "name": "world"}
         job = Job.model_validate({"scene": {"path": "x"}, **tables})
-        workspace = self.run.workspace("export", "aa")
-        outputs = export_stage(Context(job, self.run, workspace, Threads(1), Silent()))["outputs"]
+        runner = StageRunner(self.run, Threads(1), Silent())
+        record = runner.run("export", "aa", export_stage, job)
+        outputs = record.summary["outputs"]
         assert sorted(set(outputs.values())) == sorted(
-            name for name in workspace.files() if not name.endswith(".aux.xml")
+            name for name in record.files if not name.endswith(".aux.xml")
         )
-        return {name: workspace.file(file) for name, file in outputs.items()}
+        return {name: self.run.path / "outputs" / file for name, file in outputs.items()}
 
     def image(self, values, fill):
         image = np.full(HEIGHT * WIDTH, fill, values.dtype)

@@ -6,7 +6,6 @@ import pytest
 
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.export import scatter, tables
 from eigenscape.export.stage import export_stage
 from eigenscape.job.jobfile import Job
@@ -14,6 +13,7 @@ from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 SAMPLES = 500
 
@@ -63,9 +63,9 @@ def export(tmp_path, rng):
                 "name": "words",
             }
         )
-        workspace = directory.workspace("export", "aa")
-        summary = export_stage(Context(job, directory, workspace, Threads(1), Silent()))
-        files = {name: workspace.file(file) for name, file in summary["outputs"].items()}
+        runner = StageRunner(directory, Threads(1), Silent())
+        outputs = runner.run("export", "aa", export_stage, job).summary["outputs"]
+        files = {name: directory.path / "outputs" / file for name, file in outputs.items()}
         return files, classes, values
 
     return run

@@ -5,10 +5,11 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from eigenscape.errors import SceneError
-from eigenscape.features import stage
+from eigenscape.features import projecting
 from eigenscape.features.kernels import noise_fractions, orthoprojector
-from eigenscape.features.stage import feature_count, is_projected, stays_sparse
-from eigenscape.job.options import FeatureOptions
+from eigenscape.features.methods.none import NoProjection
+from eigenscape.features.methods.pca import PrincipalComponents
+from eigenscape.features.methods.random_projection import RandomProjection
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import attach_whole
 from eigenscape.store.rows import Rows, create_sparse
@@ -133,10 +134,10 @@ def test_features_stage__leaves_samples_alone(extract, samples, options):
 
 
 def test_is_projected__never_onto_as_many_dimensions():
-    options = FeatureOptions(method="pca", dimension=10)
-    assert [is_projected(options, bands) for bands in (9, 10, 11)] == [False, False, True]
-    assert [feature_count(options, bands) for bands in (9, 10, 11)] == [9, 10, 10]
-    assert not is_projected(FeatureOptions(method="none", dimension=1), 5)
+    options = PrincipalComponents(dimension=10)
+    assert [options.is_projected(bands) for bands in (9, 10, 11)] == [False, False, True]
+    assert [options.count(bands) for bands in (9, 10, 11)] == [9, 10, 10]
+    assert not NoProjection().is_projected(5)
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_features_stage__sparse_constant_column_is_left_at_zero(extract_sparse, 
 )
 @pytest.mark.parametrize("entries", [100, 2**22])
 def test_features_stage__sparse_stays_sparse(extract_sparse, counts, monkeypatch, options, entries):
-    monkeypatch.setattr(stage, "COPY_ENTRIES", entries)
+    monkeypatch.setattr(projecting, "COPY_ENTRIES", entries)
     harness, summary = extract_sparse(counts[:2000], **options)
     table = Rows(str(harness.run_directory.array_path("features/values")))
     assert table.sparse
@@ -252,10 +253,10 @@ def test_features_stage__sparse_stays_sparse(extract_sparse, counts, monkeypatch
 
 
 def test_stays_sparse():
-    assert stays_sparse(FeatureOptions(method="none"), 6000)
-    assert stays_sparse(FeatureOptions(dimension=30), 30)
-    assert not stays_sparse(FeatureOptions(dimension=30), 31)
-    assert not stays_sparse(FeatureOptions(method="none", standardize=True), 6000)
+    assert NoProjection().stays_sparse(6000)
+    assert RandomProjection(dimension=30).stays_sparse(30)
+    assert not RandomProjection(dimension=30).stays_sparse(31)
+    assert not NoProjection(standardize=True).stays_sparse(6000)
 
 
 @pytest.mark.parametrize("method", ["random-projection", "pca"])
@@ -280,7 +281,7 @@ def test_features_stage__sparse_gives_the_same_bits_under_any_limit(
 def test_features_stage__sparse_copy_goes_on_after_a_kill(
     extract_sparse, counts, monkeypatch, noted
 ):
-    monkeypatch.setattr(stage, "COPY_ENTRIES", 1000)
+    monkeypatch.setattr(projecting, "COPY_ENTRIES", 1000)
     whole, rest = Frail(), Frail()
     extract_sparse(counts, name="whole", executor=whole, method="none")
     with pytest.raises(KilledError):

@@ -4,7 +4,7 @@ import pytest
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, job_schema, load_job, parse_job
-from eigenscape.job.options import Options
+from eigenscape.job.options import REGISTRIES, Options
 
 TABLES = {
     name: field.annotation
@@ -64,14 +64,14 @@ def test_load_job__is_frozen(tmp_path):
         ("[neighbors]\nk = 1001", ["neighbors.k = 1001", "less than or equal to 1000"]),
         ("[neighbors]\nk = 2.5", ["neighbors.k = 2.5", "integer"]),
         ("[neighbors]\nmetric = 'cosine'", ["neighbors.metric = 'cosine'", "'angle'", "radians"]),
-        ("[neighbors]\nradius = -1", ["neighbors.radius = -1", "greater than 0", "in radians"]),
-        ("[neighbors]\nradius = inf", ["neighbors.radius = inf", "finite number"]),
-        ("[neighbors]\nradius = nan", ["neighbors.radius = nan", "finite number"]),
-        ("[neighbors]\nradius = 'far'", ["neighbors.radius = 'far'", "valid number"]),
+        ("[neighbors]\nmethod = 'radius'\nradius = -1", ["neighbors.radius = -1", "greater than 0"]),
+        ("[neighbors]\nmethod = 'radius'\nradius = inf", ["neighbors.radius = inf", "finite number"]),
+        ("[neighbors]\nmethod = 'radius'\nradius = nan", ["neighbors.radius = nan", "finite number"]),
+        ("[neighbors]\nmethod = 'radius'\nradius = 'far'", ["neighbors.radius = 'far'", "valid number"]),
         ("[neighbors]\nrecall = 1.5", ["neighbors.recall = 1.5", "less than or equal to 1"]),
         ("[neighbors]\nrecall = 0", ["neighbors.recall = 0", "greater than 0"]),
         ("[neighbors]\nsearcher = 'gpu'", ["neighbors.searcher = 'gpu'", "'blas'", "'auto'"]),
-        ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", "'exact'", "brute force"]),
+        ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", 'mean "exact"?', '"radius"']),
         ("[spectrum]\ntolerance = 1.0", ["spectrum.tolerance = 1.0", "0.01", "1e-05"]),
         ("[graph]\nbandwidth = 'wide'", ["graph.bandwidth = 'wide'", "'auto'", "number"]),
         ("[graph]\nbandwidth = -1", ["graph.bandwidth = -1", "greater than 0"]),
@@ -316,8 +316,22 @@ def test_job_schema__names_every_key_with_its_words():
     assert schema["required"] == ["scene"]
     for name, options in TABLES.items():
         reference = schema["properties"][name]
-        title = (reference.get("$ref") or reference["allOf"][0]["$ref"]).rpartition("/")[2]
-        keys = schema["$defs"][title]["properties"]
-        assert set(keys) == set(options.model_fields)
-        assert schema["$defs"][title]["additionalProperties"] is False
-        assert all(keys[key]["description"] for key in keys), name
+        kinds = [options]
+        if name in REGISTRIES:
+            assert set(reference) == {"anyOf", "title"}
+            kinds = [*REGISTRIES[name].all().values()]
+        references = reference.get("anyOf") or reference.get("allOf") or [reference]
+        for kind, own in zip(kinds, references, strict=True):
+            title = own["$ref"].rpartition("/")[2]
+            table = schema["$defs"][title]
+            keys = table["properties"]
+            assert set(keys) == set(kind.model_fields)
+            assert table["additionalProperties"] is False
+            assert all(keys[key]["description"] for key in keys), title
+            if name in REGISTRIES:
+                # Without the key it is the default method.
+                method = kind.model_fields["method"].default
+                assert keys["method"]["const"] == method
+                assert ("method" in table.get("required", [])) != (
+                    method == REGISTRIES[name].default
+                )

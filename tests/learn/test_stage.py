@@ -1,5 +1,3 @@
-from typing import get_args
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
+from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
 from eigenscape.learn.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
@@ -17,8 +15,7 @@ from harness import Frail, Harness, KilledError
 
 GRID = Grid(40, 30)
 METHODS = [
-    method for method in get_args(LearnOptions.model_fields["method"].annotation)
-    if not LearnOptions(method=method).unsupervised
+    method for method, kind in REGISTRIES["learn"].all().items() if not kind.unsupervised
 ]  # fmt: skip
 
 
@@ -211,6 +208,7 @@ def test_learn_stage__geodesic_nn_equals_networkx(learn, scene):
     assert (harness["labels/class"] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
     monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
@@ -364,6 +362,7 @@ def test_learn_stage__smoothing_equals_a_dense_solve(learn, scene, memory):
     assert changed != unsmoothed["held_out"]["random"]["overall_accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["interpolated", "k-nn", "geodesic-nn"])
 def test_learn_stage__smooths_any_method_and_proposes_pixels_after_a_kill(learn, method):
     options = {"method": method, "smoothing": 1.0, "queries": 7, "trials": 2}

@@ -5,16 +5,11 @@ from typing import Any
 import pytest
 
 from eigenscape.base.progress import Silent
+from eigenscape.clusters import Serial
 from eigenscape.context import Context
 from eigenscape.store.rows import Rows
 from harness import Harness
-from lists import Found, Plain, check_found, cut_small, find_lists, put_features
-
-
-@pytest.fixture(autouse=True)
-def _lazy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for the disk: a kill ends the process, not the system."""
-    monkeypatch.setattr("os.fsync", lambda _: None)
+from lists import Found, check_found, cut_small, find_lists, put_features
 
 
 @pytest.fixture
@@ -37,7 +32,7 @@ def surround(tmp_path: Path) -> Callable[..., tuple[Context, Rows]]:
         harness = Harness(tmp_path / "surroundings", neighbors=options)
         put_features(harness, features)
         workspace = harness.run_directory.workspace("neighbors", "key")
-        context = Context(harness.job, harness.run_directory, workspace, Plain(), Silent())
+        context = Context(harness.job, harness.run_directory, workspace, Serial(), Silent())
         return context, Rows(context.path("features/values"), unit=unit)
 
     return make

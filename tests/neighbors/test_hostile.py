@@ -5,13 +5,16 @@ import pytest
 import scipy.sparse as sp
 
 from eigenscape.errors import InputError
-from lists import METHODS, brute_chords, check_exact, clustered, true_recall
+from lists import brute_chords, check_exact, clustered, true_recall
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
 EXACT = ["lanczos-bisection", "exact"]
 
-CASES = [(method, "dense") for method in METHODS] + [(method, "sparse") for method in EXACT]
-"""For sparse rows pynndescent would compile for longer than all of these take."""
+CASES = [
+    *((method, kind) for method in EXACT for kind in KINDS),
+    pytest.param("pynndescent", "dense", marks=pytest.mark.slow),
+]
+"""The library compiles itself first, for sparse rows longer than all of these take."""
 
 every_method = pytest.mark.parametrize(("method", "kind"), CASES)
 

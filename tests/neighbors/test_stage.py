@@ -124,6 +124,7 @@ def test_neighbors_stage__block_size_and_threads_change_nothing(
         assert other.summary == found[0].summary
 
 
+@pytest.mark.slow
 def test_neighbors_stage__worker_processes_change_nothing(find, rng, small_blocks):
     hard = rng.standard_normal((2000, 12))
     runs = {
@@ -159,7 +160,7 @@ def test_neighbors_stage__measures_the_intrinsic_dimension(find, rng, monkeypatc
     assert found["low"] < found["value"] < found["high"]
     assert found["samples"] == 3000
     # Of many samples some segments, in every chunk of the lists.
-    monkeypatch.setattr("eigenscape.neighbors.stage._DIMENSION_SEGMENTS", 4)
+    monkeypatch.setattr("eigenscape.neighbors.writing._DIMENSION_SEGMENTS", 4)
     some = find(plane.astype(np.float32), k=8, method="exact").summary["intrinsic_dimension"]
     assert some["samples"] == 4 * 256
     assert some["value"] == pytest.approx(2, abs=0.3)

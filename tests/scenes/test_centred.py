@@ -7,12 +7,12 @@ import rasterio
 import eigenscape
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
 from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.store.run import Record, Run
+from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 
 class Notes(Silent):
@@ -30,9 +30,7 @@ def ingested(tmp_path, write_job):
     def work(directory="run", **scene):
         job, reporter = load_job(write_job(scene=scene)), Notes()
         run = Run(tmp_path / directory)
-        workspace = run.workspace("ingest", "aa")
-        summary = ingest_stage(Context(job, run, workspace, Threads(2), reporter))
-        run.commit("ingest", workspace, Record("aa", 0, 0, workspace.arrays(), (), summary))
+        StageRunner(run, Threads(2), reporter).run("ingest", "aa", ingest_stage, job)
 
         def read(name):
             return run.open(name)[...] if run.array_path(name).exists() else None

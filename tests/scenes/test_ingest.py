@@ -6,14 +6,13 @@ import pytest
 
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import load_job, parse_job
 from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import check_sizes, ingest_stage, strip_rows
 from eigenscape.scenes.open import open_scene
-from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 
 @pytest.fixture
@@ -23,12 +22,8 @@ def ingested(tmp_path, write_job):
     def work(threads=2, directory="run", **scene):
         job = load_job(write_job(scene=scene))
         run = Run(tmp_path / directory)
-        workspace = run.workspace("ingest", "aa")
-        summary = ingest_stage(Context(job, run, workspace, Threads(threads), Silent()))
-        run.commit(
-            "ingest", workspace, Record("aa", 0, 0, workspace.arrays(), workspace.files(), summary)
-        )
-        return summary, lambda name: run.open(name)[...]
+        record = StageRunner(run, Threads(threads), Silent()).run("ingest", "aa", ingest_stage, job)
+        return record.summary, lambda name: run.open(name)[...]
 
     return work
 

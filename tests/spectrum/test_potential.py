@@ -305,7 +305,9 @@ def embed(tmp_path):
             graph={"weights": "binary", "laplacian": "random-walk", "potential": potential},
             spectrum={"dimension": 3, "tolerance": 1e-10},
         )
-        harness.put("ingest", {"samples/pixel": np.arange(100)}, grid=Grid(100, 1).to_json())
+        harness.put(
+            "ingest", {"samples/pixel": np.arange(100)}, grid=Grid(100, 1).to_json(), labelled={}
+        )
         harness.put("features", {"features/values": arc.astype(np.float32)})
         for stage in ("neighbors", "graph", "spectrum"):
             harness.run(stage)

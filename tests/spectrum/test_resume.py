@@ -9,6 +9,7 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_limits
 
 from eigenscape.spectrum.iteration.chebyshev import solve
@@ -75,6 +76,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_sigkill_in_the_midst_of_a_pass(make_problem):
     W = nx.adjacency_matrix(nx.grid_2d_graph(50, 60)).astype(np.float64)
     paths = []

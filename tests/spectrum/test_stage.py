@@ -236,6 +236,7 @@ def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rn
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("iterate")
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("step", ["start", "Filter", "Gram", "Rotate", "Residuals", "_write_block"])

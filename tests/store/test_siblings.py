@@ -10,8 +10,8 @@ def commit(path, key, stage="graph"):
     return run
 
 
-def found(siblings, key, but, stage="graph"):
-    return [run.path.name for run in siblings.find(stage, key, but=but)]
+def found(siblings, key, exclude, stage="graph"):
+    return [run.path.name for run in siblings.find(stage, key, exclude=exclude)]
 
 
 def test_siblings__find_by_key_newest_first(tmp_path):

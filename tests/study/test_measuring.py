@@ -105,10 +105,12 @@ def test_held_out_error__is_the_same_far_from_0(table, tmp_path):
 def test_held_out_error__nothing_was_left_out(table, tmp_path):
     result = run_study(job(table, {"held_out": 41}, samples=110), run_dir=tmp_path)
     (failed,) = result.failed
-    assert "study.held_out = 41: scene.samples = 110 leaves 40 labelled samples out" in failed.error
+    assert (
+        "study.held_out = 41: scene.samples = 110 leaves 40 labelled samples out" in failed.reason
+    )
 
 
 def test_mark__a_row_that_is_no_sample(table, tmp_path):
     result = run_study(job(table, {"mark": [150]}), run_dir=tmp_path)
     (failed,) = result.failed
-    assert "study.mark = [150]: row 150 is no sample" in failed.error
+    assert "study.mark = [150]: row 150 is no sample" in failed.reason

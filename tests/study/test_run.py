@@ -78,6 +78,7 @@ def test_run_study__second_time_computes_nothing(write_study):
     assert not any("variant " in line for line in heard.lines)
 
 
+@pytest.mark.slow
 def test_run_study__goes_on_where_it_was_stopped(write_study):
     job = load_job(write_study())
     with pytest.raises(KeyboardInterrupt):
@@ -126,6 +127,7 @@ def test_run_study__order_of_the_table_is_that_of_the_file(write_study):
     assert not any("reused" in line or "running" in line for line in heard.lines)
 
 
+@pytest.mark.slow
 def test_run_study__one_cluster_for_all_variants(write_study, monkeypatch):
     opened = []
     connect = study_run.connect
@@ -181,11 +183,13 @@ def test_run_study__a_variant_that_fails_does_not_stop_the_others(write_study):
     result, heard = run_study(job), Heard()
     (failed,) = result.failed
     assert failed.variant.values["learn.train"] == 10_000
-    assert "labelled pixels" in failed.error
+    assert "labelled pixels" in failed.reason
     assert [row["state"] for row in result.rows if row.get("main", True)] == [
         "finished", "failed", "finished",
     ]  # fmt: skip
-    assert result.to_json()["failed"] == [{"variant": failed.variant.title, "reason": failed.error}]
+    assert result.to_json()["failed"] == [
+        {"variant": failed.variant.title, "reason": failed.reason}
+    ]
     # It alone is tried again.
     again = run_study(job, reporter=heard)
     assert len(again.failed) == 1
@@ -216,7 +220,7 @@ def test_cli__runs_plans_and_reports_a_study(write_study, cli):
 
     done = cli("run", path)
     assert done.exit_code == 0, done.stderr
-    for word in ("labelled pixels", "best k-NN", "/ 53.7", "7 computed", "plot.png"):
+    for word in ("labelled pixels", "best k-NN", "/ 53.7", "7 done", "plot.png"):
         assert word in done.stdout
     found = json.loads(cli("run", path, "--json").stdout)
     assert (found["variants"], found["finished"], found["failed"]) == (7, 7, [])
@@ -233,7 +237,7 @@ def test_cli__exit_status_of_a_study_with_a_failure(write_study, cli):
     grid = {"learn.train": [12, 10_000], "learn.split": ["uniform"]}
     path = write_study(study={"grid": grid})
     done = cli("run", path, "--run-dir", path.parent / "here")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "learn.train = 10000, learn.split = uniform failed" in done.stderr
     status = cli("status", path.parent / "here")
     assert "1 of 2 variants, unfinished" in status.stdout

@@ -6,12 +6,11 @@ import scipy.sparse as sp
 import eigenscape
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.datasets.synthetic import synthesize
 from eigenscape.errors import InputError
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 
 def test_open_run__gives_the_exported_map_lazily(tmp_path):
@@ -42,10 +41,8 @@ def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(30))
     table = {"scene": {"path": "words.npz", "labels": "y.npy"}}
     run = Run(tmp_path / "run")
-    workspace = run.workspace("ingest", "aa")
     job = eigenscape.parse_job(table, name="sparse", base=tmp_path)
-    summary = ingest_stage(Context(job, run, workspace, Threads(1), Silent()))
-    run.commit("ingest", workspace, Record("aa", 0, 0, workspace.arrays(), (), summary))
+    StageRunner(run, Threads(1), Silent()).run("ingest", "aa", ingest_stage, job)
     found = eigenscape.open_run(tmp_path / "run")
     assert set(found.variables) == {"row", "column", "label"}
     np.testing.assert_array_equal(found["label"], np.arange(30))

@@ -306,7 +306,7 @@ def test_run__components(job, write_tif, rng, components):
         {"features": {"method": "pca", "dimension": 5}},
         {"features": {"dimension": 5, "standardize": True}},
         {"neighbors": {"method": "exact"}},
-        {"neighbors": {"method": "pynndescent"}},
+        pytest.param({"neighbors": {"method": "pynndescent"}}, marks=pytest.mark.slow),
         {"graph": {"weights": "heat"}},
         {"graph": {"laplacian": "unnormalized"}},
         {"graph": {"laplacian": "random-walk"}},
@@ -409,6 +409,7 @@ def test_run__same_answer_for_threads_and_memory(large):
         )
 
 
+@pytest.mark.slow
 def test_run__same_answer_on_worker_processes(large):
     first = large("a")
     second = large("b", ClusterOptions(kind="local", workers=2), memory="1GiB")
@@ -416,6 +417,7 @@ def test_run__same_answer_on_worker_processes(large):
     same_result(first, second)
 
 
+@pytest.mark.slow
 def test_run__same_answer_on_a_scheduler_that_is_running(large):
     from distributed import LocalCluster
 

@@ -11,6 +11,7 @@ import eigenscape
 from eigenscape.base import fingerprint
 from eigenscape.base.fingerprint import reachable_modules
 from eigenscape.job.jobfile import parse_job
+from eigenscape.job.options import REGISTRIES
 from eigenscape.workflow import stages
 from eigenscape.workflow.stages import NEUTRAL, STAGES, stage_keys
 
@@ -57,6 +58,9 @@ def changed(job, monkeypatch, file):
         ("context.py", ALL),
         ("scenes/ingest.py", ALL),
         ("features/kernels.py", FEATURES_ON),
+        ("features/methods/random_projection.py", FEATURES_ON),
+        ("features/methods/pca.py", set()),
+        ("features/noise.py", set()),
         ("neighbors/kernels/lists.py", FEATURES_ON - {"features"}),
         ("graph/kernels/weights.py", {"graph", "spectrum", "learn", "export"}),
         ("spectrum/kernels/filter.py", {"spectrum", "learn", "export"}),
@@ -88,6 +92,8 @@ def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, monkeypa
         "spectrum": {"spectrum", "learn", "export"}, "learn": {"learn", "export"}, "export": {"export"},
     }  # fmt: skip
     reached = {stage.name: reachable_modules(stage.work.__module__, NEUTRAL) for stage in STAGES}
+    for name in REGISTRIES:
+        reached[name] |= reachable_modules(type(getattr(job, name)).__module__, NEUTRAL)
     for path in sorted(ROOT.rglob("*.py")):
         name = name_of(path)
         expected = {stage for stage in reached if name in reached[stage]}

@@ -11,6 +11,7 @@ import numpy as np
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.jobfile import Job, override, parse_job
 from eigenscape.learn.kernels.decisions import Calibration
+from eigenscape.learn.method import learn_method
 from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
@@ -104,7 +105,7 @@ def open_model(path: str | Path) -> Model:
             f"{path}: no run directory, or a run without a class map. Give a directory in which "
             "`eigenscape run` has finished the stage learn on a scene with labels (or a clustering)."
         )
-    require_whole(path, but="export")
+    require_whole(path, exclude="export")
     table = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
     job = parse_job(
         table, name=manifest.get("name", path.name), base=path, source=str(path), strict=False
@@ -136,12 +137,11 @@ def open_model(path: str | Path) -> Model:
 
 def _why_not(run: Run, job: Job) -> str:
     """Return why the eigenvectors of a run are not extended, nothing if they are."""
-    method = job.learn.method
-    if method not in ("centroid-angle", "eigenfunctions"):
-        return f'learn.method = "{method}" is no function of eigenvectors'
+    if not learn_method(job).extends():
+        return f'learn.method = "{job.learn.method}" is no function of eigenvectors'
     if job.graph.spatial is not None:
         return "the run has edges between neighbouring pixels, which a new scene has no share in"
-    if job.neighbors.method == "landmarks":
+    if job.neighbors.form == "landmarks":
         return "the eigenvectors of the run are themselves extended, from its landmarks"
     if not (run.array_path("learn/model") / "zarr.json").exists():
         return "an earlier version made the run, which did not store its classifier"

@@ -13,7 +13,11 @@ from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.clusters import ClusterOptions, Executor
+from eigenscape.errors import InputError
 from eigenscape.export.stage import export_applied_stage
+from eigenscape.features.method import feature_method
+from eigenscape.features.spatial.filtering import filter_footprint
+from eigenscape.features.spatial.filters import make_filter
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
 from eigenscape.scenes.ingest import ingest_stage
@@ -22,7 +26,7 @@ from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.spine import Result, result_of, run_directory
 from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
 
@@ -96,9 +100,9 @@ def apply(
     planned = plan_applied(model, fitted, on)
     planned.check(fitted.limits.memory_bytes)
     about = {"applies": manifest_entry(model)}
-    course = Course(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
+    runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
-    times = work_through(course, path, on, reporter or LogLines(), executor=executor)
+    times = runner.run(path, on, reporter or LogLines(), executor=executor)
     return result_of(Run(path, create=False), times)
 
 
@@ -123,6 +127,12 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
     """Say what the stages of an applied run need."""
     scene = open_scene(job.scene, job.resolve)
+    if scene.grid.is_table and model.job.features.spatial is not None:
+        raise InputError(
+            f"{model.path}: its features are filtered among neighbouring pixels ([features.spatial]), and "
+            f"{scene.files[0]} is a table of {scene.grid.height} samples. Give a raster, or apply a run "
+            "without that table."
+        )
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return plan_ingest(sizes, scene), _extend_plan(model, sizes), sizes.export()
@@ -140,5 +150,13 @@ def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:
     reading = RUN_BYTES * trained + 12 * columns * min(trained, TREE_SAMPLE)
     disk = 10 * sizes.n
     scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 40) + disk
-    peak = BASE_BYTES + max(reading, min(len(ranges), sizes.tasks) * each)
-    return StagePlan("extend", len(ranges), int(peak), disk, scratch)
+    tasks = len(ranges)
+    if (options := model.job.features.spatial) is not None:
+        method = feature_method(model.job)
+        filtering = filter_footprint(
+            make_filter(options), sizes.n, method.count(sizes.bands), sizes.budget
+        )
+        each, tasks = max(each, filtering.each), tasks + filtering.tasks
+        scratch += int(filtering.scratch + filtering.disk)
+    peak = BASE_BYTES + max(reading, min(tasks, sizes.tasks) * each)
+    return StagePlan("extend", tasks, int(peak), disk, scratch)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.graph.kernels.weights import last_distances
-from eigenscape.spectrum.trained import Found
+from eigenscape.spectrum.trained import FlatNeighbors
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -15,7 +15,7 @@ run's kind. On halves of two real scenes (every other strip of columns) 99.7 % o
 
 
 def neighbor_shares(
-    near: Found,
+    near: FlatNeighbors,
     weights: F4,
     twins: NDArray[np.int64],
     classes: NDArray[np.int32],
@@ -66,7 +66,7 @@ def neighbor_shares(
     return np.asarray(np.divide(own, total, out=np.full_like(own, np.nan), where=total > 0))
 
 
-def trust(near: Found, scale: F4) -> F8:
+def trust(near: FlatNeighbors, scale: F4) -> F8:
     """Return how far the neighbours of new samples can be trusted, 0 ... 1.
 
     r is the distance to the last neighbour over the mean of these neighbours' own such distances. Up

@@ -3,6 +3,7 @@
 ::
 
     model    one task        scale, degree, class of each sample of the run; index; usual distances
+    filter   sample blocks   features, where the run filters them in the grid of its scene
     extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
     score    one task        where the scene has labels
@@ -26,34 +27,41 @@ from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
 from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import write_json
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.mapped import (
+    attach_memmap,
+    create_memmap,
+    note_rows,
+    save_array,
+    write_range,
+)
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
+from eigenscape.features.spatial.filtering import filter_features, lay_out
+from eigenscape.features.spatial.filters import make_filter
+from eigenscape.job.jobfile import Job
 from eigenscape.labels.priors import weigh_scores
+from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.agreement import contingency
-from eigenscape.learn.kernels.centroid import angle_scores
 from eigenscape.learn.kernels.decisions import Decided, choose, describe, probabilities
-from eigenscape.learn.kernels.eigenfunctions import estimates
 from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
+from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.neighbors.kernels.metrics import lengths
 from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
-from eigenscape.spectrum.trained import Found, Trained, read_origin
-from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.spectrum.trained import FlatNeighbors, Trained, read_origin
+from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
-
-TARGETS = {"class": "uint16", "confidence": "float32", "entropy": "float32"}
-"""What is said of each sample."""
 
 RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
 
+_FILTERED = "filtered"
 _ENTRY_BYTES = 64
 _WIDTH_BYTES = 24
 _TILE_BYTES = 32 * 2**20
@@ -103,7 +111,7 @@ class Extension:
     def extend(self, block: Block) -> dict[str, Any]:
         """Classify a block; return how many samples have no class, are far away, and how far all are."""
         trained = self._trained()
-        features = trained.project(self._samples(trained, block))
+        features = self._features(trained, block)
         check_range(features)
         near = self._search(trained, features, block[0])
         twins = trained.twins(features, near)
@@ -136,6 +144,35 @@ class Extension:
         counted = Shift(self.folder).count(features, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
 
+    def unfiltered(self, block: Block) -> NDArray[np.float32]:
+        """Return the features of a block before they are filtered."""
+        trained = self._trained()
+        found = trained.unfiltered(self._samples(trained, block))
+        assert isinstance(found, np.ndarray), "pixels are dense"
+        return found
+
+    def filter(self, context: Context) -> None:
+        """Write the filtered features of all samples, as the run's own are: by its unit, in this grid."""
+        trained = self._trained()
+        told = trained.run.manifest["stages"]["features"]["summary"]
+        features, bands = told["unfiltered"], self.values.shape[1]
+        unfiltered = lay_out(context, self.unfiltered, features, 12.0 * bands)
+        assert trained.features.spatial is not None, "the run has a filter"
+        found = make_filter(trained.features.spatial)
+        create_memmap(self.folder / _FILTERED, self._shape(trained), np.float32)
+        write = partial(write_range, self.folder / _FILTERED)
+        filter_features(context, found, unfiltered, told["noise"], write)
+
+    def _features(self, trained: Trained, block: Block) -> Vectors:
+        if trained.features.spatial is None:
+            return trained.project(self._samples(trained, block))
+        filtered = attach_memmap(self.folder / _FILTERED, self._shape(trained), np.float32)
+        return trained.searched(np.array(filtered[slice(*block)]))
+
+    def _shape(self, trained: Trained) -> tuple[int, int]:
+        """Return the shape of the filtered features of the scene."""
+        return self.values.shape[0], trained.rows.shape[1] - trained.rows.unit
+
     def _samples(self, trained: Trained, block: Block) -> Vectors:
         """Return samples of the scene as the run has its own: less its origin, or whole without one."""
         samples = self.values.read(*block)
@@ -143,7 +180,7 @@ class Extension:
             return samples
         return centre(samples, -np.array(self.origin))
 
-    def _search(self, trained: Trained, features: Vectors, first: int) -> Found:
+    def _search(self, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:
         if not self._indexed(trained):
             return trained.search(features)
         numbers = np.arange(first, first + features.shape[0])
@@ -154,7 +191,7 @@ class Extension:
         return starts, index[there], lengths(distance[there], trained.neighbors.metric)
 
     def _indexed(self, trained: Trained) -> bool:
-        return not trained.rows.sparse and trained.neighbors.radius is None
+        return not trained.rows.sparse and trained.neighbors.reach is None
 
     def _index(self, trained: Trained) -> Index:
         return Index(self.folder, trained.rows.shape, trained.neighbors.k)
@@ -163,30 +200,28 @@ class Extension:
         """Return the scores of the run's classifier, shape (m, classes)."""
         run = self._trained().run
         stored = np.asarray(run.open("learn/model")[...])
-        if self.model.job.learn.method == "eigenfunctions":
-            scores = estimates(coordinates[:, : len(stored)], stored)
-        else:
-            scores = angle_scores(coordinates[:, coordinates.shape[1] - stored.shape[1] :], stored)
+        method = learn_method(self.model.job)
+        assert isinstance(method, Classifier), "clusterings have no scores"
+        scores = np.asarray(method.estimate(coordinates, stored), np.float32)
         if (run.array_path("learn/prior") / "zarr.json").exists():
             scores = weigh_scores(scores, np.asarray(run.open("learn/prior")[...]))
         return scores
 
     def _keep(self, block: Block, found: Decided) -> None:
-        numbers = np.array([*self.model.numbers, 0])
-        values = (numbers[found.classes], found.confidence, found.entropy)
-        for name, part in zip(TARGETS, values, strict=True):
+        classes = class_numbers(found.classes, self.model.numbers)
+        for name, part in zip(DTYPES, (classes, found.confidence, found.entropy), strict=True):
             target = self.found(name, "r+")
             target[slice(*block)] = part
             note_rows(target, *block)
 
     def found(self, name: str, mode: str = "r") -> NDArray[Any]:
         """Map what was found of all samples."""
-        return attach_memmap(self.folder / name, self.values.shape[:1], TARGETS[name], mode)
+        return attach_memmap(self.folder / name, self.values.shape[:1], DTYPES[name], mode)
 
-    def write(self, targets: dict[str, str], block: Block) -> None:
+    def write(self, class_map: ClassMap, block: Block) -> None:
         """Copy a block of what was found into the arrays."""
-        for name, target in targets.items():
-            write_rows(target, block[0], self.found(name)[slice(*block)])
+        names = [name for name in DTYPES if name != "entropy" or not self.model.clusters]
+        class_map.write(block[0], *(self.found(name)[slice(*block)] for name in names))
 
     def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
         """Compare the classes with labels."""
@@ -232,24 +267,20 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
-    names = [name for name in TARGETS if name != "entropy" or not model.clusters]
-    targets = {
-        name: context.workspace.create_array(
-            f"labels/{name}", (samples,), TARGETS[name], dims=("sample",)
-        )
-        for name in names
-    }
-    for name, kind in TARGETS.items():
+    if model.job.features.spatial is not None:
+        extension.filter(context)
+    class_map = ClassMap.create(context.workspace, samples, entropy=not model.clusters)
+    for name, kind in DTYPES.items():
         create_memmap(extension.folder / name, (samples,), kind)
     ranges = sample_blocks(samples, 1, context.task_bytes - chunk_bytes(model), row_bytes(model))
     found = context.map("extend", extension.extend, ranges, label="extending")
     ranges = blocks(samples, chunk_rows(samples, 4))
-    context.map("write", partial(extension.write, targets), ranges, label="writing classes")
+    context.map("write", partial(extension.write, class_map), ranges, label="writing classes")
     ingest = context.run.record("ingest")
     assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}
     if ingest.summary["labelled"]:
-        work = partial(extension.score, context.path("labels/given"), _protocol(model, context))
+        work = partial(extension.score, context.path("labels/given"), _protocol(model, context.job))
         scores = context.map("score", work, ["all"])[0]
     if not model.unchanged():
         raise StoreError(
@@ -277,8 +308,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     }
 
 
-def _protocol(model: Model, context: Context) -> str:
-    job = context.job
+def _protocol(model: Model, job: Job) -> str:
     if job.scene.path == model.job.scene.path or [
         job.resolve(path) for path in _paths(job.scene.path)
     ] == list(_paths(model.job.scene.path)):
@@ -296,7 +326,7 @@ def row_bytes(model: Model) -> float:
     columns = Rows(str(run.array_path("features/values"))).shape[1]
     modes = run.open("spectrum/value").shape[0] if model.how == "eigenvectors" else 0
     options = model.job.neighbors
-    longest = 2 * options.k if options.radius is None else MOST_NEIGHBORS
+    longest = 2 * options.k if options.reach is None else MOST_NEIGHBORS
     return (
         12 * model.bands.count + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
         + _WIDTH_BYTES * model.count

@@ -1,9 +1,11 @@
 """What results depend on beside their inputs: the code that made them."""
 
+import ast
 import hashlib
 import marshal
 import re
-from collections.abc import Collection, Iterable
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -37,7 +39,9 @@ def code_fingerprint(files: Iterable[Path]) -> str:
 
 
 def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, Path]:
-    """Return the modules of the package that a module imports, directly or through others, and itself.
+    """Return the modules that a module imports, directly or through others, and itself.
+
+    They are those of this package, and of the module's own where it is part of another one.
 
     Imports count wherever they stand, in functions too, except those for types alone; and all modules
     of a folder that a registry takes them from. The ``__init__`` of every package on the way counts too.
@@ -45,7 +49,7 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
     Parameters
     ----------
     module
-        Dotted name.
+        Dotted name; of another package it has been imported.
     neutral
         Modules and packages of which nothing that is computed depends: they are left out, and so is
         what they alone import.
@@ -56,14 +60,19 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
         File of each module by its name, in the order of the names.
     """
     found: dict[str, Path] = {}
-    waiting = [module]
+    waiting, own = [module], module.partition(".")[0]
     while waiting:
         name = waiting.pop()
-        path = _file_of(name)
+        path = _file_of(name) if name.partition(".")[0] == _PACKAGE else _file_elsewhere(name)
         if name in found or path is None or any(f"{name}.".startswith(f"{n}.") for n in neutral):
             continue
         found[name] = path
-        waiting += _imports(path)
+        if name.partition(".")[0] == _PACKAGE:
+            waiting += _imports(path)
+        else:
+            waiting += [
+                n for n in _imports_elsewhere(name, path) if n.partition(".")[0] in (own, _PACKAGE)
+            ]
         waiting += [name.rpartition(".")[0]] if "." in name else []
     return dict(sorted(found.items()))
 
@@ -94,6 +103,26 @@ def _file_of(module: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def _file_elsewhere(module: str) -> Path | None:
+    """Return the file of an imported module of another package; None where it has none."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Path(file) if file and file.endswith(".py") else None
+
+
+def _imports_elsewhere(module: str, path: Path) -> Iterator[str]:
+    """Yield the names in a file of another package that can be modules; its imports may be relative."""
+    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = inside.split(".")
+            above = parts[: len(parts) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
 @cache

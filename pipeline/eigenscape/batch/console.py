@@ -10,11 +10,12 @@ from rich.table import Table
 
 from eigenscape.base.progress import console_reporter
 from eigenscape.base.signals import stopped_by_sigterm
-from eigenscape.batch.outcomes import TABLE, count_states
+from eigenscape.batch.outcomes import TABLE
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
 from eigenscape.clusters import ClusterOptions
+from eigenscape.workflow.outcomes import count_states
 from eigenscape.workflow.printing import console
 
 
@@ -27,7 +28,7 @@ def run_and_print(
     watch: float | None,
     as_json: bool,
 ) -> int:
-    """Run a batch and print its table; return the exit status, see `BatchResult.exit_status`."""
+    """Run a batch and print its table; return the exit status, see `Outcomes.exit_status`."""
     with stopped_by_sigterm():
         result = run_batch(
             source, on=on, run_dir=run_dir, at_once=at_once, watch=watch,
@@ -37,11 +38,8 @@ def run_and_print(
         print(json.dumps(result.to_json()))
     else:
         _print_rows([outcome.row() for outcome in result.outcomes], result.path)
-    for outcome in result.outcomes:
-        if outcome.state == "failed":
-            print(f"eigenscape: {outcome.scene.name} failed: {outcome.reason}", file=sys.stderr)
-        elif outcome.reason:
-            print(f"eigenscape: {outcome.scene.name}: {outcome.reason}", file=sys.stderr)
+    for remark in result.remarks():
+        print(f"eigenscape: {remark}", file=sys.stderr)
     return result.exit_status
 
 
@@ -71,4 +69,5 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             row["reason"] or "",
         )
     screen.print(table, highlight=False)
-    screen.print(f"{count_states(rows)}: {path / TABLE}", highlight=False, soft_wrap=True)
+    counted = count_states(row["state"] for row in rows) or "no scene"
+    screen.print(f"{counted}: {path / TABLE}", highlight=False, soft_wrap=True)

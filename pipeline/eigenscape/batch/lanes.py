@@ -12,7 +12,7 @@ import psutil
 
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.progress import Reporter
-from eigenscape.batch.outcomes import Outcome
+from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.batch.whole import ChildLane, Lane, Report, WholeScene, cluster_lane, run_reported
 from eigenscape.clusters import ClusterOptions, Executor, Workers, connect
 from eigenscape.workflow.plan import Plan
@@ -20,7 +20,7 @@ from eigenscape.workflow.plan import Plan
 MOST_AT_ONCE = 64
 """Scenes at once on a cluster unless more are asked for: each has a thread of this process, which waits."""
 
-Hear = Callable[[Outcome, Report], None]
+Hear = Callable[[SceneOutcome, Report], None]
 """Called with each scene that has ended."""
 
 
@@ -38,7 +38,7 @@ class Planned:
         ``limits.memory`` in bytes, or what the workers have of it.
     """
 
-    outcome: Outcome
+    outcome: SceneOutcome
     plan: Plan
     memory: int
 
@@ -139,10 +139,10 @@ def _run_side_by_side(
     tasks_per_process: int,
     hear: Hear,
 ) -> None:
-    waiting: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[SceneOutcome] = queue.SimpleQueue()
     for planned in todo:
         waiting.put(planned.outcome)
-    ended: queue.SimpleQueue[tuple[Outcome, Report | BaseException]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[tuple[SceneOutcome, Report | BaseException]] = queue.SimpleQueue()
 
     def work(lane: Lane) -> None:
         while True:

@@ -1,7 +1,6 @@
-"""What became of the scenes of a batch: the rows of its table."""
+"""The outcomes of the scenes of a batch: the rows of its table."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +10,46 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.table import Row
-from eigenscape.workflow.spine import Result, result_of
-from eigenscape.workflow.stages import STAGES, stage_keys
+from eigenscape.workflow.outcomes import (
+    STATES,
+    Outcome,
+    Outcomes,
+    fields_of,
+    finished_result,
+    is_finished,
+    reason_of,
+)
+from eigenscape.workflow.spine import Result
+from eigenscape.workflow.stages import stage_keys
 
 TABLE = "batch.csv"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of one scene.
+class SceneOutcome(Outcome):
+    """The outcome of one scene.
 
     Attributes
     ----------
     scene
         The scene.
-    state
-        "to do", "done" (by this call), "skipped" (it is finished and nothing changed) or "failed".
-    reason
-        Why it failed, or why its result is to be looked at with care.
-    path
-        Its run directory; None where its files cannot be read.
-    keys
-        Content key of each stage, and of the samples.
-    seconds
-        What its stages took.
     overall_accuracy
         As its run reports it, on held-out pixels first; None without labels.
     measured_on
-        What that accuracy was measured on.
+        Pixels that this accuracy was measured on.
     class_map
         The file; None where there is none.
-    trace
-        Where the code was when it failed.
     """
 
     scene: Scene
-    state: str = "to do"
-    reason: str = ""
-    path: Path | None = None
-    keys: Mapping[str, str] = field(default_factory=dict)
-    seconds: float | None = None
     overall_accuracy: float | None = None
     measured_on: str | None = None
     class_map: str | None = None
-    trace: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name of the scene."""
+        return self.scene.name
 
     def row(self) -> Row:
         """Return its row of the table."""
@@ -82,81 +77,47 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class BatchResult:
-    """What a batch came to.
+class BatchResult(Outcomes):
+    """The outcomes of the scenes of a batch."""
 
-    Attributes
-    ----------
-    path
-        Its directory.
-    outcomes
-        Of every scene.
-    """
-
-    path: Path
-    outcomes: tuple[Outcome, ...]
-
-    def of_state(self, state: str) -> list[Outcome]:
-        """Return the outcomes of one state."""
-        return [outcome for outcome in self.outcomes if outcome.state == state]
-
-    @property
-    def exit_status(self) -> int:
-        """0 if all are done or skipped, 2 if one failed, 3 if none did but one did not converge."""
-        if self.of_state("failed"):
-            return 2
-        return 3 if any(outcome.reason for outcome in self.outcomes) else 0
+    outcomes: tuple[SceneOutcome, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as the one JSON object that ``--json`` prints."""
-        states = ("done", "skipped", "failed", "to do")
         return {
             "run": str(self.path),
-            **{state: len(self.of_state(state)) for state in states},
+            **{state: self.count(state) for state in STATES},
             "scenes": [outcome.row() for outcome in self.outcomes],
             "table": str(self.path / TABLE),
         }
 
 
-def plan_outcome(scene: Scene, directory: Path) -> Outcome:
+def plan_outcome(scene: Scene, directory: Path) -> SceneOutcome:
     """Return a scene with its run directory: "to do", "skipped" if it is finished, or "failed"."""
     if scene.job is None:
-        return Outcome(scene, "failed", scene.error or "")
+        return SceneOutcome(scene, state="failed", reason=scene.error or "")
     try:
         keys = stage_keys(scene.job)
         path = directory / "scenes" / f"{scene.name}-{keys['export'][:10]}"
         run = Run(path, create=False)
     except StoreError as error:
-        return Outcome(scene, "failed", str(error), path)
+        return SceneOutcome(scene, state="failed", reason=str(error), path=path)
     except (EigenscapeError, OSError) as error:
-        return Outcome(scene, "failed", reason_of(error))
-    outcome = Outcome(scene, path=path, keys=keys)
-    if not all(run.is_finished(stage.name, keys[stage.name]) for stage in STAGES):
-        return outcome
-    stages = tuple({"seconds": record.seconds} for record in _records(run))
-    return Outcome(**{**vars(outcome), "state": "skipped", **measured(result_of(run, stages))})
+        return SceneOutcome(scene, state="failed", reason=reason_of(error))
+    if not is_finished(run, keys):
+        return SceneOutcome(scene, path=path, keys=keys)
+    finished = scene_fields(finished_result(run))
+    return SceneOutcome(scene, path=path, keys=keys, state="skipped", **finished)
 
 
-def measured(result: Result) -> dict[str, Any]:
-    """Return what the table says of a finished run: fields of an `Outcome`."""
-    reason = ""
-    if not result.converged:
-        reason = (
-            f"not converged: the largest residual is {result.spectrum['max_residual']:.1e}; raise "
-            "spectrum.tolerance, or lower spectrum.dimension"
-        )
+def scene_fields(result: Result) -> dict[str, Any]:
+    """Return the fields of a `SceneOutcome` that follow from a result."""
     return {
-        "reason": reason,
-        "seconds": round(sum(stage["seconds"] for stage in result.stages), 3),
+        **fields_of(result),
         "overall_accuracy": result.scores.get("overall_accuracy"),
         "measured_on": result.scores.get("protocol"),
         "class_map": result.outputs.get("class_map") or result.outputs.get("classes"),
     }
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why a scene failed: our own messages as they are, others with their kind."""
-    return str(error) if isinstance(error, EigenscapeError) else f"{type(error).__name__}: {error}"
 
 
 def siblings_of(path: Path, name: str) -> Siblings:
@@ -165,20 +126,3 @@ def siblings_of(path: Path, name: str) -> Siblings:
     Of a thousand scenes nobody reads a thousand manifests a thousand times.
     """
     return Siblings(lambda: (p for p in path.parent.iterdir() if p.name.startswith(f"{name}-")))
-
-
-def count_states(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many scenes are in which state, in words.
-
-    Examples
-    --------
-    >>> count_states([{"state": "done"}, {"state": "failed"}, {"state": "done"}])
-    '2 done, 1 failed'
-    """
-    states = [str(row["state"]) for row in rows]
-    counted = {state: states.count(state) for state in ("done", "skipped", "failed", "to do")}
-    return ", ".join(f"{count} {state}" for state, count in counted.items() if count) or "no scene"
-
-
-def _records(run: Run) -> list[Any]:
-    return [record for stage in STAGES if (record := run.record(stage.name)) is not None]

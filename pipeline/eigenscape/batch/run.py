@@ -21,7 +21,7 @@ from textwrap import shorten
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.batch.lanes import Planned, run_scenes
-from eigenscape.batch.outcomes import BatchResult, Outcome, plan_outcome
+from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import earlier_rows, write_outcomes, write_trace
 from eigenscape.batch.watch import Arrivals
@@ -121,12 +121,12 @@ class _Batch:
     def __init__(
         self, path: Path, on: ClusterOptions, at_once: int | None, reporter: Reporter
     ) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[SceneOutcome] = []
         self._places: dict[str, int] = {}
         self._earlier = earlier_rows(path)
         self._path, self._on, self._at_once, self._reporter = path, on, at_once, reporter
 
-    def work(self, outcomes: Sequence[Outcome]) -> None:
+    def work(self, outcomes: Sequence[SceneOutcome]) -> None:
         """Run the scenes that are to do."""
         if list(outcomes) == self.outcomes:
             return  # nothing new since the last look
@@ -141,7 +141,7 @@ class _Batch:
         todo.sort(key=lambda planned: -planned.plan.samples)
         began, left = time.monotonic(), len(todo)
 
-        def hear(outcome: Outcome, report: Report) -> None:
+        def hear(outcome: SceneOutcome, report: Report) -> None:
             nonlocal left
             left -= 1
             seconds = (time.monotonic() - began) / (len(todo) - left) * left
@@ -180,7 +180,7 @@ class _Batch:
             todo.append(Planned(outcome, plan, fitted.limits.memory_bytes))
         return todo
 
-    def _hear(self, outcome: Outcome, report: Report) -> None:
+    def _hear(self, outcome: SceneOutcome, report: Report) -> None:
         ended = replace(outcome, **report)
         self.outcomes[self._places[outcome.scene.name]] = ended
         write_trace(self._path, ended)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files import explain_write_errors
-from eigenscape.batch.outcomes import TABLE, Outcome, count_states
+from eigenscape.batch.outcomes import TABLE, SceneOutcome
 from eigenscape.errors import StoreError
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.run import Run
 from eigenscape.study.table import Row, read_table, text_of, write_csv
+from eigenscape.workflow.outcomes import count_states
 from eigenscape.workflow.stages import STAGES
 
 COLUMNS = (
@@ -32,7 +33,7 @@ def earlier_rows(directory: Path) -> list[dict[str, str]]:
 
 
 def write_outcomes(
-    directory: Path, outcomes: Sequence[Outcome], earlier: Iterable[Mapping[str, str]] = ()
+    directory: Path, outcomes: Sequence[SceneOutcome], earlier: Iterable[Mapping[str, str]] = ()
 ) -> Path:
     """Write ``batch.csv``: earlier rows of other scenes, and a row for each outcome.
 
@@ -82,7 +83,7 @@ def _is_given(path: str) -> bool:
     return "://" in path or is_registered(path) or not path or Path(path).exists()
 
 
-def write_trace(directory: Path, outcome: Outcome) -> None:
+def write_trace(directory: Path, outcome: SceneOutcome) -> None:
     """Keep where the code was when a scene failed; forget it once the scene is done."""
     path = directory / "failures" / f"{outcome.scene.name}.txt"
     with explain_write_errors(directory):
@@ -117,7 +118,7 @@ def batch_status(path: Path) -> dict[str, Any]:
             row["state"] = "to do"
     return {
         "run": str(path),
-        "state": count_states(rows),
+        "state": count_states(row["state"] for row in rows) or "no scene",
         "holder": lock_holder(path),
         "scenes": [{name: row.get(name) for name in COLUMNS} for row in rows],
     }

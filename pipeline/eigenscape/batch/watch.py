@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import sleep, time
 
-from eigenscape.batch.outcomes import Outcome
+from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.scenes.registry import is_registered
 
 _ARRIVING = "its file changed since the last look: not taken before it stays as it is"
@@ -23,9 +23,9 @@ class Arrivals:
     def __init__(self, every: float | None) -> None:
         self._every = every
         self._seen: dict[str, str] = {}
-        self._known: dict[Path, Outcome] = {}
+        self._known: dict[Path, SceneOutcome] = {}
 
-    def plan(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    def plan(self, outcomes: Sequence[SceneOutcome]) -> list[SceneOutcome]:
         """Return the scenes with what earlier looks know of them.
 
         A scene that an earlier look saw fail is not tried again before it changes. One whose files
@@ -33,7 +33,7 @@ class Arrivals:
         """
         return [self._plan(outcome) for outcome in outcomes]
 
-    def know(self, outcomes: Sequence[Outcome]) -> None:
+    def know(self, outcomes: Sequence[SceneOutcome]) -> None:
         """Remember what became of the scenes."""
         self._seen = {o.scene.name: o.keys["samples"] for o in outcomes if o.keys}
         self._known = {o.path: o for o in outcomes if o.path and o.state in ("done", "failed")}
@@ -47,7 +47,7 @@ class Arrivals:
             return False
         return True
 
-    def _plan(self, outcome: Outcome) -> Outcome:
+    def _plan(self, outcome: SceneOutcome) -> SceneOutcome:
         known = None if outcome.path is None else self._known.get(outcome.path)
         if known is not None and (known.state == "failed") == (outcome.state == "to do"):
             return known
@@ -55,7 +55,7 @@ class Arrivals:
             return replace(outcome, reason=_ARRIVING)
         return outcome
 
-    def _is_settled(self, outcome: Outcome) -> bool:
+    def _is_settled(self, outcome: SceneOutcome) -> bool:
         # The key of the samples holds size, time of change, first and last bytes of every file.
         if self._seen.get(outcome.scene.name) == outcome.keys["samples"]:
             return True
@@ -63,7 +63,7 @@ class Arrivals:
         return time() - _newest(outcome) >= self._every
 
 
-def _newest(outcome: Outcome) -> float:
+def _newest(outcome: SceneOutcome) -> float:
     """Return when the files of a scene were last changed."""
     job = outcome.scene.job
     assert job is not None, "it has keys"

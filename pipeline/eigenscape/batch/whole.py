@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.progress import Reporter
-from eigenscape.batch.outcomes import measured, reason_of, siblings_of
+from eigenscape.batch.outcomes import scene_fields, siblings_of
 from eigenscape.clusters import ClusterOptions, Executor, Threads
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 from eigenscape.job.jobfile import Job
+from eigenscape.workflow.outcomes import reason_of
 from eigenscape.workflow.spine import run
 
 
@@ -50,7 +51,7 @@ class WholeScene:
 
 
 Report = dict[str, Any]
-"""Fields of an `Outcome`: what the driver hears of a scene."""
+"""Fields of a `SceneOutcome`, as they are sent to the driver."""
 
 
 def run_whole(scene: WholeScene) -> Report:
@@ -83,7 +84,7 @@ def run_reported(
         if is_everybodys(error):
             raise
         return failure(error)
-    return {"state": "done", **measured(result)}
+    return {"state": "done", **scene_fields(result)}
 
 
 def is_everybodys(error: BaseException) -> bool:

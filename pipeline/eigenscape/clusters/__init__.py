@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eigenscape.clusters.registry import register_kind
     from eigenscape.clusters.start import connect
     from eigenscape.clusters.workers.dask import Workers, on_one_machine
-    from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
+    from eigenscape.clusters.workers.executors import Executor, OnDone, Serial, Task, Threads
     from eigenscape.clusters.workers.supply import Supply, Unmended
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Executor",
     "OnDone",
     "Say",
+    "Serial",
     "Supply",
     "Task",
     "Threads",
@@ -52,6 +53,7 @@ _HOME = {
     "on_one_machine": "workers.dask",
     "Executor": "workers.executors",
     "OnDone": "workers.executors",
+    "Serial": "workers.executors",
     "Task": "workers.executors",
     "Threads": "workers.executors",
 }

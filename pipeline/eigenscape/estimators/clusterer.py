@@ -103,7 +103,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
             fitting = self._begin(X, n_components=max(1, self.n_clusters - 1))
             self._find_modes(fitting)
             self.eigenvalues_, vectors = self._read_modes(fitting)
-            vectors, seed = vectors[:, : self.n_clusters], fitting.job.features.seed
+            vectors, seed = vectors[:, : self.n_clusters], fitting.job.learn.seed
             if self.assign_labels == "cluster_qr":
                 self.labels_ = cluster_qr(vectors, seed=seed)
             else:

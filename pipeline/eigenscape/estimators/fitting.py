@@ -1,17 +1,14 @@
 """A fit as a run: the stages of a job, one after the other, on samples that come from memory."""
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from threadpoolctl import ThreadpoolController
 
 from eigenscape.base import memory
 from eigenscape.base.blocks import task_bytes
@@ -19,19 +16,20 @@ from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.progress import Silent
 from eigenscape.base.version import __version__
-from eigenscape.clusters import Executor, OnDone, Task, Threads
+from eigenscape.clusters import Executor, Serial, Threads
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
-from eigenscape.features.stage import feature_count, features_stage
+from eigenscape.features.method import feature_method
+from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.spectrum.stage import spectrum_stage
-from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes
 from eigenscape.workflow.plan import Plan
+from eigenscape.workflow.runner import StageRunner, Work
 
 KEYS = {
     "n_components": "spectrum.dimension",
@@ -62,32 +60,12 @@ _OFFERED = {
 _WHY_NOT = {"mnf": " Noise is estimated from neighbouring pixels, and samples have none."}
 """Why an estimator does not offer what a job can do."""
 
-_STAGES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
+_STAGES: Mapping[str, Work] = {
     "features": features_stage,
     "neighbors": neighbors_stage,
     "graph": graph_stage,
     "spectrum": spectrum_stage,
 }
-
-
-class InTurn:
-    """Runs tasks one by one in the calling thread: for few samples, where all threads but one idle."""
-
-    width = 1
-    tasks_per_process = 1
-
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        """Run the tasks; their memory is not measured."""
-        # As `Threads` does: other numbers of BLAS threads round differently.
-        with _pools().limit(limits=1, user_api="blas"):
-            for number, item in enumerate(items):
-                on_done(number, function(item), 0)
-
-
-@cache
-def _pools() -> ThreadpoolController:
-    # Once: to look for the libraries takes longer than a small task.
-    return ThreadpoolController()
 
 
 class Fitting:
@@ -117,7 +95,7 @@ class Fitting:
     ) -> None:
         self.job, self.X, self.given = job, X, given
         self.executor: Executor = (
-            InTurn() if X.shape[0] <= ROW_TILE else Threads(job.limits.threads)
+            Serial() if X.shape[0] <= ROW_TILE else Threads(job.limits.threads)
         )
         self.run = Run(path)
         with explain_write_errors(path):
@@ -146,23 +124,15 @@ class Fitting:
         self.job = self.job.model_copy(update={"spectrum": spectrum})
         return self.stage("spectrum", spectrum_stage)
 
-    def stage(self, name: str, work: Callable[[Context], dict[str, Any]]) -> dict[str, Any]:
+    def stage(self, name: str, work: Work) -> dict[str, Any]:
         """Run one stage and commit what it wrote; return its summary."""
         if self.X.shape[0] > ROW_TILE:
             memory.release()
-        start = time.perf_counter()
-        # No other run shares the directory, so there are no other keys to tell apart.
-        workspace = self.run.workspace(name, "fit")
-        context = Context(self.job, self.run, workspace, self.executor, Silent())
-        with explain_write_errors(self.run.path):
-            summary = work(context)
-        seconds = round(time.perf_counter() - start, 3)
-        files = (workspace.arrays(), workspace.files())
-        record = Record("fit", seconds, context.worker_peak, *files, summary)
         # Hundreds of small files that are read by this process: their checksums would take a tenth of
         # the time.
-        self.run.commit(name, workspace, record, sums=False)
-        return summary
+        runner = StageRunner(self.run, self.executor, Silent(), recorded=False)
+        # No other run shares the directory, so there are no other keys to tell apart.
+        return runner.run(name, "fit", work, self.job).summary
 
     def _ingest(self, context: Context) -> dict[str, Any]:
         # One thread reads, so it may take what all tasks may.
@@ -173,7 +143,7 @@ class Fitting:
         rows, columns = self.X.shape
         limit, tasks = self.job.limits.memory_bytes, self.executor.tasks_per_process
         entries = None if isinstance(self.X, np.ndarray) else getattr(self.X, "nnz", None)
-        dimension = feature_count(self.job.features, columns)
+        dimension = feature_method(self.job).count(columns)
         budget = task_bytes(limit, tasks)
         sizes = Sizes(self.job, rows, columns, dimension, tasks, budget, entries)
         plans = tuple(getattr(sizes, name)() for name in stages)
@@ -188,7 +158,7 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
     parameters
         Values by name; names that are not in `KEYS` are passed over.
     seed
-        Of the random projection.
+        Of the random projection, and of what is drawn later.
 
     Raises
     ------
@@ -201,7 +171,8 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
                 f"{name} = {parameters[name]!r}: give {', '.join(map(repr, offered[:-1]))} or "
                 f"{offered[-1]!r}.{_WHY_NOT.get(str(parameters[name]), '')}"
             )
-    tables: dict[str, Any] = {"scene": {"path": "samples"}, "features": {"seed": seed}}
+    tables: dict[str, Any] = {"scene": {"path": "samples"}}
+    tables |= {"features": {"seed": seed}, "learn": {"seed": seed}}
     for name, key in KEYS.items():
         if name in parameters:
             *path, option = key.split(".")

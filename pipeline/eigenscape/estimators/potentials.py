@@ -11,10 +11,11 @@ from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.memory import rows_within
 from eigenscape.context import Context
 from eigenscape.estimators.samples import Samples, read_rows
+from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
-from eigenscape.learn.methods import Method
+from eigenscape.learn.method import Prepared
 from eigenscape.learn.propagate.fields import prepare_fields
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array
@@ -53,7 +54,7 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
     return {"classes": count, "labelled": len(sample), "residual": method.residual}
 
 
-def _write_shares(method: Method, target: str, block: Block) -> None:
+def _write_shares(method: Prepared, target: str, block: Block) -> None:
     scores = method.scores(0, block)
     none = Calibration.none(scores.shape[1])
     open_array(target)[slice(*block)] = probabilities(scores, none)
@@ -82,7 +83,7 @@ def new_shares(path: Path, job: Job, X: Samples, memory: int) -> NDArray[np.floa
     run = Run(path, create=False)
     rows = Rows(str(run.array_path("features/values")), unit=job.neighbors.metric == "angle")
     good = np.ones(X.shape[1], np.bool_)
-    trained = Trained(run, job.features, job.neighbors, job.graph, good, rows)
+    trained = Trained(run, feature_method(job), job.neighbors, job.graph, good, rows)
     stored = Rows(str(run.array_path("labels/share")))
     found = np.empty((X.shape[0], stored.shape[1]), np.float32)
     row = 12 * X.shape[1] + 16 * rows.shape[1] + 32 * stored.shape[1] + 64 * job.neighbors.k

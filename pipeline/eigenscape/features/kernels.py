@@ -111,6 +111,18 @@ def difference_scatter(
     return scatter
 
 
+def difference_power(
+    samples: NDArray[np.float32], one: NDArray[np.intp], two: NDArray[np.intp]
+) -> float:
+    """Return the sum of squared differences between samples: the trace of `difference_scatter`."""
+    power = 0.0
+    for start in range(0, len(one), ROW_TILE):
+        here = slice(start, start + ROW_TILE)
+        difference = samples[one[here]].astype(np.float64) - samples[two[here]]
+        power += float(np.einsum("ij,ij->", difference, difference))
+    return power
+
+
 def noise_fractions(
     covariance: NDArray[np.float64], noise: NDArray[np.float64], dimension: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from eigenscape.store.workspace import Workspace
 
 
 def write_whole(workspace: Workspace, name: str, values: NDArray[Any], *dims: str) -> None:
-    """Write an array that is to be mapped; what an earlier attempt wrote is written over.
+    """Write an array that is to be mapped, over that of an earlier attempt.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import CHUNK_ROWS, rows_within
 from eigenscape.base.vectors import Vectors, as_parts
-from eigenscape.context import Context
+from eigenscape.context import Map
 from eigenscape.graph.kernels.components import flatten, join_pairs, nearest_outside
 from eigenscape.neighbors.kernels.tiles import compare
 from eigenscape.store.rows import Rows
@@ -32,23 +32,30 @@ Way = tuple[NDArray[np.float32], NDArray[np.int64]]
 """Squared distance and number of the nearest outsider of each query."""
 
 
-def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.int64]:
+def find_bridges(
+    features: Rows, component: NDArray[np.int32], budget: int, map_blocks: Map
+) -> NDArray[np.int64]:
     """Return edges that make a graph connected.
 
     Parameters
     ----------
+    features
+        Vectors of the samples.
     component : array, shape (samples,)
         Component of each sample, 0 ... c-1.
+    budget
+        Bytes that a task may take.
+    map_blocks
+        Runs the tasks.
 
     Returns
     -------
     array, shape (bridges, 2)
         The samples at both ends.
     """
-    features = Rows(context.path("features/values"), unit=context.job.neighbors.metric == "angle")
     pairs: list[NDArray[np.int64]] = []
     while component.max() > 0:
-        inside, outside = _shortest_ways(context, features, component, len(pairs))
+        inside, outside = _shortest_ways(features, component, budget, map_blocks, len(pairs))
         label = np.arange(component.max() + 1, dtype=np.int32)
         # Two components that are each other's nearest propose the same bridge.
         joined = join_pairs(component[inside], component[outside], label)
@@ -59,28 +66,28 @@ def find_bridges(context: Context, component: NDArray[np.int32]) -> NDArray[np.i
 
 
 def bridging_bytes(rows: int, row_bytes: float) -> float:
-    """Return what a task of the search for bridges holds: candidates, a copy of some, distances."""
+    """Return the bytes of a task of the search for bridges: candidates, a copy of some, distances."""
     return 1.5 * row_bytes * min(rows, RANGE) + 4 * _TILE**2
 
 
 def _shortest_ways(
-    context: Context, features: Rows, component: NDArray[np.int32], number: int
+    features: Rows, component: NDArray[np.int32], budget: int, map_blocks: Map, number: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return sample and outsider for every component but the largest, the shortest way first."""
     own = _choose(component)
     values = features.stored / features.shape[0]
     row_bytes = values * (8 if features.sparse else 4)
     # Distances are exact, so that nothing hinges on how queries and candidates are cut.
-    group = rows_within(context.task_bytes, 4 * row_bytes, most=MOST_QUERIES)
-    ranges = blocks(len(component), rows_within(context.task_bytes, 8 * row_bytes, most=RANGE))
+    group = rows_within(budget, 4 * row_bytes, most=MOST_QUERIES)
+    ranges = blocks(len(component), rows_within(budget, 8 * row_bytes, most=RANGE))
     ways: list[Way] = []
     for start, stop in blocks(len(own), group):
         samples = own[start:stop]
         work = partial(_search, features, features.take(samples), component[samples], component)
-        found: list[Way] = context.map(
+        nearer = map_blocks(
             f"bridges-{number}", work, ranges, label="bridging components", keep=False
         )
-        ways.append(reduce(_nearer, found))
+        ways.append(reduce(_nearer, nearer))
     distance, nearest = (np.concatenate(part) for part in zip(*ways, strict=True))
     order = np.lexsort((own, distance, component[own]))
     firsts = order[np.unique(component[own][order], return_index=True)[1]]

@@ -46,7 +46,7 @@ def spatial_lists(
     neighbors
         4 or 8.
     asked
-        What in the job file asks for neighbouring pixels.
+        Key of the job file that needs neighbouring pixels.
 
     Raises
     ------

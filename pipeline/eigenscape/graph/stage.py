@@ -3,7 +3,7 @@
 ::
 
     reorder     sample blocks   lists from sample numbers to ranks in the locality order
-    spatial     sample blocks   neighbouring pixels, as lists too, where the job asks for them
+    spatial     sample blocks   neighbouring pixels, as lists too, with [graph.spatial]
     components  one pass        union-find over the lists; bridges, or the largest alone
     bucket      row blocks      every edge also filed under its other end
     unite       row blocks      own edges + filed edges -> CSR block, weights, degrees
@@ -16,7 +16,7 @@ length by the same expression.
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,9 @@ from eigenscape.graph.spatial import (
     spatial_lists,
     spectral_file,
 )
-from eigenscape.job.jobfile import Job
 from eigenscape.job.options import GraphOptions
 from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
+from eigenscape.store.rows import Rows
 from eigenscape.store.workspace import Workspace
 
 MOST_COMPONENTS = 1000
@@ -61,19 +61,25 @@ def graph_stage(context: Context) -> dict[str, Any]:
     rank[order] = np.arange(len(order), dtype=rank.dtype)
     lists = rank_lists(context, order, rank)
     spatial = spatial_lists(context, rank, options.spatial.neighbors) if options.spatial else None
-    landmark = _landmarks(context)
+    neighbors, landmark = context.job.neighbors, None
+    if neighbors.form == "landmarks":
+        landmark = np.zeros(len(order), bool)
+        landmark[context.memmap("neighbors/landmark")] = True
     component = connected_components(
         lists, *([spatial] if spatial else []),
         landmark=None if landmark is None else landmark[order],
     )[rank]  # fmt: skip
     sizes = np.bincount(component)
     count = len(sizes)
-    _check_components(context.job, sizes, "k" if lists.k else "radius")
+    reach = f"neighbors.k = {neighbors.k}" if lists.k else f"neighbors.radius = {neighbors.reach}"
+    _check_components(options.components, sizes, reach)
     bridges = np.empty((0, 2), np.int64)
     if options.components == "connect" and count > 1:
-        bridges = find_bridges(context, component)
+        features = Rows(context.path("features/values"), unit=neighbors.metric == "angle")
+        bridges = find_bridges(features, component, context.task_bytes, context.map)
         if landmark is not None:
-            bridges = _between_landmarks(context, bridges, landmark)
+            nearest = context.open("neighbors/index")
+            bridges = _between_landmarks(bridges, landmark, lambda sample: nearest[sample, 0])
     elif options.components == "largest" and count > 1:
         inside = component[order] == 0
         order, lists = order[inside], lists.keep(inside)
@@ -91,60 +97,49 @@ def graph_stage(context: Context) -> dict[str, Any]:
     }
 
 
-def _landmarks(context: Context) -> NDArray[np.bool_] | None:
-    """Return which samples are landmarks, None where neighbours were sought among all."""
-    if context.job.neighbors.method != "landmarks":
-        return None
-    landmark = np.zeros(context.open("neighbors/index").shape[0], bool)
-    landmark[context.memmap("neighbors/landmark")] = True
-    return landmark
-
-
 def _between_landmarks(
-    context: Context, bridges: NDArray[np.int64], landmark: NDArray[np.bool_]
+    bridges: NDArray[np.int64], landmark: NDArray[np.bool_], nearest: Callable[[int], int]
 ) -> NDArray[np.int64]:
     """Move the ends of bridges to the nearest landmarks: it is their graph that must be connected."""
-    nearest = context.open("neighbors/index")
     ends = [
-        sample if landmark[sample] else int(nearest[sample, 0])
-        for sample in bridges.ravel().tolist()
+        sample if landmark[sample] else int(nearest(sample)) for sample in bridges.ravel().tolist()
     ]
     return np.array(ends, np.int64).reshape(bridges.shape)
 
 
-def _check_components(job: Job, sizes: NDArray[np.int64], reach: Literal["k", "radius"]) -> None:
+def _check_components(components: str, sizes: NDArray[np.int64], reach: str) -> None:
     """Refuse a graph whose spectrum cannot be taken.
 
     Parameters
     ----------
-    job
-        The whole job.
+    components
+        ``graph.components``.
     sizes : array, shape (components,)
         Samples of each component, the largest first.
     reach
-        The option of the neighbors stage that decides how many neighbours a sample has.
+        Key that decides how many neighbours a sample has, and its value: "neighbors.k = 12".
     """
     count, alone = len(sizes), int((sizes == 1).sum())
-    given = job.neighbors.k if reach == "k" else job.neighbors.radius
+    key, given = reach.split(" = ")
     if sizes[0] == 1:
         raise InputError(
-            f"neighbors.{reach} = {given}: the graph has no edge, for none of {count} samples has a "
-            f"neighbour. Raise neighbors.{reach}."
+            f"{reach}: the graph has no edge, for none of {count} samples has a "
+            f"neighbour. Raise {key}."
         )
-    if job.graph.components == "connect" and count > MOST_BRIDGED:
+    if components == "connect" and count > MOST_BRIDGED:
         raise InputError(
             f'graph.components = "connect": the graph has {count:,} connected components, {alone:,} of '
-            f"them single samples, and the limit is {MOST_BRIDGED:,}. Raise neighbors.{reach}, which "
+            f"them single samples, and the limit is {MOST_BRIDGED:,}. Raise {key}, which "
             f'is {given}, or set graph.components to "largest".'
         )
-    if job.graph.components != "each":
+    if components != "each":
         return
-    fix = f'Set graph.components to "connect" or "largest", or raise neighbors.{reach}.'
+    fix = f'Set graph.components to "connect" or "largest", or raise {key}.'
     if alone:
         # Of degree 0: D^-1/2 is infinite, and nothing but a null vector would belong to it.
         raise InputError(
             f'graph.components = "each": {alone} of {sizes.sum()} samples have no neighbour with '
-            f"neighbors.{reach} = {given}, and a component of one sample has no eigenvectors. {fix}"
+            f"{reach}, and a component of one sample has no eigenvectors. {fix}"
         )
     if count > MOST_COMPONENTS:
         raise InputError(

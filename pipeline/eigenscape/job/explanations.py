@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from eigenscape.errors import did_you_mean
+from eigenscape.job.registry import MethodOptions
 from eigenscape.job.scene import Options
 
 Tables = dict[str, type[Options]]
@@ -25,6 +27,15 @@ def tables_of(job: type[Options]) -> Tables:
     return found
 
 
+def keys_of(options: type[Options]) -> dict[str, FieldInfo]:
+    """Return the keys of a table, of all methods where it has several."""
+    found = dict(options.model_fields)
+    if issubclass(options, MethodOptions):
+        for kind in options.registry.all().values():
+            found = {**kind.model_fields, **found}
+    return found
+
+
 def explain(error: ValidationError, tables: Tables) -> list[str]:
     """Return a sentence for each key that is wrong."""
     return [_explain(item, tables) for item in _distinct(error, tables)]
@@ -33,7 +44,7 @@ def explain(error: ValidationError, tables: Tables) -> list[str]:
 def known_keys(key: str, tables: Tables) -> str:
     """Return the question and the list to put behind "unknown key ..."."""
     section, _, name = key.rpartition(".") if "." in key else (key, "", "")
-    fields = {table: options.model_fields for table, options in tables.items()}
+    fields = {table: keys_of(options) for table, options in tables.items()}
     if name and section in fields:
         choices, what = list(fields[section]), f"Keys of [{section}]"
         elsewhere = [f"{table}.{name}" for table, own in fields.items() if name in own]
@@ -95,10 +106,10 @@ def _describe(loc: Sequence[str], tables: Tables) -> str:
             options is not None and get_origin(options.model_fields[loc[-1]].annotation) is tuple
         )
         head = f"[[{name}]]" if several else f"[{name}]"
-        return f" Write {head} and its keys below: {', '.join(own.model_fields)}."
-    if options is None or loc[-1] not in options.model_fields:
+        return f" Write {head} and its keys below: {', '.join(keys_of(own))}."
+    if options is None or loc[-1] not in (keys := keys_of(options)):
         return ""
-    field = options.model_fields[loc[-1]]
+    field = keys[loc[-1]]
     value = None if field.is_required() else field.get_default(call_default_factory=True)
     shown = [*value] if isinstance(value, tuple) else value
     default = "" if value is None or value == {} else f" Default: {shown!r}."

@@ -3,16 +3,18 @@
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import tomlkit
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializeAsAny, ValidationError, create_model
 
 from eigenscape.errors import JobError, did_you_mean
-from eigenscape.job.explanations import Tables, explain, known_keys, tables_of
+from eigenscape.job.explanations import Tables, explain, keys_of, known_keys, tables_of
 from eigenscape.job.options import (
+    REGISTRIES,
     FeatureOptions,
     GraphOptions,
     LearnOptions,
@@ -23,22 +25,32 @@ from eigenscape.job.options import (
     SceneOptions,
     SpectrumOptions,
 )
+from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import leave_out, refuse_unread
 from eigenscape.job.study import StudyOptions, flatten
 
 _MOST_BYTES = 2**24
 """A longer file is no job, and is not read to its end."""
 
+_NO_KEYS = {"name", "base", "left_out"}
+"""Fields of a job that its file cannot set."""
+
+
+def _default(table: str) -> Callable[[], Any]:
+    """Return what gives a table its default: the default method, whose module is imported then."""
+    registry = REGISTRIES[table]
+    return lambda: registry.find(registry.default).model_validate({})
+
 
 class Job(Options):
     """A whole job: every table of the job file, with every default filled in."""
 
     scene: SceneOptions
-    features: FeatureOptions = FeatureOptions()
-    neighbors: NeighborOptions = NeighborOptions()
+    features: SerializeAsAny[FeatureOptions] = Field(default_factory=_default("features"))
+    neighbors: SerializeAsAny[NeighborOptions] = Field(default_factory=_default("neighbors"))
     graph: GraphOptions = GraphOptions()
     spectrum: SpectrumOptions = SpectrumOptions()
-    learn: LearnOptions = LearnOptions()
+    learn: SerializeAsAny[LearnOptions] = Field(default_factory=_default("learn"))
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
     study: StudyOptions | None = None
@@ -47,6 +59,8 @@ class Job(Options):
     """Stem of the job file: the first half of the run directory's name. Not a key of the file."""
     base: Path = Field(default=Path("."), exclude=True)
     """Directory that relative paths are relative to. Not a key of the file."""
+    left_out: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
+    """Keys of the file, dotted, that its methods do not have and others do. Not a key of the file."""
 
     def resolve(self, path: str) -> str:
         """Return `path` as this job means it: absolute, or untouched when it is a URL."""
@@ -177,10 +191,11 @@ def parse_job(
     >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
     'centroid-angle'
     """
-    if reserved := {"name", "base"} & table.keys():
+    if reserved := _NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
+    place = {"name": name, "base": base or Path.cwd()}
     try:
-        job = Job.model_validate({**table, "name": name, "base": base or Path.cwd()})
+        job = Job.model_validate({**table, **place, "left_out": _left_out(table)})
     except ValidationError as error:
         lines = explain(error, _tables())
         raise JobError("\n".join(f"{source}: {line}" for line in lines)) from None
@@ -193,11 +208,30 @@ def parse_job(
     return job
 
 
+def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a job that its methods do not have and others do."""
+    found: dict[str, Any] = {}
+    for name, registry in REGISTRIES.items():
+        if isinstance(own := table.get(name), Mapping):
+            with suppress(ValidationError):  # of the method, which the job's own check says
+                found |= {f"{name}.{key}": value for key, value in registry.foreign(own).items()}
+    return found
+
+
 def job_schema() -> str:
     """Return the JSON Schema of the job file, for editors that check and complete TOML."""
-    schema = Job.model_json_schema()
+    methods: dict[str, Any] = {}
+    required: list[type[MethodOptions]] = []
+    for name, registry in REGISTRIES.items():
+        kinds = registry.all()
+        methods[name] = (Union[tuple(kinds.values())], Field(default_factory=dict))  # noqa: UP007
+        required += [kind for method, kind in kinds.items() if method != registry.default]
+    schema = create_model("Job", __base__=Job, **methods).model_json_schema()
+    for kind in required:
+        # Without the key it is the default method.
+        schema["$defs"][kind.__name__].setdefault("required", []).append("method")
     schema["properties"] = {
-        key: value for key, value in schema["properties"].items() if key not in ("name", "base")
+        key: value for key, value in schema["properties"].items() if key not in _NO_KEYS
     }
     schema["title"] = "eigenscape job file"
     return json.dumps(schema, indent=2)
@@ -207,7 +241,7 @@ def unknown_key(key: str) -> str | None:
     """Return what to say about a key such as ``neighbors.kk`` that no job has, None if it has it."""
     section, _, name = key.rpartition(".")
     options = _tables().get(section)
-    if options is not None and name in options.model_fields:
+    if options is not None and name in keys_of(options):
         return None
     return f"unknown key {key}.{known_keys(key, _tables())}"
 
@@ -232,7 +266,7 @@ def override(table: dict[str, Any], text: str) -> None:
     nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
     if not separator or (len(parts) != 2 and not nested) or not all(parts):
         places = [f"{table}.{parts[-1]}" for table, options in _tables().items()
-                  if parts[-1] in options.model_fields]  # fmt: skip
+                  if parts[-1] in keys_of(options)]  # fmt: skip
         question = f" Did you mean {' or '.join(places)}?" if places and len(parts) == 1 else ""
         raise JobError(
             f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.{question}"

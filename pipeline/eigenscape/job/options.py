@@ -1,12 +1,12 @@
 """The tables of a job file: every key with its default, its limits, its unit and its source."""
 
-import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from eigenscape.base.memory import parse_bytes
+from eigenscape.job.registry import MethodOptions, Registry
 from eigenscape.job.scene import Options as Options
 from eigenscape.job.scene import SceneOptions as SceneOptions
 
@@ -20,62 +20,122 @@ def _check_size(value: Any) -> Any:
 Size = Annotated[str, BeforeValidator(_check_size)]
 """Bytes with a unit, such as "2GiB"."""
 
+Radius = Annotated[int, Field(ge=1, le=64)]
+"""In pixels."""
 
-class FeatureOptions(Options):
-    """``[features]``: samples to the vectors in which neighbours are sought."""
-
-    method: Literal["random-projection", "pca", "mnf", "none"] = "random-projection"
-    """Orthoprojector (Halevy 2011, chapter 4), principal components (Belkin 2003, 3.8.1), minimum
-    noise fractions (Green and others 1988), or none of them."""
-    dimension: Annotated[int, Field(ge=1, le=10_000)] = 80
-    """Number of features; a scene of no more bands than this is not projected."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of the random projection."""
-    standardize: bool = False
-    """Give every band mean 0 and variance 1 first."""
+Sigma = Annotated[float, Field(gt=0, le=1e6)]
+"""A standard deviation."""
 
 
-class NeighborOptions(Options):
-    """``[neighbors]``: the k-nearest-neighbour lists, or all neighbours within a radius."""
+class FilterOptions(Options):
+    """``[features.spatial]``: features filtered in the grid of the scene, before neighbours are sought."""
 
-    method: Literal["lanczos-bisection", "pynndescent", "exact", "radius", "landmarks"] = (
-        "lanczos-bisection"
+    method: Literal["bilateral", "guided", "profiles"] = "bilateral"
+    """Joint bilateral filter (Tomasi, Manduchi 1998), guided filter (He, Sun, Tang 2013), or morphological
+    profiles by reconstruction beside the features (Benediktsson, Palmason, Sveinsson 2005)."""
+    radius: Radius | tuple[Radius, ...] | Literal["auto"] = "auto"
+    """In pixels. Of the square window of "bilateral", one for each scale, 5 by default; of the squares of
+    "guided", 3; of the disks of "profiles", one for each opening and closing, 2, 4 and 6."""
+    space_sigma: Sigma | tuple[Sigma, ...] | Literal["auto"] = "auto"
+    """For "bilateral": standard deviation of the weights by place, in pixels; "auto": 0.6 radius."""
+    range_sigma: Sigma | tuple[Sigma, ...] = 4.0
+    """For "bilateral": standard deviation of the weights by the distance of feature vectors, in standard
+    deviations of the noise of a feature (noise fractions have 1)."""
+    epsilon: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """For "guided": what squared slopes cost, in variances of the noise; the larger, the smoother."""
+    components: Annotated[int, Field(ge=1, le=8)] = 3
+    """For "guided" and "profiles": how many of the leading features are the guide, or have profiles."""
+
+    @model_validator(mode="after")
+    def _check_scales(self) -> "FilterOptions":
+        given = {
+            name: value
+            for name in ("radius", "space_sigma", "range_sigma")
+            if isinstance(value := getattr(self, name), tuple)
+        }
+        if empty := [name for name, value in given.items() if not value]:
+            raise ValueError(f"{empty[0]} = []: an empty list has no scale; give a number")
+        if self.method == "guided" and len(self.radii) > 1:
+            raise ValueError(
+                f'radius = {list(self.radii)}: method = "guided" has one scale; give a number'
+            )
+        if self.method == "bilateral" and len({len(value) for value in given.values()}) > 1:
+            lengths = ", ".join(f"{len(value)} of {name}" for name, value in given.items())
+            raise ValueError(
+                f"lists of different lengths ({lengths}): each has one entry for each scale; a number "
+                "stands for all scales"
+            )
+        return self
+
+    @property
+    def radii(self) -> tuple[int, ...]:
+        """``radius`` as a list."""
+        if self.radius != "auto":
+            return self.radius if isinstance(self.radius, tuple) else (self.radius,)
+        return {"bilateral": (5,), "guided": (3,), "profiles": (2, 4, 6)}[self.method]
+
+    @property
+    def scales(self) -> tuple[tuple[int, float, float], ...]:
+        """Radius, standard deviations of place and of range, of each scale of "bilateral"."""
+        given = (self.radii, self.space_sigma, self.range_sigma)
+        lists = [part if isinstance(part, tuple) else (part,) for part in given]
+        count = max(map(len, lists))
+        radii, places, ranges = (part * count if len(part) == 1 else part for part in lists)
+        return tuple(
+            (int(radius), 0.6 * int(radius) if place == "auto" else float(place), float(alike))
+            for radius, place, alike in zip(radii, places, ranges, strict=True)
+        )
+
+
+class FeatureOptions(MethodOptions):
+    """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
+
+    registry: ClassVar[Registry] = Registry(
+        "features", default="random-projection", interface="features.method:FeatureMethod"
     )
-    """Recursive Lanczos bisection (Halevy 2011, chapter 5), NN-descent in memory, brute force, radius; or
-    landmarks alone, whose eigenvectors the Nystrom formula extends to all others (Halevy 2011, 4.4)."""
+
+    method: str
+    """How features come from samples."""
+    spatial: FilterOptions | None = None
+    """Filter the features among neighbouring pixels: a table of its own."""
+
+
+ListForm = Literal["nearest", "radius", "landmarks"]
+"""What lists of neighbours hold."""
+
+
+class NeighborOptions(MethodOptions):
+    """``[neighbors]``: lists of the nearest, or of all within a radius; further keys by method.
+
+    Attributes
+    ----------
+    form
+        Lists hold the k nearest samples; all within a radius, `reach`; or the k nearest landmarks.
+    """
+
+    registry: ClassVar[Registry] = Registry(
+        "neighbors", default="lanczos-bisection", interface="neighbors.method:NeighborMethod"
+    )
+    form: ClassVar[ListForm] = "nearest"
+
+    method: str
+    """How neighbours are found."""
     k: Annotated[int, Field(ge=1, le=1000)] = 12
     """Neighbours per sample, itself not counted."""
     metric: Literal["euclidean", "angle"] = "euclidean"
     """Distance of the features, or the angle between them in radians (for text and for shaded scenes)."""
-    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Largest distance of neighbours, for method "radius": in units of the features, or in radians."""
-    overlap: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    """Share of the samples that a split gives to both halves (Halevy 2011, chapter 5)."""
     leaf_size: Annotated[int, Field(ge=32, le=16_384)] = 1000
     """Samples in a subset at which splitting stops and all pairs are compared."""
-    searcher: Literal["auto", "blas", "pynndescent"] = "auto"
-    """What searches a part of the bisection: leaves of all pairs, or NN-descent; "auto" as measured."""
-    refine: Annotated[int, Field(ge=0, le=10)] = 3
-    """Most rounds of neighbour-of-neighbour refinement; they end when the recall rises by less than 0.01."""
-    recall: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Recall to reach, by as many rounds and further trees as it takes; instead of ``refine``."""
-    landmarks: Annotated[int, Field(ge=2, le=20_000)] = 1000
-    """For method "landmarks": how many; they are the samples nearest to the centres of k-means."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """For method "landmarks": seed of k-means and of the samples that it sees."""
 
-    @model_validator(mode="after")
-    def _check_method(self) -> "NeighborOptions":
-        if self.method == "radius" and self.radius is None:
-            raise ValueError('method = "radius" needs a radius: set neighbors.radius')
-        if self.metric == "angle" and self.radius is not None and self.radius > math.pi:
-            raise ValueError(f"radius = {self.radius}: an angle is at most pi radians")
-        if self.method == "landmarks" and self.landmarks <= self.k:
-            raise ValueError(
-                f"landmarks = {self.landmarks}: each has k = {self.k} neighbours among the others; "
-                f"set neighbors.landmarks to {self.k + 1} or more"
-            )
-        return self
+    @property
+    def reach(self) -> float | None:
+        """Distance within which all samples are neighbours; None unless the form is "radius"."""
+        return None
+
+    @property
+    def most_landmarks(self) -> int | None:
+        """Number of landmarks, at most; None unless the form is "landmarks"."""
+        return None
 
 
 class SpatialOptions(Options):
@@ -165,44 +225,29 @@ class SpectrumOptions(Options):
     1e-6 the solver works in double."""
 
 
-Share = Annotated[float, Field(gt=0, le=1)]
-
 _NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*")
 """What is meant as a number of training pixels, and is no name of a file."""
 
 
-class LearnOptions(Options):
-    """``[learn]``: eigenvectors and labels to classes."""
+class LearnOptions(MethodOptions):
+    """``[learn]``: eigenvectors and labels to classes; further keys by method.
 
-    method: Literal[
-        "centroid-angle", "eigenfunctions", "interpolated", "tikhonov", "poisson", "poisson-mbo",
-        "k-nn", "geodesic-nn", "spectral-clustering", "normalized-cut",
-    ] = "centroid-angle"  # fmt: skip
-    """Smallest angle to a class mean in eigenmap coordinates (Halevy 2011, 2.3); least squares on the
-    first eigenvectors, one class against all (Belkin 2003, 3.5); labels spread over the graph:
-    interpolated (harmonic) or Tikhonov regularisation (Belkin 2003, 3.7.1), Poisson learning and its
-    variant with classes of given sizes (Calder and others 2020); or the baselines: nearest labels in
-    feature space, or along the graph (Belkin 2003, 3.8). Without labels: k-way spectral clustering
-    (Ng, Jordan, Weiss 2001) and recursive normalised cuts (Shi, Malik 2000; Belkin 2003, 1.2 and 2.4)."""
-    clusters: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = "auto"
-    """For the methods without labels: how many; "auto": as many as classes, else by a clear eigengap."""
-    assign: Literal["cluster-qr", "k-means"] = "cluster-qr"
-    """For "spectral-clustering": column-pivoted QR (Damle and others 2019), or k-means (extra "clusters")."""
-    ncut: Annotated[float, Field(gt=0, le=2)] | None = None
-    """For "normalized-cut": splits that cost more are not made; clusters "auto" are then what it allows."""
-    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
-    """For "tikhonov": weight of roughness against error at the labels; the larger, the smoother."""
-    power: Annotated[int, Field(ge=1, le=8)] = 1
-    """For "tikhonov": roughness is f^T L^p f."""
-    kernel: Literal["power", "heat"] = "power"
-    """For "tikhonov": that roughness, or f^T exp(t L) f, whose kernel is the heat kernel exp(-t L)
-    (Belkin 2003, 3.7.1; Kondor, Lafferty 2002)."""
-    time: Annotated[float, Field(gt=0, le=1e4)] = 1.0
-    """For the heat kernel: t, in units of 1 / L of the unnormalised Laplacian."""
-    k: Annotated[int, Field(ge=1, le=100)] = 3
-    """For "k-nn": how many of the nearest labels vote."""
-    eigenvectors: Annotated[int, Field(ge=1, le=20_000)] | Literal["auto"] = "auto"
-    """For "eigenfunctions": how many beside the constant one; "auto" is a fifth of the training pixels."""
+    Attributes
+    ----------
+    unsupervised
+        Whether the method needs no labels.
+    seeded
+        Whether a method without labels draws something.
+    """
+
+    registry: ClassVar[Registry] = Registry(
+        "learn", default="centroid-angle", interface="learn.method:LearnMethod"
+    )
+    unsupervised: ClassVar[bool] = False
+    seeded: ClassVar[bool] = False
+
+    method: str
+    """How classes come from eigenvectors, the graph and labels, or clusters without labels."""
     train: Literal["all"] | int | float | str = "all"
     """Labels to learn from: "all", a share in (0, 1), a number of pixels in all, or a raster of them."""
     split: Literal["random", "blocked", "uniform", "balanced"] = "random"
@@ -212,29 +257,40 @@ class LearnOptions(Options):
     """Number of draws over which held-out accuracy is averaged."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the draws."""
-    prior: Literal["none", "training", "uniform"] | tuple[Share, ...] = "none"
-    """Shares that the classes are taken to have: as the scores come, as among the training pixels, all
-    alike, or a list. "interpolated" is normalised by class mass (Zhu, Ghahramani, Lafferty 2003)."""
     smoothing: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Weight of edge-preserving smoothing of the class map between neighbouring pixels; 0 for none."""
     queries: Annotated[int, Field(ge=0, le=1000)] = 0
     """Pixels to propose for labelling next: uncertain ones that are unlike each other; 0 for none."""
 
-    @field_validator("prior")
-    @classmethod
-    def _check_prior(cls, value: str | tuple[float, ...]) -> str | tuple[float, ...]:
-        if not value:
-            raise ValueError("an empty list has no shares: give one for each class")
-        if not isinstance(value, str) and abs(sum(value) - 1) > 1e-3:
-            raise ValueError(
-                f"the shares sum to {sum(value):.4g}, not to 1: divide each by {sum(value):.4g}"
-            )
-        return value
+    def check_clusters(self, classes: int, dimension: int) -> None:
+        """Refuse more clusters than there will be eigenvectors, where the method makes clusters.
 
-    @property
-    def unsupervised(self) -> bool:
-        """Whether the method needs no labels."""
-        return self.method in ("spectral-clustering", "normalized-cut")
+        Parameters
+        ----------
+        classes
+            Classes of the labels.
+        dimension
+            Eigenvectors beside the constant one.
+
+        Raises
+        ------
+        InputError
+            With the numbers, and the fix.
+        """
+
+    def check_classes(self, numbers: list[int]) -> None:
+        """Refuse what does not go with the classes of the labels, where the method learns from them.
+
+        Parameters
+        ----------
+        numbers
+            Class numbers, ascending; none without labels.
+
+        Raises
+        ------
+        InputError
+            With the numbers, and the fix.
+        """
 
     @field_validator("train")
     @classmethod
@@ -274,3 +330,9 @@ class LimitsOptions(Options):
     def memory_bytes(self) -> int:
         """``memory`` as a number of bytes."""
         return parse_bytes(self.memory)
+
+
+REGISTRIES = {
+    kind.registry.table: kind.registry for kind in (FeatureOptions, NeighborOptions, LearnOptions)
+}
+"""The methods of each table that has a choice of them."""

@@ -1,7 +1,8 @@
-"""Which keys of a job its methods read. A key that nothing reads would mislead: it is refused.
+"""Which keys of a job nothing reads. A key that nothing reads would mislead: it is refused.
 
-`READ_WITH` is the one place that knows. Keys that it does not name are read in every job, and a key that has
-its default value asks for nothing: a job that says all keys can be read again, whatever its methods.
+A method has the keys of its class (`eigenscape.job.registry`); keys of other methods are not read. Which of
+its own keys are read under conditions the class says, too; `READ_WITH` says it of all other keys. A key that
+has its default value asks for nothing: a job that says all keys can be read again, whatever its methods.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,92 +11,59 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from eigenscape.errors import JobError
+from eigenscape.job.choices import FILE, Choice, Choices, nothing_reads, value_of
+from eigenscape.job.options import REGISTRIES
 
 if TYPE_CHECKING:
     from eigenscape.job.jobfile import Job
 
-FILE = object()
-"""Stands for any text but "all" among the values of ``learn.train``."""
-
 
 @dataclass(frozen=True)
-class Choice:
-    """A choice of a job.
+class MethodsThat(Choice):
+    """A choice among the methods of a table that are of a kind.
 
     Attributes
     ----------
-    key
-        Of the choice.
-    values
-        One of these is chosen, or none of them.
-    other
-        None of them.
+    trait
+        Attribute of their classes.
     """
 
-    key: str
-    values: tuple[Any, ...]
-    other: bool = False
+    trait: str = ""
 
     def made(self, job: "Job") -> bool:
-        """Whether a job has made this choice."""
-        value = value_of(job, self.key)
-        is_file = isinstance(value, str) and value != "all"
-        return (value in self.values or (FILE in self.values and is_file)) != self.other
+        """Whether the method of a job is of this kind."""
+        table = self.key.partition(".")[0]
+        return bool(getattr(getattr(job, table), self.trait)) != self.other
 
     def __str__(self) -> str:
         """Return the choice in words."""
-        if FILE in self.values:
-            return f'{self.key} = "all", a share or a number'
-        if self.values == (None,):
-            return f"no {self.key}"
-        values = " or ".join(map(_show, self.values))
-        return f"{self.key} other than {values}" if self.other else f"{self.key} = {values}"
+        kinds = REGISTRIES[self.key.partition(".")[0]].all()
+        names = tuple(name for name, kind in kinds.items() if getattr(kind, self.trait))
+        return str(Choice(self.key, names, self.other))
 
 
-def _method(section: str, *values: str) -> Choice:
-    return Choice(f"{section}.method", values)
-
-
-_BISECTION = _method("neighbors", "lanczos-bisection")
-_LANDMARKS = _method("neighbors", "landmarks")
-_TIKHONOV = _method("learn", "tikhonov")
-_CLUSTERS = _method("learn", "spectral-clustering", "normalized-cut")
-_FROM_LABELS = Choice(_CLUSTERS.key, _CLUSTERS.values, other=True)
+_FROM_LABELS = MethodsThat("learn.method", (), True, "unsupervised")
+_SEEDED = MethodsThat("learn.method", (), False, "seeded")
+_BILATERAL = Choice("features.spatial.method", ("bilateral",))
+_GUIDED = Choice("features.spatial.method", ("guided",))
+_LEADING = Choice("features.spatial.method", ("guided", "profiles"))
 _DRAWN = Choice("learn.train", (FILE,), other=True)
 _TRAINED_POTENTIAL = Choice("graph.potential.labels", ("train",))
 
-Choices = tuple[Choice, ...]
-
 READ_WITH: Mapping[str, tuple[Choices, ...]] = {
-    "features.dimension": ((_method("features", "random-projection", "pca", "mnf"),),),
-    "features.seed": ((_method("features", "random-projection"),),),
-    "features.standardize": ((_method("features", "random-projection", "pca", "none"),),),
-    "neighbors.radius": ((_method("neighbors", "radius"),),),
-    "neighbors.overlap": ((_BISECTION,),),
-    "neighbors.searcher": ((_BISECTION,),),
-    "neighbors.refine": ((_BISECTION, Choice("neighbors.recall", (None,))),),
-    "neighbors.recall": ((_BISECTION,),),
-    "neighbors.landmarks": ((_LANDMARKS,),),
-    "neighbors.seed": ((_LANDMARKS,),),
+    "features.spatial.space_sigma": ((_BILATERAL,),),
+    "features.spatial.range_sigma": ((_BILATERAL,),),
+    "features.spatial.epsilon": ((_GUIDED,),),
+    "features.spatial.components": ((_LEADING,),),
     "graph.bandwidth": ((Choice("graph.weights", ("self-tuning", "heat")),),),
-    "learn.clusters": ((_CLUSTERS,),),
-    "learn.assign": ((_method("learn", "spectral-clustering"),),),
-    "learn.ncut": ((_method("learn", "normalized-cut"),),),
-    "learn.gamma": ((_TIKHONOV,),),
-    "learn.power": ((_TIKHONOV, Choice("learn.kernel", ("power",))),),
-    "learn.kernel": ((_TIKHONOV,),),
-    "learn.time": ((_TIKHONOV, Choice("learn.kernel", ("heat",))),),
-    "learn.k": ((_method("learn", "k-nn"),),),
-    "learn.eigenvectors": ((_method("learn", "eigenfunctions"),),),
     "learn.train": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
     "learn.split": ((_FROM_LABELS, _DRAWN), (_TRAINED_POTENTIAL, _DRAWN)),
     "learn.trials": (
         (_FROM_LABELS, _DRAWN, Choice("graph.potential.labels", ("train",), other=True)),
     ),
     "learn.seed": (
-        (_FROM_LABELS,), (_method("learn", "spectral-clustering"),), (_TRAINED_POTENTIAL,),
+        (_FROM_LABELS,), (_SEEDED,), (_TRAINED_POTENTIAL,),
     ),
-    "learn.prior": ((_method("learn", "eigenfunctions", "interpolated", "poisson", "poisson-mbo", "k-nn"),),),
     "learn.smoothing": ((_FROM_LABELS,),),
     "learn.queries": ((_FROM_LABELS,),),
 }  # fmt: skip
@@ -105,17 +73,29 @@ READ_WITH: Mapping[str, tuple[Choices, ...]] = {
 def unread(job: "Job") -> dict[str, str]:
     """Return the keys that have a value other than the default and that nothing reads, and what to say."""
     found = {}
-    for key, alternatives in READ_WITH.items():
+    for key, value in job.left_out.items():
+        table, _, name = key.partition(".")
+        having = REGISTRIES[table].having(name)
+        if not any(value == kind.model_fields[name].default for kind in having.values()):
+            method, choice = f"{table}.method", Choice(f"{table}.method", (*having,))
+            found[key] = nothing_reads(key, value, method, value_of(job, method), [(choice,)])
+    for key, alternatives in _conditions(job).items():
         value = value_of(job, key)
         if value == _default(job, key) or any(_all_made(job, each) for each in alternatives):
             continue
-        first = next(choice for choice in alternatives[0] if not choice.made(job))
-        wanted = ", or of ".join(" with ".join(map(str, each)) for each in alternatives)
-        found[key] = (
-            f"{key} = {_show(value)}: nothing reads it with {first.key} = "
-            f"{_show(value_of(job, first.key))}. It is a key of {wanted}. Leave {key} out, or change "
-            f"{first.key}."
-        )
+        first = next(choice for choice in alternatives[0] if not choice.made(job)).key
+        found[key] = nothing_reads(key, value, first, value_of(job, first), alternatives)
+    return found
+
+
+def _conditions(job: "Job") -> dict[str, tuple[Choices, ...]]:
+    """Return the conditions on the keys that a job has."""
+    found = dict(READ_WITH)
+    for table in REGISTRIES:
+        options = getattr(job, table)
+        own = Choice(f"{table}.method", (options.method,))
+        for key, choices in options.read_with.items():
+            found[f"{table}.{key}"] = ((own, *choices),)
     return found
 
 
@@ -150,16 +130,14 @@ def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) ->
     overridden
         Keys that overrides have set: these stay, and what nothing reads for other reasons stays, too.
     """
+    conditions = _conditions(job)
     for key in unread(job).keys() - set(overridden):
-        choices = (choice.key for each in READ_WITH[key] for choice in each)
-        if any(choice in overridden for choice in choices):
-            section, _, name = key.partition(".")
-            del table[section][name]
-
-
-def value_of(job: Any, key: str) -> Any:
-    """Return a key of a job, None where its table is not there."""
-    return reduce(lambda table, part: getattr(table, part, None), key.split("."), job)
+        section, _, name = key.rpartition(".")
+        choices = {choice.key for each in conditions.get(key, ()) for choice in each}
+        if key in job.left_out:
+            choices.add(f"{section}.method")
+        if choices & set(overridden):
+            del reduce(lambda nested, part: nested[part], section.split("."), table)[name]
 
 
 def _all_made(job: "Job", choices: Choices) -> bool:
@@ -167,14 +145,7 @@ def _all_made(job: "Job", choices: Choices) -> bool:
 
 
 def _default(job: "Job", key: str) -> Any:
+    """Return the default of a key, None of a table that the job does not have."""
     section, _, name = key.rpartition(".")
-    return type(value_of(job, section)).model_fields[name].default
-
-
-def _show(value: Any) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_show, value))}]"
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
+    table = value_of(job, section)
+    return None if table is None else type(table).model_fields[name].default

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.context import Context
 from eigenscape.errors import InputError, SceneError
-from eigenscape.job.options import LearnOptions, SceneOptions
+from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
     BLOCKS_ACROSS,
     MOST_DRAWS,
@@ -17,9 +16,8 @@ from eigenscape.labels.splits import (
     random_split,
     uniform_split,
 )
-from eigenscape.scenes.labels.sources import open_labels
-from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.types import Grid
+from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.types import Grid, Labels
 
 HELD_OUT_SHARE = 0.1
 """Share of the labels that the trials learn from when the map learns from all of them."""
@@ -141,9 +139,9 @@ class Draws:
         """Return how many pixels of each class a balanced draw has."""
         train, count = self.options.train, self._count
         smallest = int(np.bincount(self.classes).min())
-        most = max(1, smallest - 1)
+        limit = max(1, smallest - 1)
         if not isinstance(train, int):
-            return min(most, max(1, round(self.share * len(self.classes) / count)))
+            return min(limit, max(1, round(self.share * len(self.classes) / count)))
         asked = f'learn.train = {train} with learn.split = "balanced"'
         if train % count:
             following = (train // count + 1) * count
@@ -151,10 +149,10 @@ class Draws:
                 f"{asked}: the {count} classes cannot have as many pixels each. Set learn.train to "
                 f"{following}, the next multiple of {count}."
             )
-        if train // count > most:
+        if train // count > limit:
             raise InputError(
                 f"{asked}: {train // count} pixels of each class; the smallest class has "
-                f"{smallest}. Set learn.train to {most * count} or less."
+                f"{smallest}. Set learn.train to {limit * count} or less."
             )
         return train // count
 
@@ -163,12 +161,30 @@ class Draws:
         return int(self.classes.max()) + 1
 
 
-def plan_fits(context: Context, grid: Grid) -> tuple[Labelled, dict[str, list[int]]]:
+def plan_fits(
+    options: LearnOptions,
+    given: NDArray[np.uint16],
+    pixel: NDArray[np.int64],
+    scene: IngestedScene,
+    *,
+    first_only: bool,
+) -> tuple[Labelled, dict[str, list[int]]]:
     """Return the labelled samples with all training sets, and which fits each protocol owns.
 
     The sets depend on ``learn.seed``, the labels and the split alone: every method draws the same.
     The protocol of ``learn.split`` comes first. Of a scene the blocked one is there too, or the random
     one beside it; a table has no squares to draw.
+
+    Parameters
+    ----------
+    options
+        ``[learn]`` of the job.
+    given, pixel : array, shape (samples,)
+        Label of each sample, 0 for none, and its pixel.
+    scene
+        Their scene.
+    first_only
+        Whether the labels of the first set shape the eigenvectors: no other may be tested on them.
 
     Raises
     ------
@@ -177,14 +193,12 @@ def plan_fits(context: Context, grid: Grid) -> tuple[Labelled, dict[str, list[in
     InputError
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
-    options = context.job.learn
-    given = context.open("labels/given")[...]
     sample = np.flatnonzero(given)
     numbers, classes = np.unique(given[sample], return_inverse=True)
-    pixel = context.open("samples/pixel")[...][sample]
-    row, column = pixel // grid.width, pixel % grid.width
+    grid = scene.grid
+    row, column = np.divmod(pixel[sample], grid.width)
     if isinstance(options.train, str) and options.train != "all":
-        train = _train_from_file(context, grid, row, column)
+        train = _read_training(options.train, scene.open_marks(options.train), grid, row, column)
         return Labelled(sample, classes, numbers, train[None]), {"file": [0]}
     draws = Draws(options, classes, row, column, grid)
     sets: list[NDArray[np.bool_]] = []
@@ -195,29 +209,23 @@ def plan_fits(context: Context, grid: Grid) -> tuple[Labelled, dict[str, list[in
     for split in draws.protocols:
         fits[split] = list(range(len(sets), len(sets) + options.trials))
         sets.extend(draws.draw(split, trial) for trial in range(options.trials))
-    potential = context.job.graph.potential
-    if potential is not None and potential.labels == "train":
-        # The labels of the first set shape the eigenvectors: no other may be tested on them.
+    if first_only:
         return Labelled(sample, classes, numbers, np.array(sets[:1])), {draws.protocols[0]: [0]}
     return Labelled(sample, classes, numbers, np.array(sets)), fits
 
 
-def _train_from_file(
-    context: Context, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
+def _read_training(
+    name: str, marks: Labels, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    job = context.job
-    scene = open_scene(job.scene, job.resolve)
-    options = SceneOptions(path=job.scene.path, labels=str(job.learn.train))
-    chosen = open_labels(options, scene, job.resolve)
-    assert chosen is not None, "the options name labels"
+    """Return which labelled pixels a file marks, a strip of the scene at a time."""
     train = np.zeros(len(row), np.bool_)
     step = max(1, 2**22 // grid.width)
     for start, stop in blocks(grid.height, step):
-        here = (row >= start) & (row < stop)
-        train[here] = chosen.read(start, stop)[row[here] - start, column[here]] > 0
+        inside = (row >= start) & (row < stop)
+        train[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
     if not train.any():
         raise SceneError(
-            f"learn.train = {job.learn.train!r}: none of the {len(row)} labelled pixels is marked "
+            f"learn.train = {name!r}: none of the {len(row)} labelled pixels is marked "
             "in this file. Mark training pixels with any number above 0."
         )
     return train

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
 from eigenscape.base.mapped import save_array
-from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
@@ -64,12 +63,23 @@ class Zones:
         return np.where(near(pixels, train, self.width), 0, 1)
 
 
-def prepare_zones(context: Context, labelled: Labelled, grid: Grid) -> Zones:
-    """Note where the labelled samples lie."""
-    own = context.workspace.folder("learn") / "pixel.npy"
-    save_array(own, context.open("samples/pixel")[...][labelled.sample])
-    width = 0 if grid.is_table else grid.width
-    return Zones(labelled, context.path("samples/pixel"), own, width)
+def prepare_zones(labelled: Labelled, pixel: str, folder: Path, grid: Grid) -> Zones:
+    """Note where the labelled samples lie.
+
+    Parameters
+    ----------
+    labelled
+        The labelled samples and training sets.
+    pixel
+        Path of ``samples/pixel``.
+    folder
+        Where their pixels are noted.
+    grid
+        Of the scene.
+    """
+    own = folder / "pixel.npy"
+    save_array(own, open_array(pixel)[...][labelled.sample])
+    return Zones(labelled, pixel, own, 0 if grid.is_table else grid.width)
 
 
 def near(pixels: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
@@ -83,11 +93,11 @@ def near(pixels: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDA
         Columns of the scene.
     """
     row, column = np.divmod(pixels, width)
-    found = np.zeros(len(pixels), np.bool_)
+    inside = np.zeros(len(pixels), np.bool_)
     for away in range(-REACH, REACH + 1):
         across = math.isqrt(REACH**2 - away**2)
         start = (row + away) * width
         first = np.searchsorted(train, start + np.maximum(column - across, 0))
         end = np.searchsorted(train, start + np.minimum(column + across, width - 1), "right")
-        found |= end > first
-    return found
+        inside |= end > first
+    return inside

@@ -2,4 +2,4 @@
 
 from eigenscape.base.lazily import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__, {}, ("nearby",))
+__getattr__, __dir__ = lazy_names(__name__, {}, ("classify", "clustering", "decide", "propagate"))

@@ -1,13 +1,15 @@
 """The learn stage: one classifier fitted to several training sets, the class of every sample, scores.
 
+Clusterings have steps of their own: `eigenscape.learn.clustering.stage`.
+
 ::
 
-    gather     sample blocks   what the method needs of the labelled samples
+    gather     sample blocks   data of the labelled samples that the method needs
     fit        training sets   a model each, its scores and its confusion on the labelled samples
-    smooth     training sets   the same after smoothing over the scene       (where the job asks)
+    smooth     training sets   the same after smoothing over the scene       (with learn.smoothing)
     calibrate  one task        scores to probabilities, on pixels that were held out
     classify   sample blocks   class, probability, entropy of every sample, by the first model
-    queries    one task        which pixels to label next                    (where the job asks)
+    queries    one task        pixels to label next                          (with learn.queries)
 """
 
 from functools import partial
@@ -17,79 +19,72 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.blocks import Block
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
-from eigenscape.learn.clustering.stage import cluster_stage
+from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.decide.calibration import calibrate_fits
+from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
-from eigenscape.learn.decide.sources import Fitted, Source
 from eigenscape.learn.kernels.decisions import Calibration, decide
 from eigenscape.learn.kernels.scores import accuracy, lead, summarize
-from eigenscape.learn.methods import prepare
-from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import chunk_rows, write_rows
-
-_MODEL = {
-    "means-0.npy": "learn/model",
-    "weights-0.npy": "learn/model",
-    "prior-0.npy": "learn/prior",
-}
-"""Files of the first fit, and the arrays that they become."""
+from eigenscape.learn.method import Classifier, learn_method
+from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.store.arrays import write_rows
+from eigenscape.store.workspace import Workspace
 
 
 def learn_stage(context: Context) -> dict[str, Any]:
+    """Write classes or clusters, by `eigenscape.learn.method.LearnMethod.work`."""
+    return learn_method(context.job).work(context)
+
+
+def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
     A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
-    its prior as ``learn/prior``: what other scenes are classified by.
+    its prior as ``learn/prior``: other scenes are classified by them.
     """
     options = context.job.learn
-    if options.unsupervised:
-        return cluster_stage(context)
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
         return {"skipped": "the scene has no labels"}
-    grid = Grid.from_json(ingest.summary["grid"])
-    labelled, fits = plan_fits(context, grid)
-    samples = context.open("samples/pixel").shape[0]
-    target = context.workspace.create_array("labels/class", (samples,), np.uint16, dims=("sample",))
-    confidence = context.workspace.create_array(
-        "labels/confidence", (samples,), np.float32, dims=("sample",)
-    )
-    entropy = context.workspace.create_array(
-        "labels/entropy", (samples,), np.float32, dims=("sample",)
-    )
+    scene = IngestedScene.from_summary(ingest.summary, context.job.resolve)
+    potential = context.job.graph.potential
+    labelled, fits = plan_fits(
+        options, context.open("labels/given")[...], context.open("samples/pixel")[...], scene,
+        first_only=potential is not None and potential.labels == "train",
+    )  # fmt: skip
+    class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
     folder = context.workspace.folder("learn")
-    method = prepare(context, labelled)
-    fitted = Fitted(method, Prior(options.prior, folder), labelled, folder)
+    method = chosen.prepare(context, labelled)
+    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(confusions, fits, labelled)
-    _store_model(context, folder)
-    source: Source = fitted
+    _store_model(context.workspace, folder, chosen)
+    source: FitScores = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
         bundles = list(range(len(smoothed.bundles)))
-        found = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
-        unsmoothed, confusions = scores, np.array([fit for bundle in found for fit in bundle])
+        bundled = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
+        unsmoothed, confusions = scores, np.array([fit for bundle in bundled for fit in bundle])
         scores = _score(confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
-    zones = prepare_zones(context, labelled, grid)
+    zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
     protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
-    found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    calibrated, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0])
-    calibration = Calibration.from_json(found)
+    calibration = Calibration.from_json(calibrated)
     row = method.bytes_per_sample + 24 * labelled.count
-    ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, row)
-    targets = (target, confidence, entropy)
-    classify = partial(_classify, source, labelled, zones, calibration, targets)
+    classify = partial(_classify, source, labelled, zones, calibration, class_map)
+    ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
     summary = {
         "classes": [int(number) for number in labelled.numbers],
@@ -102,17 +97,20 @@ def learn_stage(context: Context) -> dict[str, Any]:
     return summary
 
 
-def _store_model(context: Context, folder: Path) -> None:
-    """Store what the first fit came to, which makes the map."""
-    for file, name in _MODEL.items():
+def _store_model(workspace: Workspace, folder: Path, chosen: Classifier) -> None:
+    """Store the model of the first fit, which makes the map."""
+    files = {"prior-0.npy": "learn/prior"}
+    if chosen.model:
+        files[f"{chosen.model}-0.npy"] = "learn/model"
+    for file, name in files.items():
         if (folder / file).exists():
             values = np.load(folder / file)
-            path = context.workspace.create_array(name, values.shape, values.dtype)
+            path = workspace.create_array(name, values.shape, values.dtype)
             write_rows(path, 0, values)
 
 
 def _calibrate(
-    source: Source,
+    source: FitScores,
     labelled: Labelled,
     zones: Zones,
     protocols: dict[str, list[int]],
@@ -124,17 +122,16 @@ def _calibrate(
 
 
 def _classify(
-    source: Source,
+    source: FitScores,
     labelled: Labelled,
     zones: Zones,
     calibration: Calibration,
-    targets: tuple[str, str, str],
+    class_map: ClassMap,
     block: Block,
 ) -> None:
-    found = decide(source.scores(block), calibration, zones.of(block))
-    classes = np.where(found.classes < 0, 0, labelled.numbers[found.classes])
-    for target, values in zip(targets, (classes, found.confidence, found.entropy), strict=True):
-        write_rows(target, block[0], values)
+    decided = decide(source.scores(block), calibration, zones.of(block))
+    classes = class_numbers(decided.classes, labelled.numbers.tolist())
+    class_map.write(block[0], classes, decided.confidence, decided.entropy)
 
 
 def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +142,7 @@ def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
 def _score(
     confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
 ) -> dict[str, Any]:
-    """Return the scores on held-out pixels, blocked first: what is to be expected of the map."""
+    """Return the scores on held-out pixels, blocked first: the accuracy to be expected of the map."""
     held_out = {
         split: summarize(list(confusions[numbers, 1]))
         for split, numbers in sorted(fits.items(), key=lambda item: item[0] != "blocked")

@@ -1,9 +1,7 @@
-"""What the neighbors stage will need: tasks, memory and disk, from sizes alone."""
-
-from dataclasses import dataclass
+"""What the neighbors stage takes with every method; each adds its own (`NeighborMethod.footprint`)."""
 
 from eigenscape.base.blocks import sample_blocks
-from eigenscape.job.options import NeighborOptions
+from eigenscape.base.footprint import Footprint
 from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,
     TREE_SAMPLE,
@@ -12,65 +10,30 @@ from eigenscape.neighbors.kernels.partition import (
     split_levels,
 )
 from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS
-from eigenscape.neighbors.search.bisection import rank_blocks
-from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS, TASK_RANKS
-from eigenscape.neighbors.search.landmarks import DRAWN
+from eigenscape.neighbors.method import NeighborMethod, Table
 from eigenscape.neighbors.search.layout import routed_bytes
 from eigenscape.store.arrays import chunk_rows
-
-LIBRARY_BYTES = 64 * 2**20
-"""scikit-learn, which only landmarks need; it stays for the stages after them."""
 
 _ROUTING = 8 * 2**20
 
 
-@dataclass(frozen=True)
-class Footprint:
-    """Needs of a stage.
+def part_count(rows: int, leaves: Leaves) -> int:
+    """Return the number of parts that so many samples are cut into."""
+    return int(2 ** split_levels(rows, part_size(rows), leaves.overlap))
 
-    Attributes
-    ----------
-    tasks
-        Number of tasks.
-    each, shared, before
-        Bytes of anonymous memory that one task takes, that are held beside the tasks, and that the
-        tree takes before them.
-    disk, scratch
-        Bytes that it adds to the store, and that it needs until it ends.
+
+def laid_out(method: NeighborMethod, table: Table) -> Footprint:
+    """Add up what is held while samples are put in order and lists are written.
+
+    tests/bench/memory.py measures how well that holds.
     """
-
-    tasks: int
-    each: float
-    shared: float
-    disk: float
-    scratch: float
-    before: float
-
-
-def footprint(
-    options: NeighborOptions, leaves: Leaves, rows: int, row_bytes: float, budget: int
-) -> Footprint:
-    """Add up what the methods hold at a time; tests/bench/memory.py measures how well that holds.
-
-    Parameters
-    ----------
-    options
-        ``[neighbors]`` of the job.
-    leaves
-        As `plan_leaves` gives them.
-    rows
-        Number of samples.
-    row_bytes
-        Bytes of a feature vector.
-    budget
-        Bytes that a task may take.
-    """
-    k, n = options.k, rows
+    k, n, row_bytes = method.k, table.rows, table.row_bytes
+    leaves = method.leaves(n, table.columns, sparse=table.sparse)
     levels = split_levels(n, part_size(n), leaves.overlap)
     parts, copies = 2**levels, n * (1 + leaves.overlap) ** levels
     part = copies / parts
     route_row = routed_bytes(row_bytes, leaves)
-    route = sample_blocks(n, 1, budget, route_row)
+    route = sample_blocks(n, 1, table.budget, route_row)
     tree = 2.2 * row_bytes * min(n, TREE_SAMPLE, TREE_ROWS << levels) if levels else 0
     # Its pieces and the part, a leaf of the first split; lists, their numbers, sorted for the mail.
     search = part * (2 * row_bytes + 28 * leaves.k + 80) + 4 * QUERY_ROWS * leaves.size
@@ -84,26 +47,4 @@ def footprint(
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
     shared = 24.0 * n
-    if options.method == "lanczos-bisection":
-        ranges = rank_blocks(n)
-        width = 40 * leaves.k
-        each = max(each, n / parts * width, (ranges[0][1] - ranges[0][0]) * 14 * leaves.k)
-        scratch += 18 * n * leaves.k
-        tasks += parts + len(ranges) * (options.refine + 1)
-    elif options.method == "pynndescent":
-        # Features, its own copy, its trees and its candidate lists.
-        shared = n * (3 * row_bytes + 60 * k + 600)
-        scratch += 18 * n * k
-    elif options.method == "exact":
-        tasks += -(-n // TASK_RANKS)
-        scratch += 18 * n * k
-    elif options.method == "landmarks":
-        # What k-means sees, its own copy and work.
-        each = max(each, 3 * row_bytes * min(n, DRAWN * options.landmarks))
-        tasks += 1 - (-n // TASK_RANKS)
-        scratch += 18 * n * k
-    else:
-        # As many neighbours as there may be; what there are only the search tells.
-        each = max(each, 100 * min(n, TASK_RANKS) * min(n, MOST_NEIGHBORS))
-        tasks += 2 * -(-n // TASK_RANKS)
     return Footprint(tasks, each, shared, n * (8 * k + 8), scratch, tree)

@@ -1,15 +1,14 @@
 """What the strips of a scene hold, checked: values that vary, and labels that lie on them."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.context import Context
 from eigenscape.errors import SceneError
-from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.centring import describe_lost, describe_steps
@@ -29,7 +28,10 @@ def value_range(found: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArr
 
 
 def check_values(
-    context: Context, scene: Scene, found: list[dict[str, Any]], origin: NDArray[np.float64] | None
+    scene: Scene,
+    found: list[dict[str, Any]],
+    origin: NDArray[np.float64] | None,
+    note: Callable[[str], None],
 ) -> None:
     """Refuse identical pixels; say which bands have lost their spread."""
     low, high = value_range(found)
@@ -45,7 +47,7 @@ def check_values(
             f"scene.bad_bands.{describe_steps(low, dtype)}"
         )
     if lost := describe_lost(low, high, dtype, what="band"):
-        context.reporter.note(f"{scene.files[0]}: {lost}")
+        note(f"{scene.files[0]}: {lost}")
 
 
 def _check_extremes(scene: Scene, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
@@ -87,13 +89,13 @@ def check_labelled(
         )
 
 
-def nothing_valid(job: Job, scene: Scene) -> SceneError:
-    """Return the error for a scene without a valid pixel."""
-    empty = _empty_bands(job, scene)
+def nothing_valid(scene: Scene, options: SceneOptions, resolve: Callable[[str], str]) -> SceneError:
+    """Return the error for a scene without a valid pixel; see `open_scene` for the parameters."""
+    empty = _empty_bands(scene, options, resolve)
     name = scene.files[0]
     if 0 < len(empty) < scene.bands.count:
         listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
-        toml = ", ".join(json.dumps(band) for band in (*job.scene.bad_bands, *empty))
+        toml = ", ".join(json.dumps(band) for band in (*options.bad_bands, *empty))
         return SceneError(
             f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
             f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
@@ -105,7 +107,7 @@ def nothing_valid(job: Job, scene: Scene) -> SceneError:
     )
 
 
-def _empty_bands(job: Job, scene: Scene) -> list[int]:
+def _empty_bands(scene: Scene, options: SceneOptions, resolve: Callable[[str], str]) -> list[int]:
     """Return the numbers (from 1) of good bands that have no valid pixel at all."""
     good = scene.bands.good_index
     if len(good) > 500 or isinstance(scene, SparseScene):
@@ -113,8 +115,7 @@ def _empty_bands(job: Job, scene: Scene) -> list[int]:
     empty = []
     for band in good:
         others = tuple(int(other) + 1 for other in range(len(scene.bands.good)) if other != band)
-        options: SceneOptions = job.scene.model_copy(update={"bad_bands": others})
-        alone = open_scene(options, job.resolve)
+        alone = open_scene(options.model_copy(update={"bad_bands": others}), resolve)
         step = max(1, 2**22 // scene.grid.width)
         if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
             empty.append(int(band) + 1)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.mapped import save_array
 from eigenscape.base.vectors import Vectors
-from eigenscape.context import Context
+from eigenscape.context import Context, Map
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.centred import centred, stored_type
@@ -38,8 +38,10 @@ from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.store.arrays import write_rows
+from eigenscape.store.workspace import Workspace
 
 _STRIP_BYTES = 32 * 2**20
 _ITEM_BYTES = 16
@@ -70,7 +72,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
-    read = partial(_read_strips, context, strips, labels, scratch)
+    read = partial(_read_strips, context.map, strips, labels, scratch)
     if origin is None:
         found, origin = _read_near_0(read, scene)
     else:
@@ -80,8 +82,8 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     samples = sum(counts)
     labelled = _count_labels(found)
     if samples == 0:
-        raise nothing_valid(job, scene)
-    check_values(context, scene, found, origin)
+        raise nothing_valid(scene, job.scene, job.resolve)
+    check_values(scene, found, origin, context.reporter.note)
     check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
@@ -97,7 +99,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
     pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
-    _write_row_starts(context, scratch, strips)
+    _write_row_starts(context.workspace, scratch, strips)
     write = write_sparse if isinstance(scene, SparseScene) else write_dense
     write(context, scratch, strips, counts, bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
@@ -108,6 +110,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     return {
         "samples": samples,
         "grid": grid.to_json(),
+        **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
         "bands": asdict(bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
@@ -141,7 +144,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
-    if job.neighbors.method != "radius" and job.neighbors.k >= samples:
+    if job.neighbors.form != "radius" and job.neighbors.k >= samples:
         raise InputError(
             f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
             f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
@@ -152,14 +155,14 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
             f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
             f"{samples - 1} or less."
         )
+    job.learn.check_clusters(len(labelled), job.spectrum.dimension)
     if job.learn.unsupervised:
-        _check_clusters(job, len(labelled))
         return
-    check_two_classes(job, labelled)
-    _check_train(job, labelled)
+    check_two_classes(labelled)
+    _check_train(job.learn.train, labelled)
 
 
-def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
+def check_two_classes(labelled: Mapping[Any, int]) -> None:
     """Refuse labels of a single class, where a classifier is to learn from them.
 
     Raises
@@ -167,7 +170,7 @@ def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
     SceneError
         With the class, the number of its pixels, and what can be done.
     """
-    if len(labelled) == 1 and not job.learn.unsupervised:
+    if len(labelled) == 1:
         (number, count), *_ = labelled.items()
         raise SceneError(
             f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
@@ -177,9 +180,8 @@ def check_two_classes(job: Job, labelled: Mapping[Any, int]) -> None:
         )
 
 
-def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
+def _check_train(train: Any, labelled: Mapping[str, int]) -> None:
     """Refuse a number of training pixels that the labels cannot give."""
-    train = job.learn.train
     if labelled and isinstance(train, int):
         total = sum(labelled.values())
         if not len(labelled) <= train < total:
@@ -188,22 +190,6 @@ def _check_train(job: Job, labelled: Mapping[str, int]) -> None:
                 f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
                 'or "all".'
             )
-
-
-def _check_clusters(job: Job, classes: int) -> None:
-    """Refuse more clusters than there will be eigenvectors."""
-    auto = job.learn.clusters == "auto"
-    if auto and (classes < 2 or job.learn.ncut is not None):
-        return
-    wanted = classes if job.learn.clusters == "auto" else job.learn.clusters
-    if wanted - 1 > job.spectrum.dimension:
-        why = f", the {classes} classes of the labels," if auto else ""
-        raise InputError(
-            f"learn.clusters = {job.learn.clusters}: {wanted} clusters{why} need {wanted - 1} "
-            f"eigenvectors beside the constant one, and spectrum.dimension is "
-            f"{job.spectrum.dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
-            "learn.clusters to fewer."
-        )
 
 
 def _read_near_0(
@@ -225,7 +211,7 @@ def _read_near_0(
 
 
 def _read_strips(
-    context: Context,
+    map_blocks: Map,
     strips: list[Block],
     labels: Labels | None,
     scratch: Path,
@@ -234,8 +220,7 @@ def _read_strips(
 ) -> list[dict[str, Any]]:
     """Read all strips in the step `name`; return what is to be known of each."""
     work = partial(_read_strip, scene, labels, scratch)
-    found: list[dict[str, Any]] = context.map(name, work, strips, label="reading the scene")
-    return found
+    return map_blocks(name, work, strips, label="reading the scene")
 
 
 def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:
@@ -283,11 +268,9 @@ def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
     return dict(sorted(total.items()))
 
 
-def _write_row_starts(context: Context, scratch: Path, strips: list[Block]) -> None:
+def _write_row_starts(workspace: Workspace, scratch: Path, strips: list[Block]) -> None:
     """Write the first sample of every row: which samples a window of rows holds."""
     per_row: NDArray[np.int64] = join(scratch, strips, "rows")
     starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
-    path = context.workspace.create_array(
-        "samples/row_start", starts.shape, np.int64, dims=("row",)
-    )
+    path = workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
     write_rows(path, 0, starts)

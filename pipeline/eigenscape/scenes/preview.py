@@ -6,12 +6,11 @@ import numpy as np
 
 from eigenscape.base.blocks import blocks
 from eigenscape.job.jobfile import Job
-from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
-from eigenscape.scenes.labels.sources import PlaneLabels, open_labels
-from eigenscape.scenes.subset import SubsetLabels
+from eigenscape.scenes.labels.sources import PlaneLabels, open_labels, open_marks
+from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Labels, Scene
 
 MOST_COUNTED = 2**20
@@ -45,8 +44,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     """
     train = job.learn.train
     if isinstance(train, str) and train != "all":
-        marks = SceneOptions(path=job.scene.path, labels=train)
-        open_labels(marks, scene, job.resolve)
+        open_marks(job.resolve(train), scene.grid, subset_of(scene))
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:
         return [], None

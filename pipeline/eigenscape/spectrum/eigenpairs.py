@@ -1,7 +1,7 @@
 """Eigenpairs of a graph in memory, without a run: the same solver on a sparse matrix."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,19 +16,13 @@ from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import parse_bytes
 from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
+from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean
-from eigenscape.spectrum.iteration.solvers import (
-    choose_by_graph,
-    choose_solver,
-    find_pairs,
-    largest,
-    may_be_thin,
-    precision,
-)
+from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.tasks import Problem, fits
-from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian, usual_degree
+from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
-from eigenscape.spectrum.kernels.thin import profile
+from eigenscape.spectrum.kernels.thin import Profile, profile
 from eigenscape.spectrum.stored import store_operator
 from eigenscape.spectrum.weights import check_weights
 
@@ -53,7 +47,7 @@ class Eigenpairs:
     converged
         Whether all residuals are within the tolerance; of D - W within that times the median degree.
     solver
-        What solved it, and why.
+        Name of the solver, and why it was chosen.
     """
 
     values: NDArray[np.float64]
@@ -107,7 +101,7 @@ def eigenpairs(
     directory
         Where the vectors lie meanwhile; the system's place for temporary files by default.
     note
-        Hears the residual after each pass.
+        Called with the residual after each pass.
 
     Returns
     -------
@@ -149,16 +143,18 @@ def eigenpairs(
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
     W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
     executor = Threads(threads)
-    chosen, reason = choose_solver(solver, dimension, n)
-    if solver == "shift-invert" or may_be_thin(solver, dimension, n, None):
-        found = profile(W if extra is None else (W + extra[order][:, order]).tocsr())
-        chosen, reason = choose_by_graph(solver, dimension, n, found, max(0, limit))
-    unit = usual_degree(kind, degree)
+
+    def measure() -> Profile:
+        return profile(W if extra is None else (W + extra[order][:, order]).tocsr())
+
+    choice = choose(
+        solver, dimension, tolerance, kind, degree, measure=measure, budget=max(0, limit)
+    )
     place = temporary_place() if directory is None else directory
     with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
         operator = laplacian(
-            [block], degree, kind, precision(chosen, tolerance, largest(kind, degree, unit)), unit=unit,
+            [block], degree, kind, choice.dtype, unit=choice.unit,
             potential=None if V is None else V[order],
             edges=None if extra is None else scipy.sparse.csr_array(extra[order][:, order]),
         )  # fmt: skip
@@ -170,8 +166,9 @@ def eigenpairs(
         budget = task_bytes(limit, executor.tasks_per_process)
         in_memory = fits(n, stored.dtype, budget)
         problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
-        run = _Loop(executor)
-        solution = find_pairs(problem, chosen, dimension, tolerance, run, note or (lambda _: None))
+        solution = find_pairs(
+            problem, choice.solver, dimension, tolerance, Loop(executor), note or (lambda _: None)
+        )
         null = problem.null_space()
         vectors = np.zeros((n, null.count + dimension))
         if null.count:
@@ -184,7 +181,7 @@ def eigenpairs(
         vectors,
         np.concatenate([np.zeros(null.count), solution.residuals[:dimension]]),
         solution.converged,
-        f"{chosen}: {reason}",
+        f"{choice.solver}: {choice.reason}",
     )
 
 
@@ -210,30 +207,6 @@ def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memor
         raise InputError(
             f"memory = {memory!r}: give a size with its unit as text, such as '2GiB'."
         ) from None
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """`eigenscape.spectrum.iteration.state.Map` on threads, with nothing noted."""
-
-    executor: Threads
-
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]:
-        results: list[Any] = [None] * len(items)
-
-        def done(position: int, result: Any, peak: int) -> None:
-            results[position] = result
-
-        self.executor.run(function, items, done)
-        return results
 
 
 def _check_potential(potential: ArrayLike, rows: int) -> NDArray[np.float64]:

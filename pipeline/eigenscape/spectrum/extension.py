@@ -7,7 +7,7 @@
     weigh      the run's own rule: W(x, j), and d(x) their sum
     extend     the eigenvector equation of the Laplacian, read at x      (eigenvectors by chunks)
 
-An eigenvector says of each of its entries what its neighbours' are; at a new sample x that is a
+Each entry of an eigenvector follows from those of its neighbours; at a new sample x that is a
 formula (Bengio et al. 2004, *Out-of-sample extensions for LLE, Isomap, MDS, Eigenmaps, and spectral
 clustering*; Halevy 2011, section 4.4, compares with it)::
 
@@ -31,14 +31,14 @@ from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
-from eigenscape.spectrum.trained import Found, Trained
+from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
 LEAST_SHARE = 0.05
 """Least 1 - lambda (of an unnormalised Laplacian 1 - lambda / d): it divides, so errors grow by its
-inverse. A mode beyond varies from each sample to the next, and neighbours tell nothing of it."""
+inverse. A mode beyond varies from each sample to the next, and does not follow from neighbours."""
 
 _WORK_BYTES = 64 * 2**20
 _SAMPLE_BYTES = 64
@@ -102,7 +102,7 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     5
     """
     trained = Trained.open(Path(run))
-    require_whole(Path(run), but="export")
+    require_whole(Path(run), exclude="export")
     if issparse(samples):
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):
@@ -129,7 +129,7 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
 
 
 def weigh(
-    near: Found,
+    near: FlatNeighbors,
     rule: Literal["self-tuning", "heat", "binary"],
     scale: tuple[NDArray[np.float32], float],
     bandwidth: float,
@@ -280,7 +280,7 @@ def _block_rows(trained: Trained, memory: str, modes: int) -> int:
     """Return how many new samples to take at a time."""
     limit = parse_bytes(memory)
     samples, columns = trained.rows.shape
-    longest = trained.neighbors.k if trained.neighbors.radius is None else MOST_NEIGHBORS
+    longest = trained.neighbors.k if trained.neighbors.reach is None else MOST_NEIGHBORS
     row = 12 * len(trained.good) + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
     chunks = 12 * modes * trained.run.open("spectrum/vector").chunks[0]
     chunks += 8 * columns * trained.rows.step

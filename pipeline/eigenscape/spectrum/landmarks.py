@@ -9,8 +9,8 @@
     write       samples      vectors of length 1, signs fixed
 
 A landmark keeps the coordinates that the solution gives it, so with all samples as landmarks the
-result is the exact one. Else the vectors are no eigenvectors of the run's graph: their residuals say
-by how much, and whether the run has converged is told by those of the landmarks' own problem.
+result is the exact one. Else the vectors are no eigenvectors of the run's graph: their residuals show
+by how much, and those of the landmarks' own problem decide whether the run has converged.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files import written_whole
 from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.context import Context
+from eigenscape.context import Context, Map
 from eigenscape.errors import InputError
 from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
-from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, largest, precision
+from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.tasks import Problem
-from eigenscape.spectrum.kernels.laplacian import laplacian, usual_degree
+from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
 from eigenscape.spectrum.stored import store_operator
@@ -41,7 +41,7 @@ from eigenscape.store.arrays import chunk_rows, write_rows
 
 @dataclass(frozen=True)
 class Extension:
-    """What the tasks share: small, so that each of them can carry it.
+    """The data that the tasks share: small, so that each of them can carry it.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Extension:
     laplacian: Laplacian
 
     def create(self) -> None:
-        """Reserve the space of what is extended."""
+        """Reserve the space of the extended vectors."""
         create_memmap(self.folder / "extended", self.shape, np.float32)
         create_memmap(self.folder / "own", self.shape[:1], np.float64)
 
@@ -88,19 +88,19 @@ class Extension:
         for rows, weights in self._tiles(number):
             table = columns_of(weights, place, len(degree))
             twins = np.asarray(place[slice(*rows)])
-            found = nystrom(
+            extended = nystrom(
                 table, twins, degree, np.array(self.values), [(0, vectors)], self.laplacian
             )
-            write_range(self.folder / "extended", rows[0], found.astype(np.float32))
+            write_range(self.folder / "extended", rows[0], extended.astype(np.float32))
             write_range(self.folder / "own", rows[0], table.sum(axis=1, dtype=np.float64))
-            known = np.nan_to_num(found)
-            squares += (known**2).sum(axis=0)
-            largest = known[np.abs(known).argmax(axis=0), np.arange(len(peak))]
+            finite = np.nan_to_num(extended)
+            squares += (finite**2).sum(axis=0)
+            largest = finite[np.abs(finite).argmax(axis=0), np.arange(len(peak))]
             peak = np.where(np.abs(largest) > np.abs(peak), largest, peak)
         save_array(self._moments(number), np.stack([squares, peak]))
 
     def factors(self) -> NDArray[np.float64]:
-        """Return what makes every vector of length 1, its entry of largest magnitude positive."""
+        """Return factors that make every vector of length 1, its entry of largest magnitude positive."""
         parts = np.stack([np.load(self._moments(i)) for i in range(len(self.graph.paths))])
         peaks = parts[:, 1]
         peak = peaks[np.abs(peaks).argmax(axis=0), np.arange(peaks.shape[1])]
@@ -113,13 +113,13 @@ class Extension:
         total = np.zeros(self.shape[1])
         for rows, weights in self._tiles(number):
             # No more of the vectors than the rows name.
-            columns, at = np.unique(weights.indices, return_inverse=True)
+            columns, place = np.unique(weights.indices, return_inverse=True)
             entries = weights.data.astype(np.float64)
             if normal:
                 across = np.repeat(degree[slice(*rows)], np.diff(weights.indptr))
-                entries /= np.sqrt(across * degree[columns][at])
+                entries /= np.sqrt(across * degree[columns][place])
             shape = (weights.shape[0], len(columns))
-            scaled = csr_array((entries, at.astype(np.int64), weights.indptr), shape)
+            scaled = csr_array((entries, place.astype(np.int64), weights.indptr), shape)
             own = vectors[slice(*rows)].astype(np.float64)
             diagonal = 1.0 if normal else degree[slice(*rows), None]
             away = (diagonal - np.array(self.values)) * own - scaled @ vectors[columns]
@@ -134,22 +134,22 @@ class Extension:
         inside = rows >= 0
         # Samples outside of the largest component have no coordinates.
         vectors = np.full((len(rows), self.shape[1]), np.nan, np.float32)
-        known = self.extended()[rows[inside]] * factors
+        coordinates = self.extended()[rows[inside]] * factors
         if random_walk:
-            known /= np.sqrt(self.own()[rows[inside]])[:, None]
-        vectors[inside] = known
+            coordinates /= np.sqrt(self.own()[rows[inside]])[:, None]
+        vectors[inside] = coordinates
         write_rows(target, block[0], vectors)
 
     def landmark_weights(self, number: int) -> None:
         """Write the rows and columns of a block that are landmarks."""
         place = np.load(self.folder / "place.npy", mmap_mode="r")
         count = int(place.max()) + 1
-        found = [
+        tiles = [
             columns_of(weights, place, count)[np.flatnonzero(place[slice(*rows)] >= 0)]
             for rows, weights in self._tiles(number)
         ]
         with written_whole(self.folder / f"weights-{number}.npz") as temporary:
-            scipy.sparse.save_npz(temporary, scipy.sparse.vstack(found, format="csr"))
+            scipy.sparse.save_npz(temporary, scipy.sparse.vstack(tiles, format="csr"))
 
     def _tiles(self, number: int) -> Any:
         """Yield ranges of rows and their weights, a tile of a block after the other."""
@@ -180,21 +180,22 @@ def columns_of(weights: csr_array, place: NDArray[np.int32], count: int) -> csr_
     count
         How many landmarks there are.
     """
-    at = place[weights.indices]
-    keep = at >= 0
+    column = place[weights.indices]
+    keep = column >= 0
     starts = np.concatenate([[0], np.cumsum(keep)])[weights.indptr]
-    return csr_array((weights.data[keep], at[keep], starts), (weights.shape[0], count))
+    return csr_array((weights.data[keep], column[keep], starts), (weights.shape[0], count))
 
 
 def landmark_spectrum(context: Context) -> dict[str, Any]:
-    """Write what the spectrum stage writes, by the Nystrom formula, and the landmarks with it.
+    """Write the arrays of the spectrum stage, by the Nystrom formula, and the landmarks with them.
 
-    ``spectrum/landmark`` says which samples of the graph they are, by rows, and ``spectrum/degree``
+    ``spectrum/landmark`` holds their samples, by rows of the graph, and ``spectrum/degree``
     their degrees among themselves: new samples are extended from them, too.
     """
     options, kind = context.job.spectrum, context.job.graph.laplacian
     folder = context.workspace.folder("landmarks")
-    graph, rows = stored_graph(context), sample_rows(context)
+    graph, order = stored_graph(context.run), context.memmap("graph/sample")
+    rows = sample_rows(order, context.open("samples/pixel").shape[0])
     save_array(folder / "row.npy", rows)
     landmark = np.asarray(context.memmap("neighbors/landmark"))
     landmark = landmark[rows[landmark] >= 0]
@@ -204,11 +205,19 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     save_array(folder / "place.npy", place)
     _check_dimension(options.dimension, len(landmark))
     form: Laplacian = "unnormalized" if kind == "unnormalized" else "normalized"
-    problem, weights = _set_up(context, Extension(graph, folder, (0.0,), form))
-    solver, reason = choose_solver(options.solver, options.dimension, len(landmark))
-    solution = find_pairs(
-        problem, solver, options.dimension, options.tolerance, context.map, context.reporter.note
+    weights = _landmark_weights(Extension(graph, folder, (0.0,), form), context.map)
+    degree = np.asarray(weights.sum(axis=1, dtype=np.float64))
+    save_array(folder / "degree.npy", degree)
+    choice = choose(options.solver, options.dimension, options.tolerance, form, degree)
+    block = RowBlock(
+        0, weights.indptr.astype(np.int64), weights.indices.astype(np.int32), weights.data
     )
+    operator = laplacian([block], degree, form, choice.dtype, unit=choice.unit)
+    problem = Problem(store_operator(operator, folder), None, folder)
+    solution = find_pairs(
+        problem, choice.solver, options.dimension, options.tolerance, context.map,
+        context.reporter.note,
+    )  # fmt: skip
     values = solution.values[: options.dimension]
     if len(landmark) < graph.rows and form == "normalized":
         _check_values(values)
@@ -220,16 +229,16 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     residuals = _extend(context, extension)
     for name, array, dim in (
         ("value", np.array(extension.values), "mode"), ("residual", residuals, "mode"),
-        ("landmark", landmark, "landmark"), ("degree", weights, "landmark"),
+        ("landmark", landmark, "landmark"), ("degree", degree, "landmark"),
     ):  # fmt: skip
         path = context.workspace.create_array(
             f"spectrum/{name}", array.shape, array.dtype, whole=dim == "landmark", dims=(dim,)
         )
         write_rows(path, 0, array)
     return {
-        "solver": solver,
-        "reason": f"{len(landmark)} landmarks, extended by the Nystrom formula; {reason}",
-        "precision": "single" if problem.operator.dtype == "float32" else "double",
+        "solver": choice.solver,
+        "reason": f"{len(landmark)} landmarks, extended by the Nystrom formula; {choice.reason}",
+        "precision": choice.precision,
         "values": list(extension.values),
         "max_residual": float(residuals.max()),
         "landmarks": len(landmark),
@@ -241,25 +250,14 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     }
 
 
-def _set_up(context: Context, extension: Extension) -> tuple[Problem, NDArray[np.float64]]:
-    """Write the landmarks' own Laplacian; return the problem and their degrees."""
-    folder, count = extension.folder, len(extension.graph.paths)
-    context.map("landmarks", extension.landmark_weights, list(range(count)))
-    W = csr_array(
-        scipy.sparse.vstack(
-            [scipy.sparse.load_npz(folder / f"weights-{i}.npz") for i in range(count)], format="csr"
-        )
-    )
-    W.sort_indices()
-    degree = np.asarray(W.sum(axis=1, dtype=np.float64))
-    save_array(folder / "degree.npy", degree)
-    options = context.job.spectrum
-    solver, _ = choose_solver(options.solver, options.dimension, W.shape[0])
-    block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
-    unit = usual_degree(extension.laplacian, degree)
-    dtype = precision(solver, options.tolerance, largest(extension.laplacian, degree, unit))
-    operator = laplacian([block], degree, extension.laplacian, dtype, unit=unit)
-    return Problem(store_operator(operator, folder), None, folder), degree
+def _landmark_weights(extension: Extension, map_blocks: Map) -> csr_array:
+    """Return the weights of the landmarks among themselves."""
+    count = len(extension.graph.paths)
+    map_blocks("landmarks", extension.landmark_weights, list(range(count)))
+    parts = [scipy.sparse.load_npz(extension.folder / f"weights-{i}.npz") for i in range(count)]
+    weights = csr_array(scipy.sparse.vstack(parts, format="csr"))
+    weights.sort_indices()
+    return weights
 
 
 def _extend(context: Context, extension: Extension) -> NDArray[np.float64]:

@@ -1,10 +1,11 @@
-"""The potential of a job: which samples it chooses, and what it adds to the Laplacian.
+"""The potential of a job: the samples that it chooses, and its term of the Laplacian.
 
-Samples that are chosen by their labels shape the eigenvectors, so what a classifier then says of
+Samples that are chosen by their labels shape the eigenvectors, so a classifier's result on
 their labels proves nothing. With ``labels = "train"`` they are those that the first fit of the
 learn stage learns from, and that stage makes this fit alone; with "all" nothing is held out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,16 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
-from eigenscape.context import Context
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions, PotentialOptions, SceneOptions
+from eigenscape.job.options import LearnOptions, PotentialOptions
 from eigenscape.labels.training import plan_fits
 from eigenscape.scenes.formats.arrays import array_format
 from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
-from eigenscape.scenes.labels.sources import open_labels
-from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.labels.sources import open_marks
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.reading import Resolve
-from eigenscape.scenes.types import Grid, Labels, Scene
+from eigenscape.scenes.subset import subset_of
+from eigenscape.scenes.types import Grid, Scene
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.scaled import sample_rows
 
@@ -47,8 +47,34 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class SceneSamples:
+    """The samples of a scene, as a potential chooses among them.
+
+    Attributes
+    ----------
+    pixel, given
+        ``samples/pixel`` and ``labels/given``, which is None for a scene without labels.
+    order : array, shape (rows,)
+        ``graph/sample``: the sample of each row.
+    scene
+        Their scene.
+    """
+
+    pixel: Any
+    given: Any
+    order: NDArray[np.int64]
+    scene: IngestedScene
+
+    def at(self, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sample at each pixel, -1 where there is none."""
+        all_pixels = np.asarray(self.pixel[...])
+        place = np.minimum(np.searchsorted(all_pixels, pixels), len(all_pixels) - 1)
+        return np.where(all_pixels[place] == pixels, place, -1)
+
+
+@dataclass(frozen=True)
 class Potential:
-    """What a job adds to its Laplacian.
+    """The terms that a job adds to its Laplacian.
 
     Attributes
     ----------
@@ -57,7 +83,7 @@ class Potential:
     ties
         The matrix that draws clusters together, its factor included.
     summary
-        What the manifest says of it: samples, clusters, and the factor of V.
+        Its entry in the manifest: samples, clusters, and the factor of V.
     """
 
     barrier: NDArray[np.float64] | None = None
@@ -97,7 +123,7 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
 
 
 def check_potential_files(
-    options: PotentialOptions | None, given: SceneOptions, scene: Scene, resolve: Resolve
+    options: PotentialOptions | None, scene: Scene, resolve: Callable[[str], str]
 ) -> None:
     """Open the files that a potential is made of, by their headers.
 
@@ -105,8 +131,8 @@ def check_potential_files(
     ----------
     options
         Table of the job.
-    given, scene, resolve
-        ``[scene]`` of the job, the scene, and what turns a path of the job into an absolute one.
+    scene, resolve
+        The scene, and the function that turns a path of the job into an absolute one.
 
     Raises
     ------
@@ -116,33 +142,42 @@ def check_potential_files(
     if options is None:
         return
     if options.raster:
-        _open_values(options.raster, resolve, scene.grid)
+        _open_values(resolve(options.raster), scene.grid)
     elif options.labels and options.labels not in ("train", "all"):
-        _open_marks(options.labels, given, scene, resolve)
+        open_marks(resolve(options.labels), scene.grid, subset_of(scene))
 
 
-def make_potential(context: Context, degree: NDArray[np.float64]) -> Potential:
-    """Return the potential of a job, in the rows of its graph.
+def make_potential(
+    options: PotentialOptions,
+    learn: LearnOptions,
+    samples: SceneSamples,
+    degree: NDArray[np.float64],
+    kind: str,
+    note: Callable[[str], None],
+) -> Potential:
+    """Return a potential in the rows of a graph.
 
     Parameters
     ----------
-    context
-        Of the spectrum stage.
+    options, learn
+        Tables of the job.
+    samples
+        Samples among which it chooses.
     degree : array, shape (rows,)
         Of the graph.
+    kind
+        Of the Laplacian.
+    note
+        Called with remarks for the user.
 
     Raises
     ------
     InputError
         Nothing is chosen, V is 0, or a number of it is negative, infinite or missing.
     """
-    options = context.job.graph.potential
-    if options is None:
-        return Potential()
-    chosen = _choose(context, options)
+    chosen = _choose(options, learn, samples, note)
     # Of the random walk's operator D^-1 (L + V), L is that of D - W.
-    normalized = context.job.graph.laplacian == "normalized"
-    roughness = float(len(degree) if normalized else degree.sum())
+    roughness = float(len(degree) if kind == "normalized" else degree.sum())
     if options.kind == "barrier":
         barrier = np.zeros(len(degree))
         barrier[chosen.row] = chosen.number if options.raster else 1.0
@@ -153,8 +188,8 @@ def make_potential(context: Context, degree: NDArray[np.float64]) -> Potential:
                 "graph. Give a raster with values above 0, or leave the table out."
             )
         factor = options.alpha * (roughness / trace if options.relative else 1)
-        said = {"samples": int(np.count_nonzero(barrier)), "factor": factor}
-        return Potential(barrier=factor * barrier, summary=said)
+        summary = {"samples": int(np.count_nonzero(barrier)), "factor": factor}
+        return Potential(barrier=factor * barrier, summary=summary)
     member, starts = _clusters(chosen)
     if len(starts) == 1:
         raise InputError(
@@ -164,8 +199,8 @@ def make_potential(context: Context, degree: NDArray[np.float64]) -> Potential:
     trace = 2.0 * (len(member) - (len(starts) - 1))
     factor = options.alpha * (roughness / trace if options.relative else 1)
     ties = Ties(member, starts, np.full(len(member), np.sqrt(2 * factor)))
-    said = {"samples": len(member), "clusters": len(starts) - 1, "factor": factor}
-    return Potential(ties=ties, summary=said)
+    summary = {"samples": len(member), "clusters": len(starts) - 1, "factor": factor}
+    return Potential(ties=ties, summary=summary)
 
 
 def _clusters(chosen: Chosen) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -177,14 +212,17 @@ def _clusters(chosen: Chosen) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return chosen.row[kept][order], starts.astype(np.int64)
 
 
-def _choose(context: Context, options: PotentialOptions) -> Chosen:
-    ingest = context.run.record("ingest")
-    assert ingest is not None, "the spectrum follows ingest"
-    grid = Grid.from_json(ingest.summary["grid"])
-    check_potential(options, context.job.learn, grid)
+def _choose(
+    options: PotentialOptions,
+    learn: LearnOptions,
+    samples: SceneSamples,
+    note: Callable[[str], None],
+) -> Chosen:
+    grid = samples.scene.grid
+    check_potential(options, learn, grid)
     if options.pixels:
         wanted = _flat_pixels(options, grid)
-        sample = _samples_at(context, wanted)
+        sample = samples.at(wanted)
         if (sample < 0).any():
             row, column = divmod(int(wanted[np.argmax(sample < 0)]), grid.width)
             raise InputError(
@@ -193,10 +231,10 @@ def _choose(context: Context, options: PotentialOptions) -> Chosen:
             )
         number: NDArray[Any] = np.ones(len(sample), np.int64)
     elif options.raster is not None:
-        sample, number = _read_values(context, options.raster, grid)
+        sample, number = _read_values(options.raster, samples)
     else:
-        sample, number = _read_classes(context, options, grid)
-    rows = sample_rows(context)[sample]
+        sample, number = _read_classes(options, learn, samples, note)
+    rows = sample_rows(samples.order, samples.pixel.shape[0])[sample]
     inside = rows >= 0
     if len(sample) and not inside.any():
         raise InputError(
@@ -204,7 +242,7 @@ def _choose(context: Context, options: PotentialOptions) -> Chosen:
             'largest component. Choose others, or set graph.components = "connect".'
         )
     if not inside.all():
-        context.reporter.note(
+        note(
             f"potential: {int((~inside).sum())} chosen samples are not in the graph and are left out"
         )
     return Chosen(rows[inside], number[inside])
@@ -223,46 +261,39 @@ def _flat_pixels(options: PotentialOptions, grid: Grid) -> NDArray[np.int64]:
     return np.unique([row * grid.width + column for row, column in places]).astype(np.int64)
 
 
-def _samples_at(context: Context, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sample at each pixel, -1 where there is none."""
-    known = np.asarray(context.open("samples/pixel")[...])
-    place = np.minimum(np.searchsorted(known, pixels), len(known) - 1)
-    return np.where(known[place] == pixels, place, -1)
-
-
 def _read_classes(
-    context: Context, options: PotentialOptions, grid: Grid
+    options: PotentialOptions,
+    learn: LearnOptions,
+    samples: SceneSamples,
+    note: Callable[[str], None],
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return the samples that are chosen by their labels, and the class of each."""
-    job = context.job
-    if options.labels in ("train", "all"):
-        ingest = context.run.record("ingest")
-        if ingest is None or not ingest.summary["labelled"]:
-            raise InputError(
-                f"{_TABLE} labels = {options.labels!r}: the scene has no labels. Give scene.labels, or "
-                "choose samples by pixels or by a raster."
-            )
+    scene = samples.scene
+    if options.labels in ("train", "all") and not scene.labelled:
+        raise InputError(
+            f"{_TABLE} labels = {options.labels!r}: the scene has no labels. Give scene.labels, or "
+            "choose samples by pixels or by a raster."
+        )
     if options.labels == "train":
-        labelled, _ = plan_fits(context, grid)
+        labelled, _ = plan_fits(
+            learn, samples.given[...], samples.pixel[...], scene, first_only=True
+        )
         sample = labelled.sample[labelled.train[0]]
         number: NDArray[Any] = labelled.numbers[labelled.classes[labelled.train[0]]]
     elif options.labels == "all":
-        given = np.asarray(context.open("labels/given")[...])
+        given = np.asarray(samples.given[...])
         sample = np.flatnonzero(given)
         number = given[sample]
-        context.reporter.note(
-            "potential: made of all labels, so that held-out accuracy proves nothing"
-        )
+        note("potential: made of all labels, so that held-out accuracy proves nothing")
     else:
-        scene = open_scene(job.scene, job.resolve)
-        source = _open_marks(str(options.labels), job.scene, scene, job.resolve)
+        marks, grid = scene.open_marks(str(options.labels)), scene.grid
         parts = []
         for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
-            flat = source.read(start, stop).ravel()
+            flat = marks.read(start, stop).ravel()
             pixel = np.flatnonzero(flat)
             parts.append((pixel + start * grid.width, flat[pixel]))
         pixels, number = (np.concatenate(part) for part in zip(*parts, strict=True))
-        sample = _samples_at(context, pixels)
+        sample = samples.at(pixels)
         sample, number = sample[sample >= 0], number[sample >= 0]
     if options.classes:
         missing = sorted(set(options.classes) - set(number.tolist()))
@@ -281,14 +312,7 @@ def _read_classes(
     return sample, number
 
 
-def _open_marks(labels: str, given: SceneOptions, scene: Scene, resolve: Resolve) -> Labels:
-    source = open_labels(SceneOptions(path=given.path, labels=labels), scene, resolve)
-    assert source is not None, "the options name labels"
-    return source
-
-
-def _open_values(raster: str, resolve: Resolve, grid: Grid) -> Plane:
-    path = resolve(raster)
+def _open_values(path: str, grid: Grid) -> Plane:
     check_exists(path)
     key = "graph.potential.raster"
     if array_format(path) is not None:
@@ -297,25 +321,26 @@ def _open_values(raster: str, resolve: Resolve, grid: Grid) -> Plane:
 
 
 def _read_values(
-    context: Context, raster: str, grid: Grid
+    raster: str, samples: SceneSamples
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the samples where a raster is not 0, and its values; nodata counts as 0."""
-    plane = _open_values(raster, context.job.resolve, grid)
-    known = np.asarray(context.open("samples/pixel")[...])
-    samples, values = [np.zeros(0, np.int64)], [np.zeros(0)]
+    grid = samples.scene.grid
+    plane = _open_values(samples.scene.resolve(raster), grid)
+    pixels = np.asarray(samples.pixel[...])
+    chosen, values = [np.zeros(0, np.int64)], [np.zeros(0)]
     for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
         stored, given = plane.rows(start, stop)
-        first, last = np.searchsorted(known, [start * grid.width, stop * grid.width])
-        place = known[first:last] - start * grid.width
+        first, last = np.searchsorted(pixels, [start * grid.width, stop * grid.width])
+        place = pixels[first:last] - start * grid.width
         value = np.asarray(stored, np.float64).ravel()[place]
         value[~given.ravel()[place] & ~np.isnan(value)] = 0
         wrong = ~(np.isfinite(value) & (value >= 0))
         if wrong.any():
-            row, column = divmod(int(known[first + np.argmax(wrong)]), grid.width)
+            row, column = divmod(int(pixels[first + np.argmax(wrong)]), grid.width)
             raise InputError(
                 f"{_TABLE} raster = {raster!r}: holds {value[wrong][0]} at row {row}, column {column}; "
                 "a potential is finite and not negative. Write 0 where there is none."
             )
-        samples.append(first + np.flatnonzero(value))
+        chosen.append(first + np.flatnonzero(value))
         values.append(value[value != 0])
-    return np.concatenate(samples), np.concatenate(values)
+    return np.concatenate(chosen), np.concatenate(values)

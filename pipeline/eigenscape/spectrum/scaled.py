@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
 from eigenscape.base.mapped import attach_memmap, create_memmap
-from eigenscape.context import Context
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.stored import StoredOperator, store_operator
-from eigenscape.store.arrays import open_memmap
+from eigenscape.store.arrays import open_array, open_memmap
 from eigenscape.store.run import Run
 
 
@@ -60,20 +59,20 @@ class StoredGraph:
         return open_memmap(self.degree_path)
 
 
-def stored_graph(context: Context) -> StoredGraph:
+def stored_graph(run: Run) -> StoredGraph:
     """Return where the weights lie that the graph stage wrote."""
-    record = context.run.record("graph")
+    record = run.record("graph")
     assert record is not None, "the graph is there"
     paths: list[tuple[str, str, str]] = []
     starts = [0]
     while starts[-1] < record.summary["rows"]:
         folder = f"graph/{len(paths)}"
         indptr, indices, data = (
-            context.path(f"{folder}/{name}") for name in ("indptr", "indices", "data")
+            str(run.array_path(f"{folder}/{name}")) for name in ("indptr", "indices", "data")
         )
         paths.append((indptr, indices, data))
-        starts.append(starts[-1] + context.open(f"{folder}/indptr").shape[0] - 1)
-    return StoredGraph(tuple(paths), tuple(starts), context.path("graph/degree"))
+        starts.append(starts[-1] + open_array(indptr).shape[0] - 1)
+    return StoredGraph(tuple(paths), tuple(starts), str(run.array_path("graph/degree")))
 
 
 def read_weights(run: Run) -> scipy.sparse.csr_array:
@@ -91,21 +90,23 @@ def read_weights(run: Run) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
 
 
-def sample_rows(context: Context) -> NDArray[np.int64]:
-    """Return the row of every sample in the graph stage's matrix, -1 for those it leaves out."""
-    order = context.memmap("graph/sample")
-    row = np.full(context.open("samples/pixel").shape[0], -1, np.int64)
+def sample_rows(order: NDArray[np.int64], samples: int) -> NDArray[np.int64]:
+    """Return the row of every sample in the graph stage's matrix, -1 for those that it leaves out.
+
+    Parameters
+    ----------
+    order : array, shape (rows,)
+        ``graph/sample``: the sample of each row.
+    samples
+        Number of samples.
+    """
+    row = np.full(samples, -1, np.int64)
     row[order] = np.arange(len(order))
     return row
 
 
-def row_components(context: Context) -> NDArray[np.int32]:
-    """Return the connected component of every row, where the graph's are those of samples."""
-    return np.asarray(context.memmap("graph/component")[context.memmap("graph/sample")])
-
-
 def store_laplacian(
-    context: Context,
+    graph: StoredGraph,
     directory: Path,
     kind: str,
     dtype: str,
@@ -118,14 +119,13 @@ def store_laplacian(
 
     Parameters
     ----------
-    context
-        Of a stage that follows the graph.
+    graph
+        The weights.
     directory
         Where the scaled weights go.
     kind, dtype, potential, ties, unit
         See `eigenscape.spectrum.kernels.laplacian.laplacian`.
     """
-    graph = stored_graph(context)
     paths: list[str] = []
 
     def allocate(number: int, size: int) -> NDArray[Any]:

@@ -23,63 +23,67 @@ from eigenscape.base.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
-from eigenscape.spectrum.iteration.solvers import (
-    choose_by_graph,
-    choose_solver,
-    find_pairs,
-    largest,
-    may_be_thin,
-    precision,
-)
+from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.laplacian import usual_degree
 from eigenscape.spectrum.kernels.operator import Operator
 from eigenscape.spectrum.kernels.thin import Profile, profile, whole_structure
 from eigenscape.spectrum.kernels.ties import join_components
 from eigenscape.spectrum.landmarks import landmark_spectrum
-from eigenscape.spectrum.potential import Potential, make_potential
-from eigenscape.spectrum.scaled import (
-    StoredGraph,
-    row_components,
-    sample_rows,
-    store_laplacian,
-    stored_graph,
-)
+from eigenscape.spectrum.potential import Potential, SceneSamples, make_potential
+from eigenscape.spectrum.scaled import StoredGraph, sample_rows, store_laplacian, stored_graph
 from eigenscape.store.arrays import chunk_rows, open_memmap, write_rows
+from eigenscape.store.manifest import Record
 
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
-    if context.job.neighbors.method == "landmarks":
+    if context.job.neighbors.form == "landmarks":
         return landmark_spectrum(context)
-    options = context.job.spectrum
-    graph = context.run.record("graph")
-    assert graph is not None, "the spectrum follows the graph"
-    rows, connected = graph.summary["rows"], graph.summary["connected"]
+    options, kind = context.job.spectrum, context.job.graph.laplacian
+    record = context.run.record("graph")
+    assert record is not None, "the spectrum follows the graph"
+    rows, connected = record.summary["rows"], record.summary["connected"]
     degree = np.asarray(context.memmap("graph/degree"))
-    kind = context.job.graph.laplacian
-    potential = make_potential(context, degree)
-    solver, reason = _choose_solver(context, rows, tied=potential.ties is not None)
-    unit = usual_degree(kind, degree)
-    dtype = precision(
-        solver, options.tolerance, largest(kind, degree, unit) + potential.pull / unit
-    )
-    problem = _set_up(context, rows, connected, dtype, potential, unit)
+    graph, potential = stored_graph(context.run), _potential(context, degree)
+
+    def measure() -> Profile:
+        work = partial(_measure_profile, graph)
+        return Profile(*context.map("profile", work, ["all"], label="profile of the graph")[0])
+
+    choice = choose(
+        options.solver, options.dimension, options.tolerance, kind, degree, pull=potential.pull,
+        dimension=_intrinsic_dimension(context.run.record("neighbors")), measure=measure,
+        budget=context.task_bytes,
+    )  # fmt: skip
+    directory = context.workspace.folder("operator")
+    stored = store_laplacian(
+        graph, directory, kind, choice.dtype, potential=potential.barrier, ties=potential.ties,
+        unit=choice.unit,
+    )  # fmt: skip
+    component = None if connected else _store_components(context, potential)
+    in_memory = fits(rows, choice.dtype, context.task_bytes)
+    problem = Problem(stored, component, directory, in_memory=in_memory)
     null = problem.null_space()
     _check_dimension(options, rows, null.count)
     solution = find_pairs(
-        problem, solver, options.dimension, options.tolerance, context.map, context.reporter.note
+        problem,
+        choice.solver,
+        options.dimension,
+        options.tolerance,
+        context.map,
+        context.reporter.note,
     )
     values, residuals = _write(context, problem, null, solution)
     return {
-        "solver": solver,
-        "reason": reason,
-        "precision": "single" if dtype == "float32" else "double",
-        "unit": unit,
+        "solver": choice.solver,
+        "reason": choice.reason,
+        "precision": choice.precision,
+        "unit": choice.unit,
         "values": [float(value) for value in values],
         "max_residual": float(residuals.max()),
         "converged": bool(solution.converged),
@@ -90,66 +94,55 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     }
 
 
-def _choose_solver(context: Context, rows: int, *, tied: bool) -> tuple[str, str]:
-    """Return the solver and why, after a look at the graph where it may be thin.
+def _potential(context: Context, degree: NDArray[np.float64]) -> Potential:
+    """Return the potential of the job, in the rows of its graph."""
+    job, record = context.job, context.run.record("ingest")
+    if job.graph.potential is None:
+        return Potential()
+    assert record is not None, "the spectrum follows ingest"
+    scene = IngestedScene.from_summary(record.summary, job.resolve)
+    given = context.open("labels/given") if scene.labelled else None
+    samples = SceneSamples(
+        context.open("samples/pixel"), given, context.memmap("graph/sample"), scene
+    )
+    return make_potential(
+        job.graph.potential, job.learn, samples, degree, job.graph.laplacian, context.reporter.note
+    )
 
-    Clusters that are tied together make a dense matrix, which is not to be factorised.
-    """
-    options = context.job.spectrum
-    if tied:
-        if options.solver == "shift-invert":
-            raise InputError(
-                'spectrum.solver = "shift-invert": a potential that identifies samples has no sparse '
-                'matrix to factorise. Set spectrum.solver to "auto".'
-            )
-        return choose_solver(options.solver, options.dimension, rows)
-    neighbors = context.run.record("neighbors")
+
+def _intrinsic_dimension(neighbors: Record | None) -> float | None:
+    """Return the dimension that the search has measured, None where it has not."""
     measured = {} if neighbors is None else neighbors.summary
-    dimension = measured.get("intrinsic_dimension", {}).get("value")
-    asked = options.solver == "shift-invert"
-    if not asked and not may_be_thin(options.solver, options.dimension, rows, dimension):
-        return choose_solver(options.solver, options.dimension, rows)
-    work = partial(_measure_profile, stored_graph(context))
-    found = Profile(*context.map("profile", work, ["all"], label="profile of the graph")[0])
-    return choose_by_graph(options.solver, options.dimension, rows, found, context.task_bytes)
+    dimension: float | None = measured.get("intrinsic_dimension", {}).get("value")
+    return dimension
 
 
 def _measure_profile(graph: StoredGraph, _: str) -> tuple[int, float, int]:
-    found = profile(whole_structure(graph.open()))
-    return found.entries, found.operations, found.edges
+    costs = profile(whole_structure(graph.open()))
+    return costs.entries, costs.operations, costs.edges
 
 
 def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> None:
-    most = rows - components
-    if options.dimension > most:
+    limit = rows - components
+    if options.dimension > limit:
         raise InputError(
             f"spectrum.dimension = {options.dimension}: the graph has {rows} samples in "
-            f"{components} component(s), so there are at most {most} eigenvectors beside the "
-            f"constant one(s). Set spectrum.dimension to {most} or less, or graph.components to "
+            f"{components} component(s), so there are at most {limit} eigenvectors beside the "
+            f"constant one(s). Set spectrum.dimension to {limit} or less, or graph.components to "
             '"connect".'
         )
 
 
-def _set_up(
-    context: Context, rows: int, connected: bool, dtype: str, potential: Potential, unit: float
-) -> Problem:
-    """Scale the weights into a Laplacian in scratch, and add the potential."""
-    directory = context.workspace.folder("operator")
-    stored = store_laplacian(
-        context, directory, context.job.graph.laplacian, dtype,
-        potential=potential.barrier, ties=potential.ties, unit=unit,
-    )  # fmt: skip
-    component = None
-    if not connected:
-        labels = row_components(context)
-        if potential.ties is not None:
-            labels = join_components(labels, potential.ties)
-        component = context.workspace.create_array(
-            "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
-        )
-        write_rows(component, 0, labels)
-    in_memory = fits(rows, dtype, context.task_bytes)
-    return Problem(stored, component, directory, in_memory=in_memory)
+def _store_components(context: Context, potential: Potential) -> str:
+    """Write the component of every row; return the path of the array."""
+    labels = np.asarray(context.memmap("graph/component")[context.memmap("graph/sample")])
+    if potential.ties is not None:
+        labels = join_components(labels, potential.ties)
+    path = context.workspace.create_array(
+        "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
+    )
+    write_rows(path, 0, labels)
+    return path
 
 
 def _write(
@@ -169,7 +162,8 @@ def _write(
     target = context.workspace.create_array(
         "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
     )
-    save_array(problem.directory / "row.npy", sample_rows(context))
+    order = context.memmap("graph/sample")
+    save_array(problem.directory / "row.npy", sample_rows(order, samples))
     # Worked out once: it takes a pass over all rows, which no task should repeat.
     save_array(problem.directory / "null.npy", null.entries)
     scale = None
@@ -216,15 +210,15 @@ def _write_block(
     component = 0 if problem.component is None else open_memmap(problem.component)[rows]
     # Samples outside of the largest component have no coordinates.
     vectors = np.full((len(inside), nulls + len(signs)), np.nan, np.float32)
-    known = np.zeros((len(rows), vectors.shape[1]))
+    coordinates = np.zeros((len(rows), vectors.shape[1]))
     if nulls:
-        known[np.arange(len(rows)), component] = entries[rows]
+        coordinates[np.arange(len(rows)), component] = entries[rows]
     for group in range(-(-len(signs) // WIDTH)):
         first, last = group * WIDTH, min((group + 1) * WIDTH, len(signs))
         part = pairs.attach(group)[rows][:, : last - first]
-        known[:, nulls + first : nulls + last] = part * signs[first:last]
+        coordinates[:, nulls + first : nulls + last] = part * signs[first:last]
     if degree is not None:
         # D^-1/2 turns a vector of the normalised Laplacian into one of the random-walk Laplacian.
-        known /= np.sqrt(open_memmap(degree)[rows])[:, None]
-    vectors[inside] = known
+        coordinates /= np.sqrt(open_memmap(degree)[rows])[:, None]
+    vectors[inside] = coordinates
     write_rows(target, block[0], vectors)

@@ -82,7 +82,7 @@ def store_operator(
     graph: Sequence[tuple[str, str]] | None = None,
     data: Sequence[str] | None = None,
 ) -> StoredOperator:
-    """Write an operator, or what of it is not stored yet.
+    """Write an operator, or the parts of it that are not stored yet.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def store_operator(
     directory
         Where the files go.
     graph, data
-        Paths of what is stored already: structure and values of the blocks.
+        Paths of the parts that are stored already: structure and values of the blocks.
     """
     for name, values in (("diagonal", operator.diagonal), ("null", operator.null)):
         save_raw(directory / name, values)

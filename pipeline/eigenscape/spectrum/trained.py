@@ -15,7 +15,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.base.vectors import Vectors, unit_vectors
 from eigenscape.errors import InputError
-from eigenscape.features.kernels import project, project_sparse
+from eigenscape.features.method import FeatureMethod
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
@@ -35,7 +35,7 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 
-Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+FlatNeighbors: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Where the list of each new sample begins; numbers of the neighbours, nearest first; distances."""
 
 TWIN = 1e-6
@@ -62,7 +62,7 @@ class Trained:
     """
 
     run: Run
-    features: FeatureOptions
+    features: FeatureMethod
     neighbors: NeighborOptions
     graph: GraphOptions
     good: NDArray[np.bool_]
@@ -77,8 +77,9 @@ class Trained:
         path
             Run directory.
         spatial
-            Whether a graph with edges between neighbouring pixels will do: new samples have none, so
-            that its eigenvectors cannot be extended. It is refused otherwise.
+            Whether a graph with edges between neighbouring pixels, and features that were filtered among
+            them, will do: samples without a place have neither, so that eigenvectors cannot be extended
+            to them. These are refused otherwise.
         """
         stages = read_manifest(path)["stages"] if path.is_dir() else {}
         if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
@@ -88,16 +89,29 @@ class Trained:
             )
         run = Run(path, create=False)
         job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
-        neighbors = NeighborOptions(**job.get("neighbors", {}))
+        features = FeatureOptions.model_validate(job.get("features", {}))
+        assert isinstance(features, FeatureMethod), "every method of the table is one"
+        if not features.extends:
+            raise InputError(
+                f'{path}: features.method = "{features.method}" is no function of single samples, so '
+                "that new ones have no features. Give a run with another features.method."
+            )
+        neighbors = NeighborOptions.model_validate(job.get("neighbors", {}))
         graph = GraphOptions(**job.get("graph", {}))
         if graph.spatial is not None and not spatial:
             raise InputError(
                 f"{path}: its graph has edges between neighbouring pixels ([graph.spatial]), and new "
                 "samples have no place in the scene. Extend a run without that table."
             )
+        if features.spatial is not None and not spatial:
+            raise InputError(
+                f"{path}: its features are filtered among neighbouring pixels ([features.spatial]), and "
+                "samples by themselves have no place in a scene. Give the scene to `eigenscape apply`, or "
+                "take a run without that table."
+            )
         return cls(
             run,
-            FeatureOptions(**job.get("features", {})),
+            features,
             neighbors,
             graph,
             np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
@@ -106,24 +120,24 @@ class Trained:
 
     def project(self, samples: Vectors) -> Vectors:
         """Return the features of samples, less `origin`, as the features stage would."""
-        if self.rows.sparse:
-            vectors: Vectors = csr_array(samples)
-        else:
-            shift, basis = self._projection
-            if isinstance(samples, np.ndarray):
-                vectors = project(samples, shift, basis)
-            else:
-                vectors = project_sparse(samples, shift, basis)
+        return self.searched(self.unfiltered(samples))
+
+    def unfiltered(self, samples: Vectors) -> Vectors:
+        """Return the features of samples before a filter in space."""
+        return csr_array(samples) if self.rows.sparse else self._extension(samples)
+
+    def searched(self, vectors: Vectors) -> Vectors:
+        """Return features as they are compared: scaled to length 1 for angles, of values within range."""
         vectors = unit_vectors(vectors, self.rows.origin) if self.rows.unit else vectors
         check_range(vectors)
         return vectors
 
     @cached_property
     def origin(self) -> NDArray[np.float64] | None:
-        """What was subtracted from the bands of the run's samples; None for nothing."""
+        """Origin that was subtracted from the run's samples; None for nothing."""
         return read_origin(self.run)
 
-    def search(self, features: Vectors) -> Found:
+    def search(self, features: Vectors) -> FlatNeighbors:
         """Find the neighbours of new samples among those that have coordinates.
 
         All but one of many identical samples are passed over, as in the neighbors stage.
@@ -131,8 +145,8 @@ class Trained:
         options = self.neighbors
         # New samples have no number among the old ones: they are offered all of them.
         queries = np.full(features.shape[0], -1, np.int64)
-        if options.radius is not None:
-            chord = chord_of(options.radius, options.metric)
+        if options.reach is not None:
+            chord = chord_of(options.reach, options.metric)
             starts, index, squared = self._within(features, queries, chord)
         else:
             nearest = np.full((len(queries), options.k), -1, np.int64)
@@ -147,7 +161,7 @@ class Trained:
         starts = np.concatenate([[0], np.cumsum(keep)])[starts]
         return starts, index[keep], lengths(squared[keep], options.metric)
 
-    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> Found:
+    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> FlatNeighbors:
         found, left = [], MOST_NEIGHBORS * len(queries)
         for first, block in self._blocks():
             for tile in range(0, block.shape[0], TILE_ROWS):
@@ -161,7 +175,7 @@ class Trained:
                     left -= len(owner)
             if left < 0:
                 raise InputError(
-                    f"neighbors.radius = {self.neighbors.radius}: {len(queries)} new samples have "
+                    f"neighbors.radius = {self.neighbors.reach}: {len(queries)} new samples have "
                     f"more than {MOST_NEIGHBORS} neighbours each within it on average. Run the job "
                     "with a smaller neighbors.radius, or with the k nearest."
                 )
@@ -170,7 +184,7 @@ class Trained:
         counts = np.bincount(owner, minlength=len(queries))
         return np.concatenate([[0], np.cumsum(counts)]), index[order], squared[order]
 
-    def twins(self, features: Vectors, near: Found) -> NDArray[np.int64]:
+    def twins(self, features: Vectors, near: FlatNeighbors) -> NDArray[np.int64]:
         """Return the old sample that each new one coincides with, -1 where there is none."""
         starts, index, distance = near
         listed = np.flatnonzero(np.diff(starts))
@@ -241,7 +255,7 @@ class Trained:
         hashes = np.empty(self.rows.shape[0], np.uint64)
         for start, stop in blocks(len(hashes), self.rows.step):
             hashes[start:stop] = hash_rows(self.rows.read(start, stop))
-        least = self.neighbors.k if self.neighbors.radius is None else 0
+        least = self.neighbors.k if self.neighbors.reach is None else 0
         copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
         searched = np.ones(len(hashes), bool)
         searched[copies] = False
@@ -252,23 +266,8 @@ class Trained:
         return bool(self.run.manifest["stages"]["features"]["summary"]["projected"])
 
     @cached_property
-    def _projection(self) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
-        """Shift, None for 0, and basis, of a diagonal one the diagonal."""
-        shift = self._small("features/shift")
-        moved = self.features.standardize or (
-            self._projected and self.features.method in ("pca", "mnf")
-        )
-        if moved and shift is None:
-            raise InputError(
-                f"{self.run.path}: an earlier version made it and did not store the mean of the "
-                "bands. Run its job again."
-            )
-        basis, factors = self._small("features/basis"), self._small("features/scale")
-        if basis is None:
-            basis = np.ones(int(self.good.sum()), np.float32) if factors is None else factors
-        elif not self._projected:
-            basis = np.ascontiguousarray(np.diagonal(basis))
-        return shift, basis
+    def _extension(self) -> Callable[[Vectors], Vectors]:
+        return self.features.extension(self.run, int(self.good.sum()))
 
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield place of the first candidate and features of each chunk of candidates."""
@@ -294,17 +293,13 @@ class Trained:
                 piece = slice(int(starts[0]), int(starts[-1]))
                 yield start, (starts - starts[0], index[piece], distance[piece])
 
-    def _small(self, name: str) -> NDArray[np.float32] | None:
-        stored = (self.run.array_path(name) / "zarr.json").exists()
-        return np.asarray(self.run.open(name)[...]) if stored else None
-
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:
-    """Return what was subtracted from the bands of a run's samples as they were read; None for nothing."""
+    """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
     stored = (run.array_path("samples/origin") / "zarr.json").exists()
     return np.asarray(run.open("samples/origin")[...]) if stored else None
 
 
 def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:
-    """Return what reads candidates by their places from a block in memory."""
+    """Return a function that reads candidates by their places from a block in memory."""
     return lambda start, stop: block[start - first : stop - first]

@@ -1,4 +1,4 @@
-"""Whether what finished stages have written is still what they wrote."""
+"""Whether the files of finished stages are still as they were written."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from eigenscape.store.manifest import Record
 
 
 def find_damage(path: Path, record: Record) -> list[str]:
-    """Read all files of a finished stage; return what is wrong, file by file.
+    """Read all files of a finished stage; return a text for each that is wrong.
 
     Parameters
     ----------

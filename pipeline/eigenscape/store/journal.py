@@ -46,12 +46,12 @@ class Journal:
         self._read()
 
     def damage(self) -> list[str]:
-        """Return the files that are not what the entries say."""
+        """Return the files that differ from their entries."""
         sums = {name: list(known.values()) for name, known in self._sums.items()}
         return damaged(self.root, sums)
 
     def tidy(self) -> None:
-        """Delete what no entry vouches for, and what stands behind the last whole line."""
+        """Delete files without an entry, and all text behind the last whole line."""
         keep = {self.root / name for name in self._sums} | {self.file}
         for path in self.root.rglob("*"):
             if path not in keep and path.is_file():
@@ -61,7 +61,7 @@ class Journal:
                 stream.truncate(self._end)
 
     def finish(self, blocks: Mapping[str, Any], sums: Sums) -> None:
-        """Note that blocks are finished, with their results and what they have written."""
+        """Note that blocks are finished, with their results and the checksums of their files."""
         self._append({"blocks": dict(blocks), "wrote": sums} if sums else {"blocks": dict(blocks)})
 
     def sum_now(self, names: Iterable[str]) -> Sums:

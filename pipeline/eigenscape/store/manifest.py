@@ -1,4 +1,4 @@
-"""The manifest of a run directory: what is finished, one record per stage, and its own checksum."""
+"""The manifest of a run directory: a record per finished stage, and its own checksum."""
 
 import json
 import time
@@ -17,7 +17,7 @@ _CHECKSUM = "checksum"
 
 @dataclass(frozen=True)
 class Record:
-    """What the manifest says about one finished stage.
+    """The entry of one finished stage in the manifest.
 
     `sums` holds the checksum of every file of its arrays and outputs, by its path in the run directory.
     """
@@ -71,12 +71,12 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def write_commit(path: Path, entry: dict[str, Any]) -> None:
-    """Write what a commit is to enter into the manifest."""
+    """Write the entry that a commit is to make in the manifest."""
     write_json(path, [entry, json_sum(entry)])
 
 
 def read_commit(path: Path) -> dict[str, Any] | None:
-    """Return what a commit says, None if it is damaged or of another stage."""
+    """Return the entry of a commit, None if it is damaged or of another stage."""
     try:
         entry, total = json.loads(path.read_text(encoding="utf-8"))
         # What follows a point is the size of its chunks.

@@ -1,4 +1,4 @@
-"""The vectors of a table on disk, dense or sparse: what tasks read a range at a time.
+"""The vectors of a table on disk, dense or sparse, which tasks read a range at a time.
 
 A table is one zarr array (sample, column), or, where most entries are 0, three of them below the
 same name: ``data``, ``indices`` and ``indptr``, compressed sparse rows.
@@ -51,7 +51,7 @@ class Rows:
 
     @property
     def origin(self) -> NDArray[np.float64] | None:
-        """What was subtracted from the vectors, None for nothing."""
+        """Origin that was subtracted from the vectors, None for nothing."""
         kept = None if self.sparse else open_array(self.path).attrs.get("origin")
         return None if kept is None else np.array(kept, np.float64)
 

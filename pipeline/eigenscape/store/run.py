@@ -104,7 +104,7 @@ class Run:
     def is_finished(self, stage: str, key: str) -> bool:
         """Whether `stage` is finished with this `key` and all that it wrote is still there.
 
-        What the files hold is not looked at: see `damage`.
+        The content of the files is not read: see `damage`.
         """
         record = self.record(stage)
         return (
@@ -115,7 +115,7 @@ class Run:
         )
 
     def damage(self, stage: str) -> list[str]:
-        """Read all that a finished stage has written; return what is wrong with it, file by file."""
+        """Read all that a finished stage has written; return a text for each file that is wrong."""
         record = self.record(stage)
         return [] if record is None else find_damage(self.path, record)
 
@@ -127,15 +127,15 @@ class Run:
         keys
             Keys of the stages that are to be used; records of others are not looked at.
         tell
-            Hears what is damaged.
+            Called with a sentence for each stage that is damaged.
         """
         for stage, key in keys.items():
             record = self.record(stage)
             if record is None or record.key != key:
                 continue
-            if found := self.damage(stage):
-                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-                tell(f"{self.path / found[0]}{more}. The stage {stage} is computed again.")
+            if damage := self.damage(stage):
+                more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
+                tell(f"{self.path / damage[0]}{more}. The stage {stage} is computed again.")
                 self._forget(stage)
         make_groups(self.path / "store.zarr", self._arrays())
 
@@ -159,7 +159,7 @@ class Run:
     ) -> Workspace:
         """Return the workspace of a stage, with whatever an earlier attempt finished in it.
 
-        It is read and checked first; `tell` hears of damage, for which all of it is thrown away.
+        It is read and checked first; damage is reported by `tell`, and all of it is then thrown away.
         """
         # Blocks that were begun with other chunks would end within one.
         name = f"{stage}-{key}" + ("" if CHUNK_ROWS == MOST_CHUNK_ROWS else f".{CHUNK_ROWS}")
@@ -171,9 +171,9 @@ class Run:
             if not path.exists():
                 return Workspace(path)
             workspace = Workspace(path)
-            if found := workspace.journal.damage():
+            if damage := workspace.journal.damage():
                 tell(
-                    f"{path / found[0]} is damaged: what an earlier attempt at the stage {stage} has "
+                    f"{path / damage[0]} is damaged: what an earlier attempt at the stage {stage} has "
                     "finished is computed again."
                 )
                 discard(path)
@@ -189,7 +189,7 @@ class Run:
         Parameters
         ----------
         stage, workspace, record
-            What is finished.
+            The finished stage, its workspace and its record.
         sums
             Whether to add checksums to the record: not for runs that nobody goes on with.
         """
@@ -209,7 +209,7 @@ class Run:
         Parameters
         ----------
         tell
-            Hears of a commit that is damaged, and so did not happen.
+            Called with a sentence for each commit that is damaged, and so did not happen.
         """
         with explain_write_errors(self.path):
             for discarded in (self.path / "work").glob(f"*{DISCARDED}"):
@@ -228,7 +228,7 @@ class Run:
                     leftover.unlink()
 
     def tidy(self) -> None:
-        """Remove what is left of workspaces, once every stage is finished."""
+        """Remove the rest of workspaces, once every stage is finished."""
         shutil.rmtree(self.path / "work", ignore_errors=True)
 
     def _finish_commit(self, path: Path, entry: dict[str, Any]) -> None:
@@ -298,7 +298,7 @@ class Run:
         Parameters
         ----------
         on_wait
-            Called with a sentence that says who holds the run, before waiting for it; and with one for
+            Called with a sentence that names the holder of the run, before waiting for it; and with one for
             each commit that turns out to be damaged.
         """
         with hold(self.path, on_wait):

@@ -1,4 +1,4 @@
-"""What the runs beside one another have finished: a stage is taken over by its key."""
+"""Finished stages of runs beside one another: a stage is taken over by its key."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -9,9 +9,9 @@ from eigenscape.store.run import Run
 
 
 class Siblings:
-    """Run directories that may share finished stages, and what each has finished.
+    """Run directories that may share finished stages, and the finished stages of each.
 
-    Manifests are read once, and again when they change: a study asks for every stage of every
+    Manifests are read once, and again when they change: a study looks for every stage of every
     variant.
 
     Parameters
@@ -24,38 +24,38 @@ class Siblings:
         self._directories = directories
         self._known: dict[Path, tuple[tuple[int, int], dict[str, str]]] = {}
 
-    def find(self, stage: str, key: str, *, but: Path) -> Iterator[Run]:
+    def find(self, stage: str, key: str, *, exclude: Path) -> Iterator[Run]:
         """Yield the runs that have finished a stage with this key, the newest first.
 
         Parameters
         ----------
         stage, key
             See `Run.is_finished`.
-        but
-            A run that is no sibling of itself.
+        exclude
+            The run itself, which is no sibling.
         """
         for path in self._newest_first():
-            if path != but and self._keys(path).get(stage) == key:
+            if path != exclude and self._keys(path).get(stage) == key:
                 try:
                     yield Run(path, create=False)
                 except (OSError, StoreError):
                     continue  # it was damaged or deleted this moment
 
     def _newest_first(self) -> list[Path]:
-        found = []
+        versions = []
         try:
             for path in self._directories():
                 try:
                     state = (path / "manifest.json").stat()
                 except OSError:
                     continue
-                found.append(((state.st_mtime_ns, state.st_ino), path))
+                versions.append(((state.st_mtime_ns, state.st_ino), path))
         except OSError:
             return []  # the parent is not there yet
-        for version, path in found:
+        for version, path in versions:
             if self._known.get(path, (None,))[0] != version:
                 self._known[path] = (version, _finished_keys(path))
-        return [path for _, path in sorted(found, reverse=True)]
+        return [path for _, path in sorted(versions, reverse=True)]
 
     def _keys(self, path: Path) -> dict[str, str]:
         return self._known[path][1]

@@ -1,4 +1,4 @@
-"""The tree of committed arrays below ``store.zarr/``: groups, links, and what is left over."""
+"""The tree of committed arrays below ``store.zarr/``: groups, links, and leftovers."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def broken_groups(root: Path, arrays: Collection[str]) -> list[Path]:
 
 
 def _is_group(path: Path) -> bool:
-    """Whether a directory of a store says that it is a group."""
+    """Whether a directory of a store is marked as a group."""
     try:
         return bool(json.loads((path / "zarr.json").read_text(encoding="utf-8")) == _GROUP)
     except (OSError, ValueError):

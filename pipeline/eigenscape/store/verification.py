@@ -1,4 +1,4 @@
-"""`verify`: whether all that a run directory holds is what was written."""
+"""`verify`: whether all files of a run directory are as they were written."""
 
 from pathlib import Path
 from typing import Any
@@ -92,49 +92,49 @@ def _unfinished(work: Path) -> dict[str, Any]:
 
 
 def _uncommitted(work: Path, commit: Path) -> list[str]:
-    """Return what is damaged of a stage whose commit was begun: each part is in its place, or here."""
+    """Return the damaged files of a stage whose commit was begun: each part is in its place, or here."""
     entry = read_commit(commit)
     if entry is None:
         return [commit.name]
     places = (("store.zarr/", "store/"), ("outputs/", "files/"))
-    found = []
+    damaged = []
     for name, total in entry["sums"].items():
         here = next(own + name.removeprefix(to) for to, own in places if name.startswith(to))
         if not (holds(work / here, [total]) or holds(work.parents[1] / name, [total])):
-            found.append(here)
-    return found
+            damaged.append(here)
+    return damaged
 
 
 def find_wrong(path: Path) -> list[str]:
-    """Return what is wrong with the files of a run, one text for each, by its path in the run."""
+    """Return a text for each file of a run that is wrong, by its path in the run."""
     manifest = read_manifest(path)
-    found = [
+    texts = [
         text for entry in manifest["stages"].values()
         for text in find_damage(path, Record.from_json(entry))
     ]  # fmt: skip
     works = map(_unfinished, _workspaces(path))
-    return found + [text for work in works for text in work["damage"]]
+    return texts + [text for work in works for text in work["damage"]]
 
 
-def require_whole(path: Path, but: str) -> None:
+def require_whole(path: Path, exclude: str) -> None:
     """Refuse a run of which a finished stage is damaged.
 
     Parameters
     ----------
     path
         Run directory.
-    but
-        A stage that is not looked at.
+    exclude
+        A stage that is not checked.
 
     Raises
     ------
     StoreError
-        With the first file that is damaged, and what to do.
+        With the first file that is damaged, and the fix.
     """
     manifest = read_manifest(path)
     for name, entry in manifest["stages"].items():
-        if name != but and (found := find_damage(path, Record.from_json(entry))):
-            raise StoreError(f"{path / found[0]}. {_mending(name)}")
+        if name != exclude and (damage := find_damage(path, Record.from_json(entry))):
+            raise StoreError(f"{path / damage[0]}. {_mending(name)}")
     if "job" in manifest and not holds(path / "job.toml", [manifest["job"]]):
         raise StoreError(f"{path / 'job.toml'} is damaged. {_mending(None)}")
 

@@ -23,9 +23,9 @@ class Workspace:
     path
         Its directory; everything else in it is scratch that vanishes at the commit.
     journal
-        Which blocks are finished, and what they have written.
+        Finished blocks, and the checksums of their files.
     recording
-        Whether it says what they have written.
+        Whether checksums are noted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Workspace:
         attributes
             Attributes of the array; ``dims`` names its axes.
         """
-        path = self.path / "store" / name
+        path = self.array_path(name)
         if not (path / "zarr.json").exists():
             width = int(np.prod(shape[1:], dtype=np.int64)) * np.dtype(dtype).itemsize
             rows = shape[0] if whole else chunk_rows(shape[0], width)
@@ -78,6 +78,10 @@ class Workspace:
             complete(path / "zarr.json")
         return str(path)
 
+    def array_path(self, name: str) -> Path:
+        """Return where the array `name` lies until the stage commits."""
+        return self.path / "store" / name
+
     def folder(self, name: str) -> Path:
         """Return a scratch folder, made if need be."""
         path = self.path / "scratch" / name
@@ -95,7 +99,7 @@ class Workspace:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Note checksums of what is written here in the block, by this thread and by tasks.
+        """Note checksums of all data written here in the block, by this thread and by tasks.
 
         A stage that is never resumed needs none.
         """

@@ -15,34 +15,22 @@ from eigenscape.study.outcomes import StudyResult
 from eigenscape.study.plan import plan_study, study_status
 from eigenscape.study.run import run_study
 from eigenscape.study.tabulate import tabulate
+from eigenscape.workflow.outcomes import count_states
 from eigenscape.workflow.printing import console
 
 _MOST_LINES = 40
 
 
 def run_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json: bool) -> int:
-    """Run a study and print its table; return the exit status.
-
-    1 where a variant failed, 3 where none did but one did not converge.
-    """
+    """Run a study and print its table; return the exit status, see `Outcomes.exit_status`."""
     result = run_study(job, on=on, run_dir=run_dir, reporter=console_reporter())
     if as_json:
         print(json.dumps(result.to_json()))
     else:
         _print_result(job, result)
-    for outcome in result.failed:
-        print(f"eigenscape: {outcome.variant.title} failed: {outcome.error}", file=sys.stderr)
-    if result.failed:
-        return 1
-    if result.not_converged:
-        print(
-            f"eigenscape: not converged in {len(result.not_converged)} variants, first "
-            f"{result.not_converged[0]}. The results are kept. Raise spectrum.tolerance, or lower "
-            "spectrum.dimension.",
-            file=sys.stderr,
-        )
-        return 3
-    return 0
+    for remark in result.remarks():
+        print(f"eigenscape: {remark}", file=sys.stderr)
+    return result.exit_status
 
 
 def plan_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json: bool) -> None:
@@ -102,13 +90,8 @@ def _print_result(job: Job, result: StudyResult) -> None:
     screen.print(table)
     for line in shown.caption:
         screen.print(line, highlight=False, soft_wrap=True)
-    computed = sum(bool(outcome.computed) for outcome in result.outcomes)
-    screen.print(
-        f"{len(result.outcomes)} variants: {computed} computed, "
-        f"{len(result.outcomes) - computed - len(result.failed)} were there, "
-        f"{len(result.failed)} failed",
-        highlight=False,
-    )
+    counted = count_states(outcome.state for outcome in result.outcomes)
+    screen.print(f"{len(result.outcomes)} variants: {counted}", highlight=False)
     for name, path in result.outputs.items():
         screen.print(f"{name:<12} {path}", highlight=False, soft_wrap=True)
 

@@ -9,9 +9,11 @@ from functools import reduce
 from typing import Any
 
 from eigenscape.errors import JobError
+from eigenscape.job.choices import value_of
 from eigenscape.job.conditions import Condition, parse_condition
 from eigenscape.job.jobfile import Job, parse_job, unknown_key
-from eigenscape.job.relevance import refuse_unread, unread, value_of
+from eigenscape.job.options import REGISTRIES
+from eigenscape.job.relevance import refuse_unread, unread
 from eigenscape.job.study import StudyOptions, VariantOptions
 
 _SAME_RESULT = ("limits.", "output.", "study.")
@@ -101,6 +103,9 @@ def _base_table(job: Job) -> dict[str, Any]:
     Class maps and images of every variant are seldom wanted: only what the file itself asks for.
     """
     table = job.model_dump(exclude_unset=True, exclude={"study"})
+    for key, value in job.left_out.items():
+        section, _, name = key.partition(".")
+        table.setdefault(section, {})[name] = value
     if "formats" not in job.output.model_fields_set:
         table.setdefault("output", {}).update(formats=(), eigenvectors=0)
     return table
@@ -159,7 +164,13 @@ def _wanted(
 
 def _value_of(variant: Variant, key: str) -> Any:
     """Return a key of a variant's job; "variant" is its name."""
-    return variant.name if key == "variant" else value_of(variant.job, key)
+    if key == "variant":
+        return variant.name
+    section, _, name = key.partition(".")
+    if section in REGISTRIES and not hasattr(getattr(variant.job, section), name):
+        # Its method does not have the key: as if it were not given.
+        return next(iter(REGISTRIES[section].having(name).values())).model_fields[name].default
+    return value_of(variant.job, key)
 
 
 def _show(value: Any) -> str:

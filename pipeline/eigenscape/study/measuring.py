@@ -18,14 +18,14 @@ from eigenscape.base.vectors import join
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions, VariantOptions
-from eigenscape.learn.classify.nearby import classify_new
+from eigenscape.learn.classify.nearestneighbors import classify_new
 from eigenscape.scenes.centred import centred
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.subset import subset_of
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.run import Run
-from eigenscape.study.outcomes import Outcome
+from eigenscape.study.outcomes import VariantOutcome
 from eigenscape.study.plane import Shown
 
 FILE = "measured.json"
@@ -38,13 +38,13 @@ _HELD_OUT_STREAM = 1
 Floats = NDArray[np.float32]
 
 
-def missing(outcome: Outcome, study: StudyOptions) -> bool:
+def missing(outcome: VariantOutcome, study: StudyOptions) -> bool:
     """Return whether a finished variant lacks measures that its study wants."""
     wanted = _wanted(outcome, study)
     return wanted is not None and _stored(outcome.path).get("key") != _key(wanted)
 
 
-def read_measured(outcome: Outcome, study: StudyOptions) -> Mapping[str, Any]:
+def read_measured(outcome: VariantOutcome, study: StudyOptions) -> Mapping[str, Any]:
     """Return the columns that `measure` wrote; none where the study wants none."""
     if _wanted(outcome, study) is None or missing(outcome, study):
         return {}
@@ -52,7 +52,7 @@ def read_measured(outcome: Outcome, study: StudyOptions) -> Mapping[str, Any]:
     return columns
 
 
-def measure(outcome: Outcome, study: StudyOptions) -> None:
+def measure(outcome: VariantOutcome, study: StudyOptions) -> None:
     """Measure a finished variant and keep what was found in its folder.
 
     Raises
@@ -219,7 +219,7 @@ def held_out_error(job: Job, run: Path, count: int) -> float:
     return 100 * float((found != truth)[truth > 0].mean())
 
 
-def _wanted(outcome: Outcome, study: StudyOptions) -> dict[str, Any] | None:
+def _wanted(outcome: VariantOutcome, study: StudyOptions) -> dict[str, Any] | None:
     """Return what is to be measured of a variant, and all that it depends on; None for nothing."""
     named = ("same_class", "along", "trustworthiness")
     plane = [name for name in named if name in study.shown_measures]

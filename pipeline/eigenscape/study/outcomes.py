@@ -1,4 +1,4 @@
-"""The variants of a study with their run directories, and what became of each."""
+"""The variants of a study with their run directories, and their outcomes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,79 +11,59 @@ from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
 from eigenscape.study.table import Row
+from eigenscape.workflow.outcomes import Outcome, Outcomes, is_finished
 from eigenscape.workflow.spine import parent_directory
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of one variant.
+class VariantOutcome(Outcome):
+    """The outcome of one variant.
 
     Attributes
     ----------
-    variant, path
-        The variant, and its run directory.
-    keys
-        Content key of each stage.
+    path, variant
+        Its run directory, and the variant.
     computed
         Stages that this run of the study computed; the others were there.
-    seconds
-        What they took, in all.
-    error
-        Why it failed; None otherwise.
     machine
-        What computed it.
+        Computer on which they ran.
     """
 
+    path: Path = field(kw_only=True)
     variant: Variant
-    path: Path
-    keys: Mapping[str, str]
     computed: tuple[str, ...] = ()
-    seconds: float = 0.0
-    error: str | None = None
     machine: str = ""
 
     @property
-    def state(self) -> str:
-        """Whether it is "finished" or "failed"."""
-        return "finished" if self.error is None else "failed"
+    def title(self) -> str:
+        """Title of the variant."""
+        return self.variant.title
 
 
 @dataclass(frozen=True)
-class StudyResult:
-    """What a study came to.
+class StudyResult(Outcomes):
+    """The outcomes of the variants of a study, in the order of its file.
 
     Attributes
     ----------
-    path
-        Its directory.
     name
         Stem of its file.
-    outcomes
-        Of every variant, in the order of the file.
     rows
         The table.
     outputs
         Files: ``csv``, ``parquet``, ``plot``.
     """
 
-    path: Path
+    outcomes: tuple[VariantOutcome, ...]
     name: str
-    outcomes: tuple[Outcome, ...]
     rows: tuple[Row, ...] = ()
     outputs: Mapping[str, Path] = field(default_factory=dict)
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[VariantOutcome, ...]:
         """The variants that failed."""
-        return tuple(outcome for outcome in self.outcomes if outcome.error is not None)
-
-    @property
-    def not_converged(self) -> tuple[str, ...]:
-        """Titles of the variants whose eigenpairs stayed above the tolerance."""
-        return tuple(
-            dict.fromkeys(str(row["title"]) for row in self.rows if row.get("converged") is False)
-        )
+        return tuple(outcome for outcome in self.outcomes if outcome.state == "failed")
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as the one JSON object that ``--json`` prints."""
@@ -96,8 +76,8 @@ class StudyResult:
             "study": self.name,
             "variants": len(self.outcomes),
             "finished": len(self.outcomes) - len(self.failed),
-            "failed": [{"variant": o.variant.title, "reason": o.error} for o in self.failed],
-            "not_converged": list(self.not_converged),
+            "failed": [{"variant": o.title, "reason": o.reason} for o in self.failed],
+            "not_converged": [o.title for o in self.outcomes if not o.converged],
             "computed": computed,
             "rows": list(self.rows),
             "outputs": {name: str(path) for name, path in self.outputs.items()},
@@ -111,7 +91,7 @@ def study_directory(job: Job, run_dir: str | Path | None) -> Path:
     return (parent_directory(job) / job.name).resolve()
 
 
-def plan_outcomes(job: Job, path: Path) -> list[Outcome]:
+def plan_outcomes(job: Job, path: Path) -> list[VariantOutcome]:
     """Return the variants of a study with their run directories and stage keys.
 
     Raises
@@ -119,14 +99,16 @@ def plan_outcomes(job: Job, path: Path) -> list[Outcome]:
     InputError
         A variant cannot work, or a file is not there.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[VariantOutcome] = []
     for variant in expand(job):
         keys = stage_keys(variant.job)
         name = "-".join(filter(None, [variant.slug, keys["export"][:8]]))
         # Two names for one and the same job are two variants.
         same = sum(outcome.path.name.startswith(name) for outcome in outcomes)
         outcomes.append(
-            Outcome(variant, path / "variants" / f"{name}{f'-{same}' * bool(same)}", keys)
+            VariantOutcome(
+                variant, path=path / "variants" / f"{name}{f'-{same}' * bool(same)}", keys=keys
+            )
         )
     return outcomes
 
@@ -142,10 +124,9 @@ def siblings_of(path: Path) -> Siblings:
     return Siblings(directories)
 
 
-def is_finished(outcome: Outcome) -> bool:
+def has_finished(outcome: VariantOutcome) -> bool:
     """Return whether every stage of a variant is finished."""
     try:
-        directory = Run(outcome.path, create=False)
+        return is_finished(Run(outcome.path, create=False), outcome.keys)
     except StoreError:
-        return False  # `run` says what is wrong with it
-    return all(directory.is_finished(stage.name, outcome.keys[stage.name]) for stage in STAGES)
+        return False  # `run` reports what is wrong with it

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.scatter import MOST_POINTS
+from eigenscape.features.method import feature_method
 from eigenscape.job.study import Coordinates, PictureOptions, StudyOptions
 from eigenscape.study.plane import Shown
 
@@ -21,10 +22,6 @@ INK = "#1d2329"
 _GREY = "#9aa2aa"
 _PLAIN, _MARK = "#0072B2", "#D55E00"
 _MARKERS = "o^sDvPX*<>ph"
-_FEATURES = {
-    "pca": "principal component", "mnf": "noise fraction", "random-projection": "projection",
-    "none": "coordinate",
-}  # fmt: skip
 MOST_NAMES, _FEW_NAMES = 30, 8
 _INKED, _LEAST, _LARGEST = 9000.0, 3.0, 26.0  # Area of all dots, of one (square points).
 _TRAINED = 46.0
@@ -186,7 +183,7 @@ def axis_name(shown: Shown, coordinates: Coordinates) -> str:
     """Return what the axes of a plane are called, without their number."""
     if coordinates == "eigenvectors":
         return "eigenvector"
-    return _FEATURES[shown.job.features.method]
+    return feature_method(shown.job).axis
 
 
 def style_plane(axes: Axes, what: str) -> None:

@@ -16,7 +16,7 @@ from eigenscape.job.study import PictureOptions, StudyOptions, VariantOptions
 from eigenscape.study.classes import draw_classes
 from eigenscape.study.layout import Point, TextRow, order_of, points_of
 from eigenscape.study.maps import draw_eigenvectors, draw_maps
-from eigenscape.study.outcomes import Outcome
+from eigenscape.study.outcomes import VariantOutcome
 from eigenscape.study.panels import Planes
 from eigenscape.study.plane import Shown
 from eigenscape.study.table import number_of
@@ -53,7 +53,7 @@ class Panel:
 
 
 def draw_pictures(
-    directory: Path, job: Job, rows: Sequence[TextRow], outcomes: Sequence[Outcome]
+    directory: Path, job: Job, rows: Sequence[TextRow], outcomes: Sequence[VariantOutcome]
 ) -> dict[str, Path]:
     """Draw what ``[[study.pictures]]`` describes.
 
@@ -116,7 +116,7 @@ def _draw(
     study: StudyOptions,
     options: PictureOptions,
     points: list[Point],
-    outcomes: dict[str, Outcome],
+    outcomes: dict[str, VariantOutcome],
 ) -> Figure:
     from matplotlib.figure import Figure
 
@@ -169,7 +169,9 @@ def _grid(options: PictureOptions, points: list[Point]) -> dict[tuple[int, int],
     return cells
 
 
-def _panel(study: StudyOptions, options: PictureOptions, point: Point, outcome: Outcome) -> Panel:
+def _panel(
+    study: StudyOptions, options: PictureOptions, point: Point, outcome: VariantOutcome
+) -> Panel:
     variant = next((v for v in study.variants if v.name == outcome.variant.name), None)
     own = (variant or VariantOptions.model_construct()).coordinates
     shown = Shown.open(outcome.variant.job, outcome.path)

@@ -97,7 +97,7 @@ def plan_study(
         missing = [
             stage
             for key, stage in plans.items()
-            if next(siblings.find(name, key, but=nowhere), None) is None
+            if next(siblings.find(name, key, exclude=nowhere), None) is None
         ]
         stages.append(
             StagesPlanned(

@@ -30,9 +30,9 @@ from eigenscape.store.run import Run
 from eigenscape.study.machine import describe_machine
 from eigenscape.study.measuring import measure, missing, read_measured
 from eigenscape.study.outcomes import (
-    Outcome,
     StudyResult,
-    is_finished,
+    VariantOutcome,
+    has_finished,
     plan_outcomes,
     siblings_of,
     study_directory,
@@ -42,6 +42,7 @@ from eigenscape.study.plot import draw_plot
 from eigenscape.study.progress import StudyProgress
 from eigenscape.study.rows import score_rows, stage_columns
 from eigenscape.study.table import Row, read_table, write_table
+from eigenscape.workflow.outcomes import count_states, fields_of, finished_result, reason_of
 from eigenscape.workflow.spine import run
 from eigenscape.workflow.stages import STAGES
 
@@ -88,7 +89,7 @@ def run_study(
     ...     }
     ... )
     >>> [outcome.state for outcome in eigenscape.run_study(job).outcomes]
-    ['finished', 'finished']
+    ['done', 'done']
     """
     reporter, on = reporter or LogLines(), on or ClusterOptions()
     path = study_directory(job, run_dir)
@@ -100,28 +101,29 @@ def run_study(
         outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
         _describe(path, job, outcomes)
         study = _study_of(job)
-        found = {o.path: o for o in outcomes if is_finished(o) and not missing(o, study)}
-        progress = StudyProgress(reporter, len(outcomes), [o.keys for o in found.values()])
-        todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in found]
+        ended = {o.path: _skipped(o) for o in outcomes if has_finished(o) and not missing(o, study)}
+        progress = StudyProgress(reporter, len(outcomes), [o.keys for o in ended.values()])
+        todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in ended]
         try:
             if todo:
-                _run_all(todo, found, study, on, path, progress)
+                _run_all(todo, ended, study, on, path, progress)
         finally:
             # Of what was stopped, too: its table says how far it came.
-            result = _collect(path, job, [found.get(o.path, o) for o in outcomes])
-        progress.finish(f"{len(outcomes)} variants, {len(result.failed)} failed: {path}")
+            result = _collect(path, job, [ended.get(o.path, o) for o in outcomes])
+        counted = count_states(outcome.state for outcome in result.outcomes)
+        progress.finish(f"{len(outcomes)} variants, {counted}: {path}")
     return result
 
 
 def _run_all(
-    todo: Sequence[Outcome],
-    found: dict[Path, Outcome],
+    todo: Sequence[VariantOutcome],
+    ended: dict[Path, VariantOutcome],
     study: StudyOptions,
     on: ClusterOptions,
     path: Path,
     progress: StudyProgress,
 ) -> None:
-    """Run the variants that are left, each with its outcome in `found` when it ends."""
+    """Run the variants that are left, each with its outcome in `ended` when it ends."""
     siblings, limits = siblings_of(path), todo[0].variant.job.limits
     connection = connect(on, limits.threads, limits.memory_bytes, progress.note)
     with connection as executor, collected_quickly():
@@ -138,21 +140,30 @@ def _run_all(
                 measure(outcome, study)
             except Exception as error:
                 # Whatever it is, it is this variant's: the others need not wait for it.
-                reason = f"{type(error).__name__}: {error}"
-                found[outcome.path] = replace(outcome, error=reason, machine=machine)
+                reason = reason_of(error)
+                ended[outcome.path] = replace(
+                    outcome, state="failed", reason=reason, machine=machine
+                )
                 progress.note(f"failed: {reason}")
                 continue
             computed = tuple(stage["name"] for stage in result.stages if not stage["reused"])
             progress.finished(result.stages, outcome.keys, time.perf_counter() - began)
-            found[outcome.path] = replace(
+            ended[outcome.path] = replace(
                 outcome,
+                **fields_of(result),
+                state="done" if computed else "skipped",
                 computed=computed,
-                seconds=sum(s["seconds"] for s in result.stages if not s["reused"]),
                 machine=machine if computed or not outcome.machine else outcome.machine,
             )
 
 
-def _by_shared_stages(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _skipped(outcome: VariantOutcome) -> VariantOutcome:
+    """Return the outcome of a variant that was finished before."""
+    result = finished_result(Run(outcome.path, create=False))
+    return replace(outcome, **fields_of(result), state="skipped")
+
+
+def _by_shared_stages(outcomes: Sequence[VariantOutcome]) -> list[VariantOutcome]:
     """Order the variants so that those with the same early stages follow one another."""
     rank: dict[str, int] = {}
     for outcome in outcomes:
@@ -162,7 +173,7 @@ def _by_shared_stages(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda outcome: [rank[outcome.keys[name]] for name in names])
 
 
-def _collect(path: Path, job: Job, outcomes: Sequence[Outcome]) -> StudyResult:
+def _collect(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> StudyResult:
     """Write the table and the pictures of what is there, and note the state of every variant."""
     study = _study_of(job)
     rows = tuple(row for outcome in outcomes for row in _rows(outcome, study))
@@ -171,7 +182,7 @@ def _collect(path: Path, job: Job, outcomes: Sequence[Outcome]) -> StudyResult:
     outputs |= draw_plot(path / "plot.png", job, texts)
     _describe(path, job, outcomes)
     outputs |= draw_pictures(path, job, texts, outcomes)
-    return StudyResult(path, job.name, tuple(outcomes), rows, outputs)
+    return StudyResult(path, tuple(outcomes), job.name, rows, outputs)
 
 
 def _study_of(job: Job) -> StudyOptions:
@@ -179,13 +190,13 @@ def _study_of(job: Job) -> StudyOptions:
     return job.study
 
 
-def _rows(outcome: Outcome, study: StudyOptions) -> list[Row]:
+def _rows(outcome: VariantOutcome, study: StudyOptions) -> list[Row]:
     variant = outcome.variant
     head: Row = {"variant": variant.name, **{key: variant.values.get(key) for key in study.keys}}
     tail = {"title": variant.title, "run": outcome.path.name, "machine": outcome.machine}
-    if outcome.error is not None:
-        return [{**head, "state": "failed", "reason": outcome.error, **tail}]
-    if not is_finished(outcome):
+    if outcome.state == "failed":
+        return [{**head, "state": "failed", "reason": outcome.reason, **tail}]
+    if not has_finished(outcome):
         return [{**head, "state": "to do", **tail}]
     directory = Run(outcome.path, create=False)
     records = {stage.name: directory.record(stage.name) for stage in STAGES}
@@ -200,7 +211,7 @@ def _rows(outcome: Outcome, study: StudyOptions) -> list[Row]:
     ]
 
 
-def _describe(path: Path, job: Job, outcomes: Sequence[Outcome]) -> None:
+def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
     with explain_write_errors(path):
         (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
         write_json(
@@ -216,7 +227,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[Outcome]) -> None:
                         "title": outcome.variant.title,
                         "directory": outcome.path.name,
                         "keys": dict(outcome.keys),
-                        "reason": outcome.error,
+                        "reason": outcome.reason if outcome.state == "failed" else None,
                     }
                     for outcome in outcomes
                 ],

@@ -6,17 +6,18 @@ from importlib.util import find_spec
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import MissingExtraError
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import REGISTRIES
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
     """Refuse a job of which a later stage needs a package that is not installed.
 
-    What the scene's files need is asked when they are opened, which is before, too.
+    Packages that the scene's files need are looked for when these are opened, which is before, too.
 
     Raises
     ------
     MissingExtraError
-        With the key that needs it, and what to install.
+        With the key that needs it, and the package to install.
     """
     for module, package, extra, purpose in _needed(job, on):
         if find_spec(module) is None:
@@ -29,5 +30,6 @@ def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]
         yield (*on.needs, f"A cluster of kind {on.kind!r}")
     if job.spectrum.solver == "lobpcg":
         yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
-    if job.learn.method == "spectral-clustering" and job.learn.assign == "k-means":
-        yield "dask_ml", "dask-ml", "clusters", 'learn.assign = "k-means"'
+    for table in REGISTRIES:
+        if (needed := getattr(job, table).needed_extra()) is not None:
+            yield needed

@@ -9,21 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eigenscape.base.blocks import BASE_BYTES, sample_blocks
-from eigenscape.base.memory import ROW_TILE, format_bytes
-from eigenscape.errors import MemoryLimitError
+from eigenscape.base.blocks import sample_blocks
+from eigenscape.base.footprint import Footprint
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
-from eigenscape.features.stage import COPY_ENTRIES, is_projected, stays_sparse
+from eigenscape.features.method import FeatureMethod, Table, feature_method
+from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import NeighborOptions
 from eigenscape.learn.decide.smoothing import ARRAYS as SMOOTHED_ARRAYS
-from eigenscape.learn.kernels.cuts import SWEEP_BYTES
-from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
-from eigenscape.learn.propagate.fields import EXACT_ROWS
-from eigenscape.learn.propagate.fields import METHODS as FIELDS
-from eigenscape.neighbors.footprint import LIBRARY_BYTES, footprint
-from eigenscape.neighbors.stage import plan_leaves
+from eigenscape.learn.method import Samples, learn_method
+from eigenscape.neighbors.method import Table as NeighborTable
+from eigenscape.neighbors.method import neighbor_method
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import fits
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
@@ -47,11 +46,6 @@ _CALIBRATED = 20_000
 
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
-
-
-def enough(size: int) -> str:
-    """Return a value of ``limits.memory`` that holds `size` bytes: a multiple of 64 MiB."""
-    return f"{-(-size // (64 * _MIB)) * 64}MiB"
 
 
 @dataclass(frozen=True)
@@ -103,8 +97,8 @@ class Sizes:
         """
         at_once = min(tasks, self.tasks, most)
         working = at_once * (each + _HEAP_BYTES * (each > 0))
-        if self.job.neighbors.method == "landmarks" and name not in ("ingest", "features"):
-            shared += LIBRARY_BYTES
+        if name not in ("ingest", "features"):
+            shared += neighbor_method(self.job).library_bytes
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -127,49 +121,29 @@ class Sizes:
         disk = n * (4 * bands + 12)
         return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk, most=at_once)
 
+    @property
+    def method(self) -> FeatureMethod:
+        """The method of the features, which tells how many there are and whether they are sparse."""
+        return feature_method(self.job)
+
     def features(self) -> StagePlan:
-        """Count sums over the samples, then their projection."""
-        options, n, bands, d = self.job.features, self.n, self.bands, self.d
-        if self.entries is not None and stays_sparse(options, bands):
-            tasks = -(-self.entries // COPY_ENTRIES)
-            return self._stage("features", tasks, 0, 8 * n, 8 * (self.entries + n))
-        row = 4 * (2 * d + (2 * bands if self.entries is None else 0))
-        tasks, rows = self._step(chunk_rows(n, 4 * d), row)
-        # A projection in single precision: no more than what is read, and its image.
-        each = rows * row * (0.7 if options.method == "random-projection" else 1)
-        each += self._tile_bytes()
-        disk = 4 * d * (n + bands * is_projected(options, bands))
-        return self._stage("features", tasks, each, self._basis_bytes(), disk)
+        """See `eigenscape.features.method.FeatureMethod.footprint`."""
+        limit = self.job.limits.memory_bytes
+        table = Table(self.n, self.bands, self.entries, self.budget, limit)
+        filtered = self.method.spatial is not None
+        needs = filtered_footprint(self.method, table) if filtered else self.method.footprint(table)
+        return self._stage("features", **vars(needs))
 
-    def _tile_bytes(self) -> float:
-        """Return the bytes of a tile of a sparse table, four times as full as on average."""
-        most = 4 * ROW_TILE * (self.entries or 0) / self.n
-        return 24 * min(most, self.entries or 0)
-
-    def _basis_bytes(self) -> float:
-        """Return the bytes held beside the blocks: the basis, or the covariance and a copy."""
-        options, limit = self.job.features, self.job.limits.memory_bytes
-        projected = is_projected(options, self.bands)
-        if not projected or options.method not in ("pca", "mnf"):
-            return 32.0 * self.bands * self.d * projected
-        square = 16.0 * self.bands**2
-        if square > limit - BASE_BYTES:
-            raise MemoryLimitError(
-                f'features.method = "{options.method}": the covariance of {self.bands} columns takes '
-                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
-                f'is {format_bytes(limit)}. Set features.method to "random-projection", or '
-                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
-            )
-        return square
+    def neighbor_table(self) -> NeighborTable:
+        """Return the features that are searched."""
+        row, sparse = 4.0 * self.d, False
+        if self.entries is not None and self.method.stays_sparse(self.bands):
+            row, sparse = 8.0 * self.entries / self.n + 8, True
+        return NeighborTable(self.n, self.d, row, sparse, self.budget)
 
     def neighbors(self) -> StagePlan:
-        """See `eigenscape.neighbors.footprint`."""
-        options = self.job.neighbors
-        row, sparse = 4.0 * self.d, False
-        if self.entries is not None and stays_sparse(self.job.features, self.bands):
-            row, sparse = 8.0 * self.entries / self.n + 8, True
-        leaves = plan_leaves(options, self.n, self.d, sparse=sparse)
-        needs = footprint(options, leaves, self.n, row, self.budget)
+        """See `eigenscape.neighbors.method.NeighborMethod.footprint`."""
+        needs = neighbor_method(self.job).footprint(self.neighbor_table())
         return self._stage("neighbors", **vars(needs))
 
     def graph(self) -> StagePlan:
@@ -198,7 +172,7 @@ class Sizes:
         solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, 1.5 * k * n
-        if self.job.neighbors.method == "landmarks":
+        if self.job.neighbors.form == "landmarks":
             return self._landmark_spectrum(disk)
         if solver == "dense":
             return self._stage(
@@ -235,8 +209,9 @@ class Sizes:
     def _landmark_spectrum(self, disk: float) -> StagePlan:
         """Count the landmarks' own solution, and tiles of what is extended."""
         neighbors, modes = self.job.neighbors, self.job.spectrum.dimension + 1
-        count = min(self.n, neighbors.landmarks)
-        exact = neighbors.model_copy(update={"method": "exact"})
+        assert neighbors.most_landmarks is not None, "they are landmarks"
+        count = min(self.n, neighbors.most_landmarks)
+        exact = NeighborOptions.model_validate({"method": "exact", "k": neighbors.k})
         own = replace(
             self, job=self.job.model_copy(update={"neighbors": exact}), n=count
         ).spectrum()
@@ -277,36 +252,20 @@ class Sizes:
         most = min(self.tasks, -(-self.n // rows))
         each: float = min(self.n / most, rows) * 4 * modes * 3
         calibrating = _HEAP_BYTES + 1300 * min(self.n, _CALIBRATED)
-        shared, scratch = 30.0 * self.n, 0.0
-        if self.job.learn.method in FIELDS:
-            # Arrays of a group in memory if they fit, mapped if not; the graph with other weights.
-            # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
-            number, most = 8 if self.n <= EXACT_ROWS else 4, self.tasks
-            group = MOST_ARRAYS * self.n * WIDTH * number
-            inside = group <= self.budget
-            known = LABEL_ARRAYS * self.n * WIDTH * number
-            each = max(each, min(group + known, self.budget) if inside else 0) + 60 * self.n
-            weights = 1.5 * self.job.neighbors.k * (4 + number * (number > 4))
-            scratch = self.n * (weights + 4 * WIDTH) + group * (not inside)
-        elif self.job.learn.unsupervised:
-            # The sweep over thresholds of a vector; coordinates in the order of the rows.
-            most = self.tasks
-            each = max(each, SWEEP_BYTES * self.n)
-            scratch = self.n * (4.0 * modes + 16)
-        elif self.job.learn.method == "geodesic-nn":
-            most = self.tasks
-            each, scratch = max(each, 60.0 * self.n), 16.0 * self.job.neighbors.k * self.n
-            shared += 24 * self.job.neighbors.k * self.n
+        usual = Footprint(
+            2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
+        )
+        samples = Samples(self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual)
+        needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
-            inside, most = group <= self.budget, self.tasks
-            each = max(each, group) if inside else each
-            scratch += 150.0 * self.n + group * (not inside)
-        disk = 10 * self.n
-        return self._stage(
-            "learn", 2 * tasks, each, shared, disk, scratch, most=most, before=calibrating
-        )
+            inside = group <= self.budget
+            needs = replace(
+                needs, most=self.tasks, each=max(needs.each, group) if inside else needs.each,
+                scratch=needs.scratch + 150.0 * self.n + group * (not inside),
+            )  # fmt: skip
+        return self._stage("learn", **vars(needs))
 
     def export(self) -> StagePlan:
         """Count strips of the rasters, and the quick-look."""

@@ -1,4 +1,4 @@
-"""What a job will need before it runs: sizes, tasks and the projected peak of every stage."""
+"""The plan of a job before it runs: sizes, tasks and the projected peak of every stage."""
 
 import math
 import os
@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eigenscape.base.blocks import task_bytes
+from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
-from eigenscape.features.bounds import describe_bounds
-from eigenscape.features.stage import feature_count, is_projected, stays_sparse
+from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
-from eigenscape.neighbors.search.landmarks import check_landmarks
-from eigenscape.neighbors.search.searchers import choose_searcher
+from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.formats.sparse import SparseScene
@@ -25,29 +24,29 @@ from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.potential import check_potential, check_potential_files
 from eigenscape.workflow.extras import require_extras
-from eigenscape.workflow.footprint import Sizes, StagePlan, enough
+from eigenscape.workflow.footprint import Sizes, StagePlan
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job will do and need. The number of samples is an upper bound: all pixels.
+    """Work and needs of a job. The number of samples is an upper bound: all pixels.
 
     Attributes
     ----------
     samples, bands, dimension
         Samples at most, good bands, features.
     stages
-        What each stage will need.
+        Needs of each stage.
     notes
-        What was decided, and why.
+        Decisions, and their reasons.
     run
         The run directory.
     reused
         Which stages are finished already.
     threads
-        Threads of this process, None on a cluster, where the file says how many a worker has.
+        Threads of this process, None on a cluster, whose file sets the threads of a worker.
     fewer
-        Why these are fewer than the job asks for, empty where they are not.
+        Why these are fewer than the job names, empty where they are not.
     """
 
     samples: int
@@ -100,15 +99,16 @@ class Plan:
 
 
 def project_plan(job: Job, on: ClusterOptions) -> Plan:
-    """Open the scene's metadata and work out what the job will need."""
+    """Open the scene's metadata and work out the needs of the job."""
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
-    check_landmarks(job.neighbors, job.graph)
+    neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
     about_labels, counts = preview_labels(job, scene)
-    check_two_classes(job, counts or {})
-    check_potential_files(job.graph.potential, job.scene, scene, job.resolve)
+    if not job.learn.unsupervised:
+        check_two_classes(counts or {})
+    check_potential_files(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (
@@ -122,7 +122,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         )
 
     planned = fed_plan(job, scene, on, stages_of)
-    sparse = isinstance(scene, SparseScene) and stays_sparse(job.features, planned.bands)
+    sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
     return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
@@ -134,18 +134,18 @@ def fed_plan(
     on: ClusterOptions,
     stages_of: Callable[[Sizes], tuple[StagePlan, ...]],
 ) -> Plan:
-    """Return the plan with as many threads as the limit feeds, of those that the job asks for.
+    """Return the plan with as many threads as the limit feeds, of those that the job names.
 
-    The worker processes of a cluster have as many as its file says.
+    The worker processes of a cluster have the number in its file.
 
     Parameters
     ----------
     job, scene, on
-        What to plan.
+        Job, scene and cluster to plan.
     stages_of
-        What the stages need.
+        Returns the needs of the stages.
     """
-    asked, limit = _tasks_per_process(job, on), job.limits.memory_bytes
+    asked, limit = _tasks_per_process(job.limits.threads, on), job.limits.memory_bytes
     refused = None
     for tasks in range(asked, 0, -1):
         sizes = sizes_of(job, scene, tasks)
@@ -168,7 +168,7 @@ def fed_plan(
 
 
 def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: float) -> Plan:
-    """Return what the stages after a search by radius need, now that a sample of it was tried.
+    """Return the needs of the stages after a search by radius, now that a sample of it was tried.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: flo
         Neighbours within the radius, on average.
     """
     many = job.neighbors.model_copy(update={"k": max(1, math.ceil(neighbors))})
-    columns = feature_count(job.features, bands)
+    columns = feature_method(job).columns(bands)
     budget = task_bytes(job.limits.memory_bytes, tasks)
     sizes = Sizes(
         job.model_copy(update={"neighbors": many}), samples, bands, columns, tasks, budget, None
@@ -192,26 +192,25 @@ def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: flo
 
 
 def check_pixels(job: Job, scene: Scene) -> None:
-    """Refuse what only pixels can have for a table of samples.
+    """Refuse options of pixels for a table of samples.
 
     Raises
     ------
     InputError
-        With the key that asks for pixels, and the fix.
+        With the key that needs pixels, and the fix.
     """
     if not scene.grid.is_table:
         return
     reasons = {
+        "[features.spatial]": job.features.spatial is not None
+        and "filters features among neighbouring pixels. Leave it out, or give a raster",
         "[graph.spatial]": job.graph.spatial is not None
         and "joins neighbouring pixels. Leave it out, or give a raster",
         f"learn.smoothing = {job.learn.smoothing:g}": job.learn.smoothing > 0
         and "smooths between neighbouring pixels. Leave it out, or give a raster",
         'learn.split = "blocked"': job.learn.split == "blocked"
         and 'draws squares of pixels. Set learn.split to "random", "uniform" or "balanced"',
-        'features.method = "mnf"': is_projected(job.features, scene.bands.count)
-        and job.features.method == "mnf"
-        and 'measures noise by what neighbouring pixels differ by. Set features.method to "pca" or '
-        '"none"',
+        f'features.method = "{job.features.method}"': feature_method(job).needs_pixels,
     }
     for key, reason in reasons.items():
         if reason:
@@ -225,14 +224,14 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
     return Sizes(
-        job, scene.grid.size, bands, feature_count(job.features, bands), tasks,
+        job, scene.grid.size, bands, feature_method(job).columns(bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
     )  # fmt: skip
 
 
 def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
-    """Return what reading a scene will need."""
+    """Return the needs of reading a scene."""
     strip = strip_rows(scene, sizes.budget)
     raw = strip * scene.grid.width * len(scene.bands.good)
     # As stored and in single precision; which values are valid.
@@ -240,37 +239,18 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
 
 
-def _tasks_per_process(job: Job, on: ClusterOptions) -> int:
+def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
     if on.in_process:
-        return job.limits.threads or os.cpu_count() or 1
+        return threads or os.cpu_count() or 1
     return on.process_threads()
 
 
 def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
-    notes = []
-    if job.features.method != "none" and not is_projected(job.features, bands):
-        notes.append(
-            f"not projected: the scene has {bands} good bands, features.dimension is "
-            f"{job.features.dimension}"
-        )
-    elif job.features.method == "random-projection":
-        notes.append(describe_bounds(samples, bands, job.features.dimension))
-    if job.neighbors.method == "lanczos-bisection":
-        columns = feature_count(job.features, bands)
-        searcher, reason = choose_searcher(job.neighbors, samples, columns, sparse=sparse)
-        notes.append(f"neighbour search within parts: {searcher} ({reason})")
-    if job.neighbors.method == "radius":
-        notes.append(
-            "how many neighbours lie within neighbors.radius a thousand samples tell before the search, "
-            "and the stages after it are projected again then: the sizes here are those of "
-            f"{job.neighbors.k} per sample (neighbors.k)"
-        )
-    solved = samples
-    if job.neighbors.method == "landmarks":
-        solved = min(samples, job.neighbors.landmarks)
-        notes.append(
-            f"eigenvectors of {solved} landmarks, extended to all samples by the Nystrom formula"
-        )
+    notes = feature_method(job).notes(samples, bands)
+    columns = feature_method(job).columns(bands)
+    # What its memory depends on no note says.
+    notes += neighbor_method(job).notes(Table(samples, columns, 0, sparse, 0))
+    solved = min(samples, job.neighbors.most_landmarks or samples)
     solver, reason = choose_solver(job.spectrum.solver, job.spectrum.dimension, solved)
     thin = may_be_thin(job.spectrum.solver, job.spectrum.dimension, solved, None)
     later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""

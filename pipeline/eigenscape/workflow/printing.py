@@ -1,4 +1,4 @@
-"""What the command line says of plans, runs and their results."""
+"""The text that the command line prints about plans, runs and their results."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ def _percent(share: float | None) -> str:
 
 
 def print_result(result: Any) -> None:
-    """Say what a run came to: an `eigenscape.workflow.spine.Result`."""
+    """Print the result of a run: an `eigenscape.workflow.spine.Result`."""
     wide = console()
     wide.print(_stage_table(result))
     say = functools.partial(wide.print, highlight=False, soft_wrap=True)
@@ -47,7 +47,7 @@ def _stage_table(result: Any) -> Table:
 
 
 def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what there is to say of a run applied to another scene."""
+    """Yield the lines about a run applied to another scene."""
     how = {
         "eigenvectors": "eigenvectors extended, classified as in the run",
         "neighbors": "probabilities of the neighbours in the run",
@@ -90,7 +90,7 @@ def _agreement(agreed: Mapping[str, Any]) -> str:
 
 
 def _print_found(result: Any, say: Callable[..., None]) -> None:
-    """Say what the stages of a run found."""
+    """Print the results of the stages of a run."""
     spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
     if "recall" in neighbors:
         half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
@@ -145,7 +145,7 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
 
 
 def print_plan(planned: Any, limit: int) -> None:
-    """Say what a job would need: an `eigenscape.workflow.plan.Plan`, and limits.memory in bytes."""
+    """Print the needs of a job: an `eigenscape.workflow.plan.Plan`, and limits.memory in bytes."""
     wide = console()
     table = Table("stage", "tasks", "projected peak", "written", "scratch", "")
     for stage in planned.stages:
@@ -173,7 +173,7 @@ def print_plan(planned: Any, limit: int) -> None:
 
 
 def print_status(found: dict[str, Any]) -> None:
-    """Say what of a run is finished: what `eigenscape.workflow.spine.status` returned."""
+    """Print the finished and unfinished stages of a run, as `eigenscape.workflow.spine.status` returned."""
     wide = console()
     table = Table("stage", "state", "seconds", "peak memory", "finished")
     for stage in found["stages"]:
@@ -221,7 +221,7 @@ def cluster_table(scores: dict[str, Any]) -> Table:
 
 
 def cluster_lines(scores: dict[str, Any]) -> Iterator[str]:
-    """Yield what there is to say about all clusters together."""
+    """Yield the lines about all clusters together."""
     method = " by ".join(scores[key] for key in ("method", "assign") if key in scores)
     yield f"clusters     {scores['clusters']}: {scores['reason']}; {method}"
     least = scores["ncut_at_least"]
@@ -246,7 +246,7 @@ def dimension_lines(found: dict[str, Any] | None) -> Iterator[str]:
     Parameters
     ----------
     found
-        What the neighbors stage says of it.
+        Its entry in the summary of the neighbors stage.
     """
     if found is None or found["value"] is None:
         return

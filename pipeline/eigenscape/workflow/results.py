@@ -29,7 +29,7 @@ _ARRAYS = {
 
 
 def open_run(path: str | Path) -> xarray.Dataset:
-    """Open what a run has finished so far; nothing is read until it is computed.
+    """Open the finished arrays of a run; nothing is read until it is computed.
 
     Nor checked: `eigenscape.verify` does that.
 

@@ -1,11 +1,11 @@
-"""The stages of a run directory, gone through in their order: what is finished is not done again."""
+"""Running stages: a single one, and those of a job in their order."""
 
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,140 +32,109 @@ _PACKAGES = (
 _MOST_HALVINGS = 3
 
 
+Summary = Mapping[str, Any]
+"""Entry of a finished stage in the manifest."""
+
+Work = Callable[[Context], dict[str, Any]]
+"""Work of a stage: reads committed arrays, fills a workspace, returns its summary for the manifest."""
+
+
 @dataclass(frozen=True)
-class Course:
-    """Stages to go through in one run directory.
+class StageRunner:
+    """Runs single stages in a run directory, and commits their arrays and files.
+
+    Jobs and estimators run their stages by this alone.
 
     Attributes
     ----------
-    job
-        What all of them read their options of.
-    stages
-        In their order.
-    keys
-        Content key of each.
-    about
-        What the manifest says of the run beside what it says of every run.
-    check
-        Refuses the job once its scene is read.
+    directory
+        The run directory; its lock is held by the caller if others may work there.
+    executor, reporter
+        Where tasks run, and where progress is reported.
     foresee
-        Projects again what the stages after a search by radius need, and refuses what does not fit:
-        called with job, run, tasks that share a process and neighbours of a sample; returns what to say.
-    threads
-        Threads of this process, as many as the limit feeds; None on a cluster.
-    fewer
-        Why these are fewer than the job asks for, empty where they are not.
+        See `eigenscape.context.Context`.
+    recorded
+        Whether the checksums of all files are noted, without which no other process can go on with a
+        stage or take it over.
     """
 
-    job: Job
-    stages: tuple[Stage, ...]
-    keys: Mapping[str, str]
-    about: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[Job, Run], None] = lambda job, directory: None
-    foresee: Callable[[Job, Run, int, float], str] = lambda job, directory, tasks, neighbors: ""
-    threads: int | None = None
-    fewer: str = ""
+    directory: Run
+    executor: Executor
+    reporter: Reporter
+    foresee: Callable[[float], None] = lambda neighbors: None
+    recorded: bool = True
 
+    def run(self, name: str, key: str, work: Work, job: Job) -> Record:
+        """Run a stage, or go on with it; return its record, which is in the manifest.
 
-def work_through(
-    course: Course,
-    path: Path,
-    on: ClusterOptions,
-    reporter: Reporter,
-    *,
-    executor: Executor | None = None,
-    siblings: Siblings | None = None,
-) -> tuple[dict[str, Any], ...]:
-    """Go through the stages of a course that are not finished.
+        Parameters
+        ----------
+        name, key
+            Of the stage.
+        work
+            Its work.
+        job
+            The job that it reads its options of.
 
-    Parameters
-    ----------
-    course
-        What to go through.
-    path
-        Run directory.
-    on, reporter, executor, siblings
-        As in `eigenscape.run`.
+        Raises
+        ------
+        StoreError
+            A file was damaged while the stage ran.
+        TaskMemoryError
+            The smallest tasks do not fit the memory of their worker.
+        """
+        self.reporter.stage(name, "running")
+        reached("stage begins", name)
+        start = time.perf_counter()
+        with memory.watch() as peak, _damage_explained(self.directory.path, name):
+            context, summary = self._work(name, key, work, job)
+        reached("stage worked", name)
+        record = Record(
+            key=key,
+            seconds=round(time.perf_counter() - start, 3),
+            peak_bytes=max(peak.bytes, context.worker_peak),
+            arrays=context.workspace.arrays(),
+            files=context.workspace.files(),
+            summary=summary,
+        )
+        self.directory.commit(name, context.workspace, record, sums=self.recorded)
+        reached("stage committed", name)
+        taken = f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
+        self.reporter.stage(name, taken)
+        return record
 
-    Returns
-    -------
-    tuple of dict
-        Name, seconds, reused and peak bytes of each stage.
-    """
-    job, directory = course.job, Run(path)
-    with memory.collected_quickly(), directory.lock(reporter.note):
-        logged = Logged(reporter, path / "log.jsonl")
-        directory.mend(course.keys, logged.note)
-        _describe_run(directory, course)
-        if course.fewer:
-            logged.note(course.fewer)
-        siblings = siblings or beside(path)
-        with ExitStack() as stack:
+    def _work(self, name: str, key: str, work: Work, job: Job) -> tuple[Context, dict[str, Any]]:
+        """Do the work of a stage, again with smaller tasks where one did not fit its worker.
 
-            @cache
-            def connected() -> Executor:
-                """Bring up the cluster once there is something to do."""
-                limits = (course.threads or job.limits.threads, job.limits.memory_bytes)
-                found = executor or stack.enter_context(connect(on, *limits, logged.note))
-                if isinstance(found, Workers):
-                    found.share(path)
-                if isinstance(found, Threads) and course.threads:
-                    return found.at_most(course.threads)
-                return found
-
-            fitted = fit_limits(job, on)
-            times = []
-            for stage in course.stages:
-                key = course.keys[stage.name]
-                _take_over(stage.name, key, directory, siblings)
-                work = partial(_work, stage, key, fitted, directory, course.foresee)
-                times.append(_run_stage(stage.name, key, work, directory, connected, logged))
-                if stage.name == "ingest":
-                    course.check(fitted, directory)
-        directory.tidy()
-    return tuple(times)
-
-
-def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
-    if not directory.is_finished(name, key):
-        for sibling in siblings.find(name, key, but=directory.path):
-            if directory.link_from(sibling, name, key):
-                break
-
-
-def _run_stage(
-    name: str,
-    key: str,
-    work: Callable[[Executor, Reporter], tuple[Context, dict[str, Any]]],
-    directory: Run,
-    connected: Callable[[], Executor],
-    reporter: Reporter,
-) -> dict[str, Any]:
-    if directory.is_finished(name, key):
-        record = directory.record(name)
-        assert record is not None
-        reporter.stage(name, "reused")
-        return _stage_json(name, record, reused=True)
-    executor = connected()
-    reporter.stage(name, "running")
-    reached("stage begins", name)
-    memory.release()
-    start = time.perf_counter()
-    with memory.watch() as peak, _damage_explained(directory.path, name):
-        context, summary = work(executor, reporter)
-    reached("stage worked", name)
-    record = Record(
-        key=key,
-        seconds=round(time.perf_counter() - start, 3),
-        peak_bytes=max(peak.bytes, context.worker_peak),
-        arrays=context.workspace.arrays(),
-        files=context.workspace.files(),
-        summary=summary,
-    )
-    directory.commit(name, context.workspace, record)
-    reached("stage committed", name)
-    reporter.stage(name, f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}")
-    return _stage_json(name, record, reused=False)
+        Results do not depend on the size of the tasks, and blocks that are finished stay so.
+        """
+        for halvings in range(_MOST_HALVINGS + 1):
+            workspace = self.directory.workspace(name, key, self.reporter.note)
+            context = Context(
+                job, self.directory, workspace, self.executor, self.reporter, halvings,
+                foresee=self.foresee,
+            )  # fmt: skip
+            recorded = workspace.recorded() if self.recorded else nullcontext()
+            try:
+                with explain_write_errors(self.directory.path), recorded:
+                    return context, work(context)
+            except TaskMemoryError as error:
+                size = memory.format_bytes(context.task_bytes)
+                text = f"{name}: a task that may take {size} was too large: {error}"
+                if halvings == _MOST_HALVINGS:
+                    raise TaskMemoryError(
+                        f"{text} Smaller ones were, too. Give the workers more memory (memory in the "
+                        "cluster file), or set limits.memory lower."
+                    ) from None
+                self.reporter.note(f"{text} Once more with tasks of half the size.")
+            except ScratchError as error:
+                # Left there, every further attempt would meet it.
+                discard(workspace.path)
+                raise StoreError(
+                    f"{error} {workspace.path} is deleted: the same command computes {name} from its "
+                    "beginning."
+                ) from None
+        raise AssertionError("the last attempt returns or raises")
 
 
 @contextmanager
@@ -185,48 +154,152 @@ def _damage_explained(path: Path, stage: str) -> Iterator[None]:
         raise
 
 
-def _work(
-    stage: Stage,
-    key: str,
-    job: Job,
-    directory: Run,
-    foresee: Callable[[Job, Run, int, float], str],
-    executor: Executor,
-    reporter: Reporter,
-) -> tuple[Context, dict[str, Any]]:
-    """Do the work of a stage, again with smaller tasks where one did not fit its worker.
+@dataclass(frozen=True)
+class Runner:
+    """Runs the stages of a job: what is finished in the run directory is not done again.
 
-    Results do not depend on the size of the tasks, and blocks that are finished stay so.
+    Attributes
+    ----------
+    job
+        The job that all stages read their options of.
+    stages
+        In their order.
+    keys
+        Content key of each.
+    about
+        Entries of the manifest beside those of every run.
+    check
+        Refuses the job once its scene is read: called with the job and the summary of ingest.
+    foresee
+        Projects again what the stages after a search by radius need, and refuses what does not fit:
+        called with job, summary of ingest, tasks that share a process and neighbours of a sample;
+        returns a note.
+    threads
+        Threads of this process, as many as the limit feeds; None on a cluster.
+    fewer
+        Why these are fewer than the job names, empty where they are not.
     """
 
-    def say_foreseen(neighbors: float) -> None:
-        reporter.note(foresee(job, directory, executor.tasks_per_process, neighbors))
+    job: Job
+    stages: tuple[Stage, ...]
+    keys: Mapping[str, str]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Job, Summary], None] = lambda job, ingested: None
+    foresee: Callable[[Job, Summary, int, float], str] = lambda *_: ""
+    threads: int | None = None
+    fewer: str = ""
 
-    for halvings in range(_MOST_HALVINGS + 1):
-        workspace = directory.workspace(stage.name, key, reporter.note)
-        context = Context(
-            job, directory, workspace, executor, reporter, halvings, foresee=say_foreseen
-        )
-        try:
-            with explain_write_errors(directory.path), workspace.recorded():
-                return context, stage.work(context)
-        except TaskMemoryError as error:
-            size = memory.format_bytes(context.task_bytes)
-            text = f"{stage.name}: a task that may take {size} was too large: {error}"
-            if halvings == _MOST_HALVINGS:
-                raise TaskMemoryError(
-                    f"{text} Smaller ones were, too. Give the workers more memory (memory in the "
-                    "cluster file), or set limits.memory lower."
-                ) from None
-            reporter.note(f"{text} Once more with tasks of half the size.")
-        except ScratchError as error:
-            # Left there, every further attempt would meet it.
-            discard(workspace.path)
-            raise StoreError(
-                f"{error} {workspace.path} is deleted: the same command computes {stage.name} from its "
-                "beginning."
-            ) from None
-    raise AssertionError("the last attempt returns or raises")
+    def run(
+        self,
+        path: Path,
+        on: ClusterOptions,
+        reporter: Reporter,
+        *,
+        executor: Executor | None = None,
+        siblings: Siblings | None = None,
+    ) -> tuple[dict[str, Any], ...]:
+        """Run the stages that are not finished.
+
+        Parameters
+        ----------
+        path
+            Run directory.
+        on, reporter, executor, siblings
+            As in `eigenscape.run`.
+
+        Returns
+        -------
+        tuple of dict
+            Name, seconds, reused and peak bytes of each stage.
+        """
+        directory = Run(path)
+        with memory.collected_quickly(), directory.lock(reporter.note):
+            logged = Logged(reporter, path / "log.jsonl")
+            directory.mend(self.keys, logged.note)
+            self._describe_run(directory)
+            if self.fewer:
+                logged.note(self.fewer)
+            siblings = siblings or beside(path)
+            fitted = fit_limits(self.job, on)
+            with ExitStack() as stack:
+
+                @cache
+                def stage_runner() -> StageRunner:
+                    """Bring up the cluster once there is something to do."""
+                    running = executor or stack.enter_context(self._connect(on, logged))
+                    if isinstance(running, Workers):
+                        running.share(path)
+                    if isinstance(running, Threads) and self.threads:
+                        running = running.at_most(self.threads)
+
+                    def note_foreseen(neighbors: float) -> None:
+                        tasks = running.tasks_per_process
+                        ingest = directory.record("ingest")
+                        assert ingest is not None, "the search follows ingest"
+                        logged.note(self.foresee(fitted, ingest.summary, tasks, neighbors))
+
+                    return StageRunner(directory, running, logged, note_foreseen)
+
+                times = []
+                for stage in self.stages:
+                    key = self.keys[stage.name]
+                    _take_over(stage.name, key, directory, siblings)
+                    reused = directory.is_finished(stage.name, key)
+                    if reused:
+                        record = directory.record(stage.name)
+                        assert record is not None, "it is finished"
+                        logged.stage(stage.name, "reused")
+                    else:
+                        runner = stage_runner()
+                        memory.release()
+                        record = runner.run(stage.name, key, stage.work, fitted)
+                    times.append(_stage_json(stage.name, record, reused=reused))
+                    if stage.name == "ingest":
+                        self.check(fitted, record.summary)
+            directory.tidy()
+        return tuple(times)
+
+    def _connect(self, on: ClusterOptions, reporter: Reporter) -> AbstractContextManager[Executor]:
+        limits = self.job.limits
+        return connect(on, self.threads or limits.threads, limits.memory_bytes, reporter.note)
+
+    def _describe_run(self, directory: Run) -> None:
+        """Write the job and the head of the manifest."""
+        job = self.job
+        absolute = job.model_copy(update={"scene": _absolute_scene(job)})
+        with explain_write_errors(directory.path):
+            file, text = directory.path / "job.toml", absolute.to_toml()
+            if file.exists() and file.read_bytes() != text.encode():
+                # Nothing vouches for the job while it is replaced: a kill between the two files is no
+                # damage.
+                directory.manifest.pop("job", None)
+                directory.save_manifest()
+            with written_whole(file) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            directory.manifest |= {
+                "eigenscape": __version__,
+                "name": job.name,
+                "python": platform.python_version(),
+                "versions": {
+                    name: installed for name in _PACKAGES if (installed := _version(name))
+                },
+                "seeds": {
+                    name: seed
+                    for name, table in job
+                    if (seed := getattr(table, "seed", None)) is not None
+                },
+                "order": [stage.name for stage in self.stages],
+                "job": file_sum(file),
+                **self.about,
+            }
+            directory.save_manifest()
+
+
+def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
+    if not directory.is_finished(name, key):
+        for sibling in siblings.find(name, key, exclude=directory.path):
+            if directory.link_from(sibling, name, key):
+                break
 
 
 def fit_limits(job: Job, on: ClusterOptions) -> Job:
@@ -234,10 +307,10 @@ def fit_limits(job: Job, on: ClusterOptions) -> Job:
 
     A quarter of these is left to pages of mapped files, which count for them but not for the limit.
     """
-    there = on.process_memory()
-    if there is None or 0.75 * there >= job.limits.memory_bytes:
+    available = on.process_memory()
+    if available is None or 0.75 * available >= job.limits.memory_bytes:
         return job
-    limits = job.limits.model_copy(update={"memory": f"{int(0.75 * there)} B"})
+    limits = job.limits.model_copy(update={"memory": f"{int(0.75 * available)} B"})
     return job.model_copy(update={"limits": limits})
 
 
@@ -248,30 +321,6 @@ def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
         "reused": reused,
         "peak_bytes": record.peak_bytes,
     }
-
-
-def _describe_run(directory: Run, course: Course) -> None:
-    job = course.job
-    absolute = job.model_copy(update={"scene": _absolute_scene(job)})
-    with explain_write_errors(directory.path):
-        file, text = directory.path / "job.toml", absolute.to_toml()
-        if file.exists() and file.read_bytes() != text.encode():
-            # Nothing vouches for the job while it is replaced: a kill between the two files is no damage.
-            directory.manifest.pop("job", None)
-            directory.save_manifest()
-        with written_whole(file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        directory.manifest |= {
-            "eigenscape": __version__,
-            "name": job.name,
-            "python": platform.python_version(),
-            "versions": {name: found for name in _PACKAGES if (found := _version(name))},
-            "seeds": {"features": job.features.seed, "learn": job.learn.seed},
-            "order": [stage.name for stage in course.stages],
-            "job": file_sum(file),
-            **course.about,
-        }
-        directory.save_manifest()
 
 
 def _absolute_scene(job: Job) -> Any:

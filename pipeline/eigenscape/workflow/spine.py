@@ -15,20 +15,19 @@ from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
-from eigenscape.learn.methods import check_classes
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.plan import Plan, project_again, project_plan
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to.
+    """The result of a run.
 
     Attributes
     ----------
@@ -37,9 +36,9 @@ class Result:
     stages
         Name, seconds, reused, peak bytes of each stage.
     scores, neighbors, spectrum
-        What learn, neighbors and spectrum reported.
+        Reports of learn, neighbors and spectrum.
     outputs
-        Absolute paths of the files, by what they are.
+        Absolute paths of the files, by their kind.
     converged
         Whether the eigensolver reached its tolerance.
     applied
@@ -82,7 +81,7 @@ def run(
     Parameters
     ----------
     job
-        What to run.
+        The job.
     on
         Where to run it: the threads of this process by default.
     run_dir
@@ -90,7 +89,7 @@ def run(
     reporter
         Called with the progress; by default its lines go to the logger ``eigenscape``.
     executor
-        Where tasks run, if that is connected already: `on` then only says of what kind it is.
+        Where tasks run, if that is connected already: `on` then is its kind alone.
     siblings
         Runs whose finished stages may be taken over; those beside this one by default.
 
@@ -115,11 +114,11 @@ def run(
     fitted = fit_limits(job, on)
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
-    course = Course(
+    runner = Runner(
         job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
         fewer=planned.fewer,
     )  # fmt: skip
-    times = work_through(course, path, on, reporter, executor=executor, siblings=siblings)
+    times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
     result = result_of(Run(path, create=False), times)
     if not result.converged and isinstance(reporter, LogLines):
         LOG.warning("%s: not converged: the results are kept", path)
@@ -127,12 +126,12 @@ def run(
 
 
 def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
-    """Say what a run would do, without doing it: sizes, tasks, projected peaks, what is reused.
+    """Plan a run without running it: sizes, tasks, projected peaks, stages that are reused.
 
     Parameters
     ----------
     job
-        What to do; its scene is opened, not read.
+        The job; its scene is opened, not read.
     on
         Where it would run: threads of this machine by default.
     run_dir
@@ -152,14 +151,14 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
     others = beside(path)
     reused = {}
     for stage in STAGES:
-        runs = [*own, *others.find(stage.name, keys[stage.name], but=path)]
+        runs = [*own, *others.find(stage.name, keys[stage.name], exclude=path)]
         reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
     on = on or ClusterOptions()
     return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
 
 
 def status(path: Path) -> dict[str, Any]:
-    """Say what of a run directory is finished, and how its driver is if that was submitted.
+    """Return the state of a run directory, and that of its driver if it was submitted.
 
     Raises
     ------
@@ -199,7 +198,7 @@ def status(path: Path) -> dict[str, Any]:
 
 
 def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """Return what a finished stage said of itself, nothing of one that is not finished."""
+    """Return the summary of a finished stage, an empty one of a stage that is not finished."""
     record = manifest["stages"].get(stage)
     return dict(record["summary"]) if record else {}
 
@@ -238,22 +237,16 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     )
 
 
-def _foresee(job: Job, directory: Run, tasks: int, neighbors: float) -> str:
-    """See `eigenscape.workflow.runner.Course`."""
-    ingest = directory.record("ingest")
-    assert ingest is not None, "the search follows ingest"
-    samples, bands = ingest.summary["samples"], sum(ingest.summary["bands"]["good"])
+def _foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
+    """See `eigenscape.workflow.runner.Runner`."""
+    samples, bands = ingested["samples"], sum(ingested["bands"]["good"])
     planned = project_again(job, samples, bands, tasks, neighbors)
     planned.check(job.limits.memory_bytes)
     needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
     return f"projected peaks with so many neighbours: {', '.join(needs)}"
 
 
-def _check_ingest(job: Job, directory: Run) -> None:
-    record = directory.record("ingest")
-    assert record is not None
-    grid = record.summary["grid"]
-    check_sizes(
-        job, record.summary["samples"], record.summary["labelled"], grid["height"] * grid["width"]
-    )
-    check_classes(job.learn, sorted(map(int, record.summary["labelled"])))
+def _check_ingest(job: Job, ingested: Mapping[str, Any]) -> None:
+    grid, labelled = ingested["grid"], ingested["labelled"]
+    check_sizes(job, ingested["samples"], labelled, grid["height"] * grid["width"])
+    job.learn.check_classes(sorted(map(int, labelled)))

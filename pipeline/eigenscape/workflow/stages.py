@@ -1,4 +1,4 @@
-"""The stages in the order in which data flows, and the key of each: what its result depends on."""
+"""The stages in the order in which data flows, and the key of each: all that its result depends on."""
 
 import hashlib
 import json
@@ -11,22 +11,23 @@ from typing import Any
 from eigenscape.base.fingerprint import code_fingerprint, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
-from eigenscape.errors import SceneError
+from eigenscape.errors import JobError, SceneError
 from eigenscape.export.stage import export_stage
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
-from eigenscape.job.options import PotentialOptions
+from eigenscape.job.options import REGISTRIES, PotentialOptions
+from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.formats.tabular import column_key
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.scenes.open import chosen_reader, chosen_variable
+from eigenscape.scenes.open import chosen_variable, reader_modules
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
-"""No result depends on these: where tasks run, what is said meanwhile, how a study names its variants
+"""No result depends on these: where tasks run, reports of progress, names of a study's variants
 (the jobs of which are in the keys)."""
 
 
@@ -37,11 +38,11 @@ class Stage:
     Attributes
     ----------
     name
-        As the manifest says it.
+        As in the manifest.
     work
-        Reads committed arrays, fills a workspace, returns what the manifest should say.
+        Reads committed arrays, fills a workspace, returns the summary for the manifest.
     depends
-        What the result depends on beside earlier stages: options and files, as JSON values.
+        Returns the options and files that the result depends on beside earlier stages, as JSON values.
     follows
         Earlier stages whose results it reads; "samples" is ingest without its labels.
     """
@@ -53,7 +54,7 @@ class Stage:
 
 
 def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) -> Any:
-    """Return what tells an input file from other versions of it."""
+    """Return the identity of one version of an input file."""
     full = job.scene.check_input == "full"
     return file_identity(path, job.resolve, key, full=full, **made)
 
@@ -71,13 +72,12 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
-        options["reader"] = chosen_reader(job.scene, job.resolve)
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 
 
 def label_options(job: Job) -> dict[str, Any]:
-    """Return what a scene's labels depend on."""
+    """Return the options and files that a scene's labels depend on."""
     options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
     labels = job.scene.labels
     return {
@@ -118,12 +118,12 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
 
 
 def _table(name: str) -> Callable[[Job], Any]:
-    """Return what reads one table of a job."""
+    """Return a function that reads one table of a job."""
     return lambda job: getattr(job, name).model_dump(mode="json")
 
 
 def export_options(job: Job) -> Any:
-    """Return what the files depend on."""
+    """Return the options that the files depend on."""
     return [job.name, job.output.formats, job.output.eigenvectors]
 
 
@@ -141,10 +141,12 @@ STAGES = (
 def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     check_chunk_rows()
-    keys = {"samples": _hash("samples", _code(_module(ingest_stage)), _scene(job))}
+    scene, readers = _scene(job), reader_modules(job.scene, job.resolve)
+    keys = {"samples": _hash("samples", _code(_module(ingest_stage), readers), scene)}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]
-        keys[stage.name] = _hash(stage.name, _code(_module(stage.work)), stage.depends(job), inputs)
+        code = _code(_module(stage.work), _method_modules(job, stage.name))
+        keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
     return keys
 
 
@@ -157,7 +159,31 @@ def _module(work: Callable[..., Any]) -> str:
     return str(work.func.__module__ if isinstance(work, partial) else work.__module__)
 
 
+def _method_modules(job: Job, table: str) -> tuple[str, ...]:
+    """Return the modules of the class that a job's table names as its method, and of those it derives from.
+
+    Raises
+    ------
+    JobError
+        A class that was typed in: nothing could tell whether it has changed.
+    """
+    if table not in REGISTRIES:
+        return ()
+    kind = type(getattr(job, table))
+    modules = {base.__module__ for base in kind.__mro__ if issubclass(base, MethodOptions)}
+    for module in modules:
+        if module not in reachable_modules(module):
+            raise JobError(
+                f'{table}.method = "{getattr(job, table).method}": its class {kind.__qualname__} is in no '
+                "file, and a run must see whether its code has changed. Put it into a module."
+            )
+    return tuple(sorted(modules))
+
+
 @cache
-def _code(module: str) -> str:
-    """Return the fingerprint of all code that a module's results can depend on."""
-    return code_fingerprint(reachable_modules(module, NEUTRAL).values())
+def _code(module: str, others: tuple[str, ...] = ()) -> str:
+    """Return the fingerprint of all code that a module's results can depend on, with some that it calls."""
+    found = reachable_modules(module, NEUTRAL)
+    for other in others:
+        found |= reachable_modules(other, NEUTRAL)
+    return code_fingerprint(file for _, file in sorted(found.items()))

@@ -24,7 +24,7 @@ from eigenscape.clusters.workers.dask import Workers, on_one_machine
 from eigenscape.clusters.workers.executors import Threads
 from eigenscape.errors import ClusterError, ClusterLostError, OutputError, TaskMemoryError
 from eigenscape.job.jobfile import parse_job
-from eigenscape.workflow.runner import Course, fit_limits, work_through
+from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import Stage
 
 MIB = 2**20
@@ -87,6 +87,7 @@ def test_differences__the_numbers_that_count():
     assert differences(here, there) == ["eigenscape 2.1.7 here, absent there"]
 
 
+@pytest.mark.slow
 def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
     executor = Workers(client)
     sizes, notes = [], []
@@ -104,11 +105,11 @@ def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
         def note(self, text):
             notes.append(text)
 
-    course = Course(
+    runner = Runner(
         job(limits={"memory": "1000MiB"}), (Stage("ingest", work, (), ()),), {"ingest": "k"}
     )
     on = ClusterOptions(kind="existing", address="tcp://x")
-    [done] = work_through(course, tmp_path / "run", on, Hearing(), executor=executor)
+    [done] = runner.run(tmp_path / "run", on, Hearing(), executor=executor)
     assert done["reused"] is False
     assert sizes == [sizes[0], sizes[0] // 2]
     assert f"a task that may take {memory.format_bytes(sizes[0])} was too large" in notes[0]
@@ -126,12 +127,12 @@ def test_run__no_size_fits(client, tmp_path):
         sizes.append(context.task_bytes)
         return context.map("fill", fill, [1])
 
-    course = Course(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
+    runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
     on = ClusterOptions(kind="existing", address="tcp://x")
     with pytest.raises(
         TaskMemoryError, match=r"ran out of memory \(no room\).*memory in the cluster"
     ):
-        work_through(course, tmp_path / "run", on, Silent(), executor=executor)
+        runner.run(tmp_path / "run", on, Silent(), executor=executor)
     assert sizes == [sizes[0] >> number for number in range(4)]
 
 
@@ -144,10 +145,10 @@ def test_run__full_disk_there(client, tmp_path):
     def work(context):
         return context.map("fill", fill, [1])
 
-    course = Course(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
+    runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
     on = ClusterOptions(kind="existing", address="tcp://x")
     with pytest.raises(OutputError, match="the disk is full"):
-        work_through(course, tmp_path / "run", on, Silent(), executor=executor)
+        runner.run(tmp_path / "run", on, Silent(), executor=executor)
 
 
 def test_run__a_file_that_is_seen_late(client, tmp_path):
@@ -225,6 +226,7 @@ def apart(tmp_path):
         process.wait()
 
 
+@pytest.mark.slow
 def test_existing__directory_not_shared_and_scheduler_lost(apart, tmp_path, monkeypatch):
     options, scheduler = apart
     monkeypatch.setattr(workers, "_RECONNECT_S", 1.0)

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
 from eigenscape.learn.clustering.numbers import by_size, choose_count
+from eigenscape.learn.methods.normalized_cut import NormalizedCut
 
 VALUES = np.array([0, 0.01, 0.012, 0.2, 0.21, 0.6])
 
 
 def options(**given):
-    return LearnOptions(method="normalized-cut", **given)
+    return NormalizedCut(**given)
 
 
 @pytest.mark.parametrize(

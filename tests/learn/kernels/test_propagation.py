@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.propagation import interpolate, poisson, regularize
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.learn.kernels.volumes import poisson_mbo, threshold
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
@@ -50,13 +50,13 @@ def random_labels(rng, n, count=12, columns=WIDTH):
     forgotten[rng.integers(count, size=WIDTH), np.arange(WIDTH)] = False
     values[forgotten] = np.nan
     values[:, columns:] = np.nan
-    return Labels(rows, values)
+    return ColumnLabels(rows, values)
 
 
 def one_hot(rows, classes, count):
     values = np.full((len(rows), WIDTH), np.nan)
     values[:, :count] = classes[:, None] == np.arange(count)
-    return Labels(rows, values)
+    return ColumnLabels(rows, values)
 
 
 def known_of(labels, column):
@@ -108,7 +108,9 @@ def test_interpolate__is_linear_on_a_path():
     values[:, 0] = [-1, 1, 0]
     values[[0, 2], 1] = [4, 5]
     operator = operator_of(laplacian_of(nx.path_graph(51)))
-    X = interpolate(operator, Labels(np.array([0, 20, 50]), values), zeros(), tolerance=1e-12).X
+    X = interpolate(
+        operator, ColumnLabels(np.array([0, 20, 50]), values), zeros(), tolerance=1e-12
+    ).X
     np.testing.assert_allclose(
         X[:, 0], np.interp(np.arange(51), [0, 20, 50], [-1, 1, 0]), atol=1e-9
     )
@@ -246,7 +248,7 @@ def test_methods__numbering_of_rows_does_not_matter(rng, method):
     order = rng.permutation(70)
     places = np.argsort(order)[labels.rows]
     again = np.argsort(places)
-    turned = Labels(places[again], labels.values[again])
+    turned = ColumnLabels(places[again], labels.values[again])
     one, other = (
         METHODS[method](operator_of(A), each, zeros(), tolerance=1e-11).X
         for A, each in ((L, labels), (L[order][:, order], turned))
@@ -296,13 +298,13 @@ def test_poisson__a_component_of_one_class_goes_to_it(rng):
 
 def test_labels__raises_on_wrong_shape():
     with pytest.raises(ValueError, match="pad a group"):
-        Labels(np.arange(3), np.zeros((3, 4)))
+        ColumnLabels(np.arange(3), np.zeros((3, 4)))
 
 
 @pytest.mark.parametrize("rows", [[0, 2, 1], [0, 1, 1]])
 def test_labels__raises_on_rows_out_of_order(rows):
     with pytest.raises(ValueError, match="ascend"):
-        Labels(np.array(rows), np.zeros((3, WIDTH)))
+        ColumnLabels(np.array(rows), np.zeros((3, WIDTH)))
 
 
 @given(classes=st.integers(2, 32), seed=st.integers(0, 999))
@@ -387,7 +389,7 @@ def test_poisson_mbo__fits_in_a_group_are_as_each_alone(rng):
     few = [one_hot(rows[part], truth[rows[part]], 3) for part in ([0, 2, 4], [1, 3, 5])]
     both = np.full((6, WIDTH), np.nan)
     both[::2, :3], both[1::2, 3:6] = few[0].values[:, :3], few[1].values[:, :3]
-    found = poisson_mbo(operator, Labels(rows, both), np.array([sizes, sizes]), zeros())
+    found = poisson_mbo(operator, ColumnLabels(rows, both), np.array([sizes, sizes]), zeros())
     for labels, part in zip(few, found, strict=True):
         (alone,) = poisson_mbo(operator, labels, sizes[None], zeros())
         assert (part.classes != alone.classes).sum() <= 4

@@ -4,8 +4,8 @@ import pytest
 import scipy.linalg
 
 from eigenscape.base.mapped import save_array
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.propagation import poisson
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.learn.propagate.deflation import LowestPairs
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
@@ -57,7 +57,7 @@ def one_against_all(rng):
     rows = np.sort(rng.choice(ROWS, 20, replace=False))
     values = np.full((20, WIDTH), np.nan)
     values[:, :3] = np.arange(20)[:, None] % 3 == np.arange(3)
-    return Labels(rows, values)
+    return ColumnLabels(rows, values)
 
 
 @pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])

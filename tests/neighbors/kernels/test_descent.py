@@ -6,6 +6,8 @@ from eigenscape.neighbors.kernels.descent import descend
 from eigenscape.neighbors.kernels.partition import Leaves, search_part
 from lists import chords, clustered, true_recall
 
+pytestmark = pytest.mark.slow  # the library is compiled first
+
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
 
 

@@ -4,7 +4,6 @@ import scipy.sparse as sp
 
 from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.search.bisection import list_length, rank_blocks
-from eigenscape.neighbors.stage import plan_leaves
 from lists import check_exact, clustered, true_recall, words
 
 LEAST_PART = "eigenscape.neighbors.kernels.partition.LEAST_PART"
@@ -34,7 +33,7 @@ def test_rank_blocks__cover_the_ranks(rows):
     ],
 )
 def test_plan_leaves__leave_room_for_the_lists(options, k, overlap, size):
-    leaves = plan_leaves(NeighborOptions(**options), 5000, 20)
+    leaves = NeighborOptions.model_validate(options).leaves(5000, 20)
     assert (leaves.k, leaves.overlap, leaves.size, leaves.turn) == (k, overlap, size, 0)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, most_equal
-from lists import check_exact, choose_copies_slowly, clustered
+from lists import METHODS, check_exact, choose_copies_slowly, clustered
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
 
@@ -103,7 +103,7 @@ def test_neighbors_stage__few_identical_samples_are_left_alone(find, rng):
     assert (found.distance[600:700, 2] > 0).all()
 
 
-@pytest.mark.parametrize("method", ["lanczos-bisection", "exact", "pynndescent"])
+@pytest.mark.parametrize("method", METHODS)
 def test_neighbors_stage__copies_have_the_list_of_their_representative(find, rng, method):
     features = clustered(rng, 1000)
     features[rng.random(1000) < 0.3] = features[0]

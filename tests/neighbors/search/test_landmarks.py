@@ -7,7 +7,8 @@ from scipy.spatial.distance import cdist
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import parse_job
-from eigenscape.neighbors.search.landmarks import check_landmarks
+from eigenscape.neighbors.method import neighbor_method
+from eigenscape.neighbors.methods.exact import Exact
 from harness import Frail, Harness, KilledError
 from lists import as_chords, as_points, find_lists, put_features
 
@@ -117,9 +118,9 @@ def test_landmarks__go_on_after_a_kill(tmp_path, groups, monkeypatch):
 def test_check_landmarks__says_what_cannot_be(table, words):
     job = parse_job({"scene": {"path": "a"}, "neighbors": {"method": "landmarks"}, **table})
     with pytest.raises(JobError) as caught:
-        check_landmarks(job.neighbors, job.graph)
+        neighbor_method(job).check_graph(job.graph)
     assert words in str(caught.value)
-    check_landmarks(job.neighbors.model_copy(update={"method": "exact"}), job.graph)
+    Exact().check_graph(job.graph)
 
 
 def test_options__fewer_landmarks_than_neighbours():

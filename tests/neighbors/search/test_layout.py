@@ -9,7 +9,7 @@ from eigenscape.neighbors.search.forest import Tree
 from eigenscape.neighbors.search.layout import Layout, lay_out
 from eigenscape.neighbors.search.scratch import Ranked
 from eigenscape.store.rows import Rows
-from lists import choose_copies_slowly, clustered, words
+from lists import METHODS, choose_copies_slowly, clustered, words
 
 
 @given(n=st.integers(1, 50), seed=st.integers(0, 999), share=st.floats(0, 0.9))
@@ -55,7 +55,7 @@ def test_lay_out__sorts_the_features_by_rank(surround, rng, small_blocks, kind, 
     np.testing.assert_array_equal(found, whole[order])
 
 
-@pytest.mark.parametrize("method", ["lanczos-bisection", "exact", "pynndescent"])
+@pytest.mark.parametrize("method", METHODS)
 def test_lay_out__order_keeps_neighbours_together(find, rng, method):
     features = rng.uniform(0, 1, (2500, 2))
     found = find(features, method=method, k=6, leaf_size=64)

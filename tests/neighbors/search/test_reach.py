@@ -4,22 +4,17 @@ import numpy as np
 import pytest
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.search import reach
 from eigenscape.neighbors.search.reach import Reach, check_reach
 from harness import Harness, solve
 from lists import chords
 
 
-def options(radius):
-    return NeighborOptions(method="radius", radius=radius)
-
-
 def test_sample_reach__equals_comparing_all_pairs(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(reach, "CHUNK_ROWS", 256)
     found = []
     monkeypatch.setattr(
-        "eigenscape.neighbors.stage.check_reach", lambda *given, **_: found.append(given[1])
+        "eigenscape.neighbors.writing.check_reach", lambda *given, **_: found.append(given[1])
     )
     samples = rng.standard_normal((700, 3)).astype(np.float32)
     solve(tmp_path, samples, neighbors={"method": "radius", "radius": 0.3})
@@ -38,15 +33,15 @@ def test_check_reach__refuses_too_many_neighbours_with_a_radius_that_fits():
     with pytest.raises(
         InputError, match=r"about 5,300 .* limit is 1000 .*30 neighbours within 0\.25"
     ):
-        check_reach(options(3.0), said, 10**6, bridged=True)
+        check_reach(3.0, said, 10**6, bridged=True)
 
 
 def test_check_reach__refuses_more_bridges_than_can_be_searched():
     said = Reach(0.7, 0.5, np.linspace(0, 1, 1001), np.full(1001, 2.0))
     with pytest.raises(InputError, match=r"about 80,000 of 160,000 .*radius to 0\.79\d* or more"):
-        check_reach(options(0.5), said, 160_000, bridged=True)
-    check_reach(options(0.5), said, 160_000, bridged=False)
-    check_reach(options(0.5), said, 60_000, bridged=True)
+        check_reach(0.5, said, 160_000, bridged=True)
+    check_reach(0.5, said, 160_000, bridged=False)
+    check_reach(0.5, said, 60_000, bridged=True)
 
 
 def test_neighbors_stage__refuses_a_large_radius_before_it_compares_all_pairs(tmp_path, rng):

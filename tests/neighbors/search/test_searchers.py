@@ -1,6 +1,5 @@
 import pytest
 
-from eigenscape.job.options import NeighborOptions
 from eigenscape.neighbors.search.searchers import MANY, WIDE, choose_searcher
 
 
@@ -14,7 +13,7 @@ from eigenscape.neighbors.search.searchers import MANY, WIDE, choose_searcher
     ],
 )
 def test_choose_searcher__says_why(rows, columns, sparse, searcher, word):
-    found, why = choose_searcher(NeighborOptions(), rows, columns, sparse=sparse)
+    found, why = choose_searcher("auto", rows, columns, sparse=sparse)
     assert found == searcher
     assert word in why
 
@@ -22,7 +21,6 @@ def test_choose_searcher__says_why(rows, columns, sparse, searcher, word):
 @pytest.mark.parametrize("searcher", ["blas", "pynndescent"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_choose_searcher__does_as_the_job_says(searcher, sparse):
-    options = NeighborOptions(searcher=searcher)
     for rows, columns in ((10, 3), (MANY, WIDE)):
-        found = choose_searcher(options, rows, columns, sparse=sparse)
+        found = choose_searcher(searcher, rows, columns, sparse=sparse)
         assert found == (searcher, "neighbors.searcher")

@@ -11,7 +11,6 @@ from scipy.io import savemat
 
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
 from eigenscape.job.options import SceneOptions
@@ -20,9 +19,9 @@ from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
 from eigenscape.store.arrays import open_memmap
-from eigenscape.store.manifest import Record
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
 
 ROWS, COLUMNS = 90, 17
 
@@ -54,10 +53,8 @@ def ingested(tmp_path, write_job):
     def work(directory="run", reporter=None, **scene):
         job = load_job(write_job(scene={"path": "words.npz", **scene}))
         run = Run(tmp_path / directory)
-        workspace = run.workspace("ingest", "aa")
-        summary = ingest_stage(Context(job, run, workspace, Threads(2), reporter or Silent()))
-        record = Record("aa", 0, 0, workspace.arrays(), workspace.files(), summary)
-        run.commit("ingest", workspace, record)
+        runner = StageRunner(run, Threads(2), reporter or Silent())
+        summary = runner.run("ingest", "aa", ingest_stage, job).summary
         table = Rows(str(run.array_path("samples/values")))
         return summary, table, lambda name: run.open(name)[...]
 

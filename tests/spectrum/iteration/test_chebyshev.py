@@ -14,15 +14,14 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
 
-from eigenscape.clusters import Threads
+from eigenscape.clusters import Serial, Threads
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.kernels import oracles
 from harness import KilledError
 
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
+loop = Loop(Serial())
 
 
 def quiet(text):
@@ -228,6 +227,7 @@ class FrailMap:
         return results
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_a_kill_at_any_task(make_problem, monkeypatch):
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_ROWS", 128)
@@ -353,25 +353,12 @@ def test_solve__finds_the_same_with_any_number_of_groups(make_problem, monkeypat
         assert angles.max() < 1e-6
 
 
-def threaded(count):
-    def run(step, function, items, *, label=None, keep=True):
-        results = [None] * len(items)
-
-        def on_done(number, result, _):
-            results[number] = result
-
-        Threads(count).run(function, items, on_done)
-        return results
-
-    return run
-
-
 def test_solve__gives_the_same_bits_on_any_number_of_threads(make_problem, monkeypatch, plane):
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
     results = []
     for count in (1, 2, 4):
         problem = make_problem(plane[0], kind="normalized", dtype=np.float32, name=f"{count}")
-        results.append(solve(problem, 40, 1e-5, threaded(count), quiet))
+        results.append(solve(problem, 40, 1e-5, Loop(Threads(count)), quiet))
     assert results[0].vectors.groups > 1
     for other in results[1:]:
         np.testing.assert_array_equal(other.values, results[0].values)
@@ -555,6 +542,7 @@ def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, mo
     np.testing.assert_allclose(X.T @ X, np.eye(200), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeypatch, space):
     monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
     whole = FrailMap()

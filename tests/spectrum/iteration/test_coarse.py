@@ -7,13 +7,13 @@ import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.coarse import aggregate_rows, coarsen, prolong, store_coarse
-from eigenscape.spectrum.iteration.level import Level
+from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock, as_operator
 
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
+loop = Loop(Serial())
 
 
 def geometric(n, seed=0):
@@ -121,9 +121,9 @@ def test_store_coarse__carries_vectors_and_components_back(tmp_path, rng):
 
 @pytest.mark.parametrize(("n", "levels"), [(2000, 1), (6000, 1)])
 def test_begin__starts_near_the_lowest_vectors(make_problem, monkeypatch, n, levels):
-    monkeypatch.setattr("eigenscape.spectrum.iteration.level.DENSE_ROWS", 300)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.subspace.DENSE_ROWS", 300)
     problem = make_problem(geometric(n), kind="normalized", dtype=np.float32)
-    state = Level.on(problem, loop).begin(32, 32, whole=False)
+    state = Subspace.on(problem, loop).begin(32, 32, whole=False)
     directory, found = problem.directory, 0
     while (directory / "coarse").exists():
         directory, found = directory / "coarse", found + 1
@@ -146,7 +146,7 @@ def test_begin__starts_near_the_lowest_vectors(make_problem, monkeypatch, n, lev
 
 def test_begin__of_a_complete_graph_is_random(make_problem):
     problem = make_problem(nx.adjacency_matrix(nx.complete_graph(200)).astype(float))
-    state = Level.on(problem, loop).begin(32, 32, whole=False)
+    state = Subspace.on(problem, loop).begin(32, 32, whole=False)
     assert not (problem.directory / "coarse").exists()
     assert len(set(state.values)) == 1
     X = problem.vectors(state.files).read(slice(None))

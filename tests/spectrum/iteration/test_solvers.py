@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
+from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.errors import MissingExtraError
 from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.iteration.state import Solution
@@ -12,11 +14,10 @@ from eigenscape.spectrum.kernels import oracles
 from eigenscape.spectrum.kernels.columns import column_count
 from eigenscape.spectrum.kernels.operator import as_operator
 
+loop = Loop(Serial())
+
+
 PAIRS = 12
-
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
 
 
 def quiet(text):

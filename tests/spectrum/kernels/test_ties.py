@@ -6,13 +6,18 @@ import scipy.linalg
 import scipy.sparse
 from scipy.spatial import cKDTree
 
+from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.solvers import precision
 from eigenscape.spectrum.kernels import oracles
+from eigenscape.spectrum.kernels.balance import Balanced, tie_sweeps
 from eigenscape.spectrum.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.stiff import Balanced, tie_sweeps
 from eigenscape.spectrum.kernels.ties import Ties, join_components
+
+loop = Loop(Serial())
+
 
 ROWS = 800
 PAIRS = 12
@@ -57,10 +62,6 @@ def dense(kind, alpha):
     if kind == "random-walk":
         return half[:, None] * (A + V) * half
     return A + V
-
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
 
 
 def quiet(text):

@@ -1,12 +1,15 @@
-"""What runs a function over many items; threads of this process."""
+"""What runs a function over many items: the calling thread, or threads of this process."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
-import dask
-from threadpoolctl import threadpool_limits
+import dask.threaded
+from threadpoolctl import ThreadpoolController
 
 from eigenscape.base import memory
 
@@ -33,6 +36,20 @@ class Executor(Protocol):
         ...
 
 
+class Serial:
+    """Runs tasks one by one in the calling thread: for few samples, where all threads but one idle."""
+
+    width = 1
+    tasks_per_process = 1
+
+    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+        """Run the tasks; their memory is not measured."""
+        # As `Threads` does: other numbers of BLAS threads round differently.
+        with one_blas_thread():
+            for number, item in enumerate(items):
+                on_done(number, function(item), 0)
+
+
 class Threads:
     """Threads of this process: BLAS, numba and scipy.sparse release the GIL. Opens no port."""
 
@@ -48,24 +65,36 @@ class Threads:
         """Run the tasks on dask's threaded scheduler."""
 
         def finished(key: str, result: Any, *_: Any) -> None:
-            if key in index:
-                on_done(index[key], *result)
+            on_done(index[key], *result)
 
-        task = dask.delayed(measured, pure=False, traverse=False)
-        tasks = [
-            task(function, item, dask_key_name=f"block-{number}")
+        graph = {
+            f"block-{number}": (partial(measured, function, item),)
             for number, item in enumerate(items)
-        ]
-        index = {f"block-{number}": number for number in range(len(items))}
+        }
+        index = {key: number for number, key in enumerate(graph)}
         # One BLAS thread per task: the tasks themselves fill the cores. The callback (start, start
         # state, before, after a task, finish) is this call's alone: other threads may be in here too.
         # The pool waits for the tasks that are under way when one fails or Ctrl-C comes: they would
         # still write when the same stage begins again, or another process does.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(self.width) as pool:
-            dask.compute(
-                *tasks, scheduler="threads", pool=pool, optimize_graph=False,
-                callbacks=[(None, None, None, finished, None)],
-            )  # fmt: skip
+        with one_blas_thread(), ThreadPoolExecutor(self.width) as pool:
+            # The tasks are independent: nothing for `dask.compute` to optimise, which takes longer
+            # than they do in a small scene.
+            dask.threaded.get(
+                graph, [*graph], pool=pool, callbacks=[(None, None, None, finished, None)]
+            )
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS works on one thread."""
+    # The libraries that are loaded change with imports alone, and a look takes milliseconds.
+    controller = _controller(len(sys.modules))
+    limit: AbstractContextManager[Any] = controller.limit(limits=1, user_api="blas")
+    return limit
+
+
+@lru_cache(maxsize=1)
+def _controller(modules: int) -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def measured(function: Task, item: Any) -> tuple[Any, int]:

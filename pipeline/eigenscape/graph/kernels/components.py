@@ -72,7 +72,7 @@ def nearest_outside(  # type: ignore[no-untyped-def]
 ):
     """For each query keep the nearest candidate of another component, in place.
 
-    The products only tell which candidates can be nearer than the best so far; those are compared
+    The products only select the candidates that can be nearer than the best so far; those are compared
     by differences, so that no rounding of a product decides.
 
     Parameters

@@ -1,6 +1,6 @@
 """Compiled inner loops of the graph: lists, transposition, union, weights.
 
-Lists are flat: `index` and `distance` hold the entries, `indptr` says where each row's begin. Rows
+Lists are flat: `index` and `distance` hold the entries, `indptr` the start of each row's. Rows
 may be hubs, since all exact copies of a sample can name the same one: no loop takes more time than
 the entries of a row times their logarithm.
 """

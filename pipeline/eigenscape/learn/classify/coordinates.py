@@ -1,9 +1,10 @@
 """Classifiers that read eigenmap coordinates: class means, and least squares on eigenfunctions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels import eigenfunctions
 from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
+from eigenscape.learn.method import OfEigenvectors
 from eigenscape.spectrum.extension import count_extended
 from eigenscape.store.arrays import chunk_rows, open_array
 
@@ -91,7 +93,7 @@ def _gather(coordinates: Coordinates, block: Block) -> None:
 class CentroidAngle:
     """The class whose mean has the smallest angle (Halevy 2011, 2.3).
 
-    The constant eigenvector tells nothing apart; of a graph in several pieces the null vectors do.
+    The constant eigenvector separates nothing; the null vectors of a graph in several pieces do.
     """
 
     coordinates: Coordinates
@@ -102,11 +104,11 @@ class CentroidAngle:
         return 12 * self.coordinates.modes
 
     def implied(self, number: int) -> None:
-        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        """See `eigenscape.learn.method.Prepared`: a job with a prior is refused."""
         del number
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         labelled, X = self.coordinates.labelled, self.coordinates.copy()
         skip = int(self.coordinates.nulls == 1)
         sums = np.zeros((1, labelled.count, X.shape[1] - skip))
@@ -125,7 +127,7 @@ class CentroidAngle:
         )
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         skip = int(self.coordinates.nulls == 1)
         vectors = open_array(self.coordinates.path)[slice(*block)][:, skip:]
         return angle_scores(vectors, np.load(self.coordinates.folder / f"means-{number}.npy"))
@@ -152,11 +154,11 @@ class Eigenfunctions:
         return 8 * self.coordinates.modes
 
     def implied(self, number: int) -> NDArray[np.float64]:
-        """See `eigenscape.learn.methods.Method`: least squares follow the training samples."""
+        """See `eigenscape.learn.method.Prepared`: least squares follow the training samples."""
         return training_shares(self.coordinates.labelled, number)
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         labelled, X = self.coordinates.labelled, self.coordinates.copy()
         train = labelled.train[number]
         nulls = self.coordinates.nulls
@@ -185,7 +187,68 @@ class Eigenfunctions:
         )
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         weights = np.load(self.coordinates.folder / f"weights-{number}.npy")
         vectors = open_array(self.coordinates.path)[slice(*block)][:, : len(weights)]
         return eigenfunctions.estimates(vectors, weights)
+
+
+@dataclass(frozen=True)
+class ByTiles:
+    """A classifier that learns from tiles of coordinates (`eigenscape.learn.method.OfEigenvectors`).
+
+    Attributes
+    ----------
+    coordinates
+        Of all samples.
+    method
+        Learns and estimates.
+    """
+
+    coordinates: Coordinates
+    method: OfEigenvectors
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """Coordinates, and as much again for what the method makes of them."""
+        return 12 * self.coordinates.modes
+
+    def implied(self, number: int) -> NDArray[np.float64]:
+        """See `eigenscape.learn.method.Prepared`: it follows the training samples."""
+        return training_shares(self.coordinates.labelled, number)
+
+    def fit(self, number: int) -> NDArray[np.float32]:
+        """See `eigenscape.learn.method.Prepared`."""
+        X, tiles = self.coordinates.copy(), self.coordinates.tiles()
+        model = self.method.learn(
+            _Training(self.coordinates, number), self.coordinates.labelled.count
+        )
+        save_array(self.coordinates.folder / f"{self.method.model}-{number}.npy", np.asarray(model))
+        return np.concatenate([self._estimate(X[slice(*tile)], model) for tile in tiles])
+
+    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
+        """See `eigenscape.learn.method.Prepared`."""
+        model = np.load(self.coordinates.folder / f"{self.method.model}-{number}.npy")
+        return self._estimate(open_array(self.coordinates.path)[slice(*block)], model)
+
+    def _estimate(self, X: NDArray[np.float32], model: NDArray[Any]) -> NDArray[np.float32]:
+        """Return scores; of samples without coordinates, outside of the graph, there is nothing to tell."""
+        scores = np.asarray(self.method.estimate(X, model), np.float32)
+        scores[np.isnan(X).any(axis=1)] = np.nan
+        return scores
+
+
+@dataclass(frozen=True)
+class _Training:
+    """Coordinates and classes of the training samples of a fit, some at a time."""
+
+    coordinates: Coordinates
+    number: int
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.intp]]]:
+        labelled, X = self.coordinates.labelled, self.coordinates.copy()
+        for tile in self.coordinates.tiles():
+            here = slice(*tile)
+            vectors = X[here]
+            known = labelled.train[self.number, here] & np.isfinite(vectors).all(axis=1)
+            yield vectors[known], labelled.classes[here][known]

@@ -96,7 +96,7 @@ def plan_shortlists(path: Path, train: NDArray[np.bool_], k: int) -> Shortlists 
     path
         Where they would lie.
     train : array of bool, shape (fits, labelled)
-        What each fit learns from.
+        Training set of each fit.
     k
         How many neighbours vote.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.mapped import save_array
-from eigenscape.context import Context
+from eigenscape.context import Map
 from eigenscape.learn.clustering.parts import ritz_fiedler
 from eigenscape.learn.clustering.recursive import (
     Mask,
@@ -24,7 +24,7 @@ Vectors = Callable[[], NDArray[np.float32]]
 
 
 def cut_parts(
-    context: Context,
+    map_blocks: Map,
     graph: StoredGraph,
     vectors: Vectors,
     folder: Path,
@@ -35,8 +35,8 @@ def cut_parts(
 
     Parameters
     ----------
-    context
-        Of the learn stage.
+    map_blocks
+        Runs the tasks: a split of each part that was not tried.
     graph
         Its weights.
     vectors
@@ -50,7 +50,7 @@ def cut_parts(
 
     def propose(made: Splits, fresh: list[int]) -> list[Any]:
         work = partial(_propose, graph, vectors, folder, made, least)
-        return context.map("split", work, fresh, label=f"cutting into {len(made.parts) + 2}")
+        return map_blocks("split", work, fresh, label=f"cutting into {len(made.parts) + 2}")
 
     made = split_cheapest(propose, count, limit)
     cluster = np.zeros(graph.rows, np.uint16)

@@ -31,7 +31,7 @@ _KMEANS_ROWS = 4 * ROW_TILE
 _OVERSAMPLING, _ROUNDS = 2, 5
 """Of k-means||: candidates per cluster and round, and rounds (Bahmani and others 2012, section 5)."""
 _SAMPLE_ROWS = 64
-"""Rows that the pivoted QR sees per cluster and doubling of their number."""
+"""Rows given to the pivoted QR per cluster and doubling of their number."""
 
 
 def row_normalized(vectors: Array) -> Array:

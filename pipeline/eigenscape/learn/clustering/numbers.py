@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import InputError
-from eigenscape.job.options import LearnOptions
+from eigenscape.learn.method import Clustering
 
 CLEAR_EXCESS = 4.0
 """k times the relative gap after k eigenvalues from which k is the number of clusters. Without clusters the
@@ -12,7 +12,7 @@ eigenvalues grow as k^(2 / d) (Weyl), so that the product stays at about 2 / d: 
 scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters."""
 
 CLEAR_GAP = 0.8
-"""Relative gap that tells few clusters by itself: 0.96 to 1.0 for two to four made ones."""
+"""Relative gap that is enough for few clusters: 0.96 to 1.0 for two to four made ones."""
 
 _LEAST_GAP = 0.3
 """Relative gap below which it is noise among the many large numbers, however large the product is."""
@@ -21,14 +21,14 @@ _SHOWN = 4
 
 
 def choose_count(
-    options: LearnOptions, values: NDArray[np.float64], nulls: int, classes: int
+    method: Clustering, values: NDArray[np.float64], nulls: int, classes: int
 ) -> tuple[int, str]:
     """Return how many clusters to look for, and why.
 
     Parameters
     ----------
-    options
-        ``[learn]``.
+    method
+        Its keys.
     values : array, shape (modes,)
         Eigenvalues, ascending, the null ones included.
     nulls
@@ -39,13 +39,13 @@ def choose_count(
     Raises
     ------
     InputError
-        More clusters than eigenvectors, or fewer than components; or the eigenvalues tell no number.
+        More clusters than eigenvectors, or fewer than components; or no gap of the eigenvalues is clear.
     """
     modes = len(values)
-    if options.clusters != "auto":
-        count, reason = int(options.clusters), "learn.clusters"
-    elif options.ncut is not None:
-        count, reason = modes, "as many as learn.ncut allows"
+    if method.clusters != "auto":
+        count, reason = int(method.clusters), "learn.clusters"
+    elif method.open_ended:
+        count, reason = modes, method.open_ended
     elif classes > 1:
         count, reason = classes, "the classes of the labels"
     else:
@@ -64,7 +64,7 @@ def choose_count(
 
 
 def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
-    """Return the number of clusters that a clear gap of the eigenvalues tells, `first` or more."""
+    """Return the number of clusters by a clear gap of the eigenvalues, `first` or more."""
     modes = len(values)
     if modes <= first:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What is said about clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
+"""The report on clusters: sizes, cuts, Cheeger's bounds, agreement with labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.job.options import LearnOptions
 from eigenscape.learn.kernels.agreement import agreement
 from eigenscape.learn.kernels.costs import ClusterCuts, ncut_bound
 from eigenscape.learn.kernels.cuts import cheeger_bounds
+from eigenscape.learn.method import Clustering
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the stage measured.
+class Measured:
+    """Measurements of the stage.
 
     Attributes
     ----------
@@ -45,27 +45,27 @@ class Found:
     exact: bool
 
 
-def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dict[str, Any]:
+def report(method: Clustering, measured: Measured, wanted: int, reason: str) -> dict[str, Any]:
     """Return the scores of a clustering as JSON values.
 
     Parameters
     ----------
-    options
-        ``[learn]``.
-    found
-        What was measured.
+    method
+        The method that made it.
+    measured
+        The measurements.
     wanted, reason
         How many clusters were looked for, and why.
     """
-    count = len(found.sizes)
-    cuts, agreed = found.cuts, describe_agreement(found.table, found.classes)
-    matches = _matches(found, agreed)
+    count = len(measured.sizes)
+    cuts, agreed = measured.cuts, describe_agreement(measured.table, measured.classes)
+    matches = _matches(measured, agreed)
     columns = zip(
-        found.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
+        measured.sizes, cuts.cut, cuts.volume, cuts.ncut, cuts.conductance, matches, strict=True
     )
     return {
-        "method": options.method,
-        **({"assign": options.assign} if options.method == "spectral-clustering" else {}),
+        "method": method.method,
+        **method.told(),
         "clusters": count,
         "wanted": wanted,
         "reason": reason,
@@ -83,33 +83,33 @@ def report(options: LearnOptions, found: Found, wanted: int, reason: str) -> dic
         ],
         "cut": float(cuts.cut.sum() / 2),
         "ncut": float(cuts.ncut.sum()),
-        "ncut_at_least": ncut_bound(found.values, count) if found.exact else None,
-        "two_way": _two_way(found),
+        "ncut_at_least": ncut_bound(measured.values, count) if measured.exact else None,
+        "two_way": _two_way(measured),
         "agreement": agreed,
     }
 
 
-def _matches(found: Found, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _matches(measured: Measured, agreed: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return name and samples in common of the class that matches each cluster."""
     if agreed is None:
-        return [{"best_match": None, "matched": 0}] * len(found.sizes)
+        return [{"best_match": None, "matched": 0}] * len(measured.sizes)
     matches: list[dict[str, Any]] = []
     for cluster, number in enumerate(agreed["matches"]):
-        row = None if number is None else found.classes.index(number)
-        name = None if row is None else found.class_names[row]
-        common = 0 if row is None else int(found.table[row, cluster])
+        row = None if number is None else measured.classes.index(number)
+        name = None if row is None else measured.class_names[row]
+        common = 0 if row is None else int(measured.table[row, cluster])
         matches.append({"best_match": name, "matched": common})
     return matches
 
 
-def _two_way(found: Found) -> dict[str, Any] | None:
-    if found.splits is None:
+def _two_way(measured: Measured) -> dict[str, Any] | None:
+    if measured.splits is None:
         return None
     bounds = None
-    if found.exact:
-        checked = cheeger_bounds(float(found.values[1]), found.splits["cheeger"]["cheeger"])
+    if measured.exact:
+        checked = cheeger_bounds(float(measured.values[1]), measured.splits["cheeger"]["cheeger"])
         bounds = {"lower": checked.lower, "upper": checked.upper, "holds": checked.holds}
-    return {"eigenvalue": float(found.values[1]), **found.splits, "bounds": bounds}
+    return {"eigenvalue": float(measured.values[1]), **measured.splits, "bounds": bounds}
 
 
 def describe_agreement(table: NDArray[np.int64], classes: list[int]) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 ::
 
     coordinates  one task       eigenvectors of every row of the graph, mapped
-    model        one task       a rotation (column QR), or centres (k-means)
+    model        one task       a rotation or centres        (eigenscape.learn.clustering.assigning), or
     split        parts          the cheapest cut of each part          (eigenscape.learn.clustering.cutting)
     assign       row blocks     cluster and lead of every row
     weigh        row blocks     cut and volume of every cluster
@@ -15,96 +15,57 @@ no cluster. Nothing depends on the size of the blocks or on the number of worker
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.mapped import create_memmap, note_rows, save_array
 from eigenscape.context import Context
-from eigenscape.learn.clustering.cutting import cut_parts
-from eigenscape.learn.clustering.embedding import (
-    draw_rows,
-    enough_rows,
-    k_means,
-    largest_entry,
-    nearest_with_lead,
-    qr_rotation,
-    row_normalized,
-)
+from eigenscape.learn.classmap import ClassMap, class_numbers
+from eigenscape.learn.clustering.coordinates import Coordinates, join_blocks
+from eigenscape.learn.clustering.embedding import row_normalized
 from eigenscape.learn.clustering.numbers import by_size, choose_count
-from eigenscape.learn.clustering.report import Found, report
+from eigenscape.learn.clustering.report import Measured, report
 from eigenscape.learn.kernels.agreement import contingency
 from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
 from eigenscape.learn.kernels.cuts import sweep_cuts
+from eigenscape.learn.method import Clustering
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
-from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, write_rows
-
-_RITZ_VECTORS = 16
-"""Eigenvectors of which a part's vector is combined, at least; twice the number of parts if more."""
+from eigenscape.store.arrays import open_array, open_memmap
 
 
-@dataclass(frozen=True)
-class Coordinates:
-    """Eigenvectors in the order of the graph's rows, mapped from scratch.
-
-    Attributes
-    ----------
-    folder
-        Where everything of this stage lies.
-    shape
-        Rows and columns.
-    """
-
-    folder: Path
-    shape: tuple[int, int]
-
-    def open(self, mode: str = "r") -> NDArray[np.float32]:
-        """Map them."""
-        return attach_memmap(self.folder / "coordinates", self.shape, np.float32, mode)
-
-
-def cluster_stage(context: Context) -> dict[str, Any]:
+def cluster_stage(context: Context, method: Clustering) -> dict[str, Any]:
     """Write ``labels/class``, numbers from 1 by size, and ``labels/confidence``; return a report."""
     spectrum, ingest = context.run.record("spectrum"), context.run.record("ingest")
     assert spectrum is not None, "learn follows the spectrum"
     assert ingest is not None, "learn follows ingest"
-    options = context.job.learn
     values = np.array(spectrum.summary["values"])
     nulls = spectrum.summary["null_vectors"]
     classes = sorted(int(number) for number in ingest.summary["labelled"])
-    wanted, reason = choose_count(options, values, nulls, len(classes))
-    graph = stored_graph(context)
+    wanted, reason = choose_count(method, values, nulls, len(classes))
+    graph = stored_graph(context.run)
     folder = context.workspace.folder("learn")
-    by_cuts = options.method == "normalized-cut"
-    columns = min(len(values), max(2 * wanted, _RITZ_VECTORS) if by_cuts else max(wanted, 2))
-    coordinates = _store_coordinates(context, folder, graph, columns)
+    columns = min(len(values), method.columns(wanted))
+    form = method.form(context.job.graph.laplacian)
+    coordinates = _store_coordinates(context, folder, graph, columns, form)
     numbers = list(range(len(graph.paths)))
-    if by_cuts:
-        limit = np.inf if options.ncut is None else options.ncut
-        cluster = cut_parts(context, graph, coordinates.open, folder, wanted, limit)
-    else:
-        _fit(context, coordinates, wanted)
-        assign = partial(_assign, graph, coordinates, options.assign, wanted)
-        context.map("assign", assign, numbers, label="assigning clusters")
-        cluster = _join(folder, "cluster", numbers)
+    cluster = method.divide(context, graph, coordinates, folder, wanted)
     cluster = by_size(cluster)
     count = int(cluster.max()) + 1
     save_array(folder / "ranked.npy", cluster)
-    weigh = partial(_weigh, graph, folder, count, by_cuts)
+    weigh = partial(_weigh, graph, folder, count, method.leads_by_cuts)
     weighed = np.array(context.map("weigh", weigh, numbers, label="weighing cuts")).sum(axis=0)
-    save_array(folder / "leads.npy", _join(folder, "lead", numbers))
+    save_array(folder / "leads.npy", join_blocks(folder, "lead", numbers))
     sweep = partial(_sweep, graph, coordinates, nulls)
     splits = context.map("sweep", sweep, ["all"], label="sweeping") if nulls else [None]
     table = np.array(_write(context, folder, count, classes), np.int64).sum(axis=0)
-    if count < wanted and options.ncut is None:
-        context.reporter.note(f"{options.method}: {count} clusters found of {wanted} asked for")
+    if count < wanted and not method.open_ended:
+        context.reporter.note(f"{method.method}: {count} clusters found of {wanted} asked for")
     names = ingest.summary["class_names"]
-    found = Found(
+    measured = Measured(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,
         splits[0], table, classes, [names.get(str(number)) or f"class {number}" for number in classes],
         exact=nulls > 0 and context.job.graph.laplacian != "unnormalized",
@@ -112,22 +73,17 @@ def cluster_stage(context: Context) -> dict[str, Any]:
     return {
         "classes": list(range(1, count + 1)),
         "names": {str(number): f"cluster {number}" for number in range(1, count + 1)},
-        "scores": report(options, found, wanted, reason),
+        "scores": report(method, measured, wanted, reason),
     }
 
 
 def _store_coordinates(
-    context: Context, folder: Path, graph: StoredGraph, columns: int
+    context: Context, folder: Path, graph: StoredGraph, columns: int, form: str
 ) -> Coordinates:
-    """Put eigenvectors into the order of the rows, as the method wants them."""
+    """Put eigenvectors into the order of the rows, in the form that the method takes."""
     coordinates = Coordinates(folder, (graph.rows, columns))
-    save_array(folder / "row.npy", sample_rows(context))
-    options = context.job.learn
-    form = "plain"
-    if options.method == "normalized-cut":
-        form = "per degree" if context.job.graph.laplacian == "normalized" else "plain"
-    elif options.assign == "k-means":
-        form = "unit"
+    order, samples = context.memmap("graph/sample"), context.open("samples/pixel").shape[0]
+    save_array(folder / "row.npy", sample_rows(order, samples))
     degree = context.path("graph/degree")
     work = partial(_scatter, coordinates, context.path("spectrum/vector"), degree, form)
     # One task, since pages of a mapped file have one writer.
@@ -141,52 +97,14 @@ def _scatter(coordinates: Coordinates, vectors: str, degree: str, form: str, _: 
     rows = np.load(coordinates.folder / "row.npy", mmap_mode="r")
     for start, stop in blocks(source.shape[0], source.chunks[0]):
         row = rows[start:stop]
-        found = source[start:stop][row >= 0, : coordinates.shape[1]]
+        part = source[start:stop][row >= 0, : coordinates.shape[1]]
         row = row[row >= 0]
         if form == "unit":
-            found = row_normalized(found)
+            part = row_normalized(part)
         elif form == "per degree":
-            found = found / np.sqrt(open_memmap(degree)[row])[:, None]
-        target[row] = found
+            part = part / np.sqrt(open_memmap(degree)[row])[:, None]
+        target[row] = part
     note_rows(target)
-
-
-def _fit(context: Context, coordinates: Coordinates, count: int) -> None:
-    """Find what tells the clusters apart."""
-    options = context.job.learn
-    if options.assign == "k-means":
-        threads = min(context.executor.width, context.executor.tasks_per_process)
-        work = partial(_find_centers, coordinates, count, options.seed, threads)
-    else:
-        work = partial(_find_rotation, coordinates, count, options.seed)
-    context.map("model", work, ["all"], label=options.assign)
-
-
-def _find_centers(coordinates: Coordinates, count: int, seed: int, threads: int, _: str) -> None:
-    means = k_means(coordinates.open()[:, :count], count, seed=seed % 2**31, threads=threads)
-    save_array(coordinates.folder / "model.npy", means.centers)
-
-
-def _find_rotation(coordinates: Coordinates, count: int, seed: int, _: str) -> None:
-    X = coordinates.open()[:, :count]
-    leverage = np.concatenate(
-        [np.square(X[slice(*tile)], dtype=np.float64).sum(axis=1) for tile in blocks(len(X), 2**16)]
-    )
-    size = enough_rows(count)
-    # Rows in the order of the samples: `cluster_qr` of an estimator draws the same ones.
-    row = np.load(coordinates.folder / "row.npy")
-    chosen = row[row >= 0]
-    if len(X) > size:
-        chosen = chosen[draw_rows(leverage[chosen], size, np.random.default_rng(seed))]
-    save_array(coordinates.folder / "model.npy", qr_rotation(X[chosen]))
-
-
-def _assign(graph: StoredGraph, coordinates: Coordinates, by: str, count: int, number: int) -> None:
-    X = np.array(coordinates.open()[slice(*graph.rows_of(number)), :count])
-    model = np.load(coordinates.folder / "model.npy")
-    cluster, lead = nearest_with_lead(X, model) if by == "k-means" else largest_entry(X, model)
-    save_array(coordinates.folder / f"cluster-{number}.npy", cluster.astype(np.uint16))
-    save_array(coordinates.folder / f"lead-{number}.npy", lead)
 
 
 def _weigh(graph: StoredGraph, folder: Path, count: int, keep_lead: bool, number: int) -> Any:
@@ -218,12 +136,10 @@ def _sweep(graph: StoredGraph, coordinates: Coordinates, nulls: int, _: str) -> 
 
 def _write(context: Context, folder: Path, count: int, classes: list[int]) -> list[Any]:
     samples = context.open("samples/pixel").shape[0]
-    make = context.workspace.create_array
-    target = make("labels/class", (samples,), np.uint16, dims=("sample",))
-    confidence = make("labels/confidence", (samples,), np.float32, dims=("sample",))
+    class_map = ClassMap.create(context.workspace, samples, entropy=False)
     given = context.path("labels/given") if classes else None
-    work = partial(_write_block, folder, count, classes, target, confidence, given)
-    ranges = sample_blocks(samples, chunk_rows(samples, 4), context.task_bytes, 32)
+    work = partial(_write_block, folder, count, classes, class_map, given)
+    ranges = class_map.blocks(context.task_bytes, 32)
     return context.map("write", work, ranges, label="writing clusters")
 
 
@@ -231,8 +147,7 @@ def _write_block(
     folder: Path,
     count: int,
     classes: Sequence[int],
-    target: str,
-    confidence: str,
+    class_map: ClassMap,
     given: str | None,
     block: Block,
 ) -> Any:
@@ -242,14 +157,9 @@ def _write_block(
     cluster[inside] = np.load(folder / "ranked.npy", mmap_mode="r")[row[inside]]
     lead = np.zeros(len(row), np.float32)
     lead[inside] = np.load(folder / "leads.npy", mmap_mode="r")[row[inside]]
-    write_rows(target, block[0], (cluster + 1).astype(np.uint16))
-    write_rows(confidence, block[0], lead)
+    class_map.write(block[0], class_numbers(cluster, range(1, count + 1)), lead)
     if given is None:
         return np.zeros((0, count), int).tolist()
     label = open_array(given)[slice(*block)]
     known = np.where(label > 0, np.searchsorted(classes, label), -1)
     return contingency(known, cluster, (len(classes), count)).tolist()
-
-
-def _join(folder: Path, name: str, numbers: list[int]) -> NDArray[Any]:
-    return np.concatenate([np.load(folder / f"{name}-{number}.npy") for number in numbers])

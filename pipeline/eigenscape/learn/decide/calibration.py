@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eigenscape.labels.training import Labelled
 from eigenscape.labels.zones import Zones
 from eigenscape.learn.decide.calibrationfit import LEAST, Fit, Sample, fit_calibration, rarity_of
-from eigenscape.learn.decide.sources import Source
+from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.kernels.decisions import Calibration, choose
 
 F8 = NDArray[np.float64]
@@ -62,16 +62,16 @@ def calibration_error(confidence: F8, right: NDArray[np.bool_]) -> float:
 def calibrate(
     halves: tuple[Sample, Sample], tests: dict[str, tuple[Sample, Sample]], zones: int = 1
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the calibration of all samples, and what it does to samples it was not fitted to.
+    """Return the calibration of all samples, and its effect on samples that it was not fitted to.
 
-    Each half is measured with the calibration of the other, and says how far the odds are taken.
+    Each half is measured with the calibration of the other, which decides how far the odds are taken.
 
     Parameters
     ----------
     halves
-        What to fit to, in two parts that share neither pixels nor fits.
+        Samples to fit to, in two parts that share neither pixels nor fits.
     tests
-        For every protocol, what is measured with the calibration of the first and of the second half.
+        For every protocol, the measures with the calibration of the first and of the second half.
     zones
         Number of zones.
     """
@@ -104,7 +104,7 @@ def _pooled(pair: tuple[Sample, Sample], fitted: list[Fit]) -> dict[str, float]:
 
 
 def calibrate_fits(
-    source: Source, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
+    source: FitScores, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
 ) -> tuple[Calibration, dict[str, Any]]:
     """Calibrate on the held-out labelled samples of all protocols, and measure on those of each.
 

@@ -1,4 +1,4 @@
-"""Fits of a calibration: samples whose classes were held out, and what they say of calls.
+"""Fits of a calibration to samples whose classes were held out.
 
 Two steps, for each zone (`eigenscape.labels.zones`) by itself: near what is labelled a class is more often
 right than far from it. Random draws leave pixels near those that were learned from; squares leave
@@ -7,7 +7,7 @@ far ones.
 1. Temperature scaling divides the logarithms of the shares by one number (Guo, Pleiss, Sun, Weinberger
    2017); equal shares are mixed in, for samples that are unlike all that was learned from (Zhang,
    Kailkhura, Han 2020).
-2. A logistic regression says how often such a call is right (Platt 1999): a slope for the log odds of
+2. A logistic regression estimates how often such a call is right (Platt 1999): a slope for the log odds of
    the called class, an offset for each class, and a weight for how much rarer the class is among
    the training samples of the fit than among its calls. A class that is called of half a scene
    and labelled in a tenth of it is wrong in most places, however clear its lead: so are the calls
@@ -43,7 +43,7 @@ _MOST_STEPS = 100
 LEAST = float(np.finfo(np.float32).eps)
 """A probability of 0 is rounding: its logarithm is that of this."""
 _RIDGE = 1.0
-"""Holds what no sample tells, in samples: shares as they are."""
+"""Weight of the prior, in samples: shares as they are."""
 _MIX_RIDGE = 10.0
 """Of the mixed part, in units of that of the logarithm of the factor."""
 _OFFSET_RIDGE = 30.0
@@ -112,14 +112,14 @@ def rarity_of(labelled: Labelled, number: int, scores: NDArray[np.float32]) -> F
 
 @dataclass(frozen=True)
 class Fit:
-    """What is learned of held-out samples.
+    """Results of a fit to held-out samples.
 
     Attributes
     ----------
     calibration
         Of classes that are no rarer among the training samples than among the calls.
     weights : tuple of float, one for each zone
-        What rarity counts, at least 0.
+        Weight of rarity, at least 0.
     """
 
     calibration: Calibration

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.decide.sources import Source
+from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.kernels.decisions import Calibration, decide, lowered
 from eigenscape.store.arrays import open_array, write_rows
 
@@ -29,7 +29,9 @@ _MODES = 30
 """Eigenvectors in which groups are sought: more describe ever smaller parts."""
 
 
-def propose(context: Context, source: Source, labelled: Labelled, calibration: Calibration) -> int:
+def propose(
+    context: Context, source: FitScores, labelled: Labelled, calibration: Calibration
+) -> int:
     """Write ``labels/query``, the samples, and ``labels/query_runner_up``, their second classes.
 
     Parameters
@@ -60,7 +62,7 @@ def propose(context: Context, source: Source, labelled: Labelled, calibration: C
 
 
 def _choose(
-    source: Source,
+    source: FitScores,
     labelled: Labelled,
     calibration: Calibration,
     vectors: str,

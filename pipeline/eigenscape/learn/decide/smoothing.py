@@ -7,7 +7,7 @@
     smooth     bundles of fits  P = (1 + weight L)^-1 P0
 
 The minimum of ``sum |P_i - P0_i|^2 + weight sum w_ij |P_i - P_j|^2``, each edge counted once, where
-L is the Laplacian of the w_ij and P0 the shares that speak for the classes. Rows of P stay
+L is the Laplacian of the w_ij and P0 the shares of the classes. Rows of P stay
 distributions. Between pixels that differ w is small, so borders stay where the spectra have them.
 """
 
@@ -33,7 +33,7 @@ from eigenscape.context import Context
 from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
 from eigenscape.job.options import SpatialOptions
-from eigenscape.learn.decide.sources import Fitted, confusions
+from eigenscape.learn.decide.fitscores import Fitted, confusions
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.kernels.smoothness import Inverse
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -53,7 +53,7 @@ class Smoothed:
     Attributes
     ----------
     fitted
-        The method; all of its fits know all samples.
+        The method; each of its fits has scores of all samples.
     laplacian
         L, rows in the order of the samples.
     weight
@@ -117,7 +117,7 @@ class Smoothed:
     def _keep(
         self, fit: int, first: int, fields: list[Array], unknown: NDArray[np.bool_]
     ) -> list[list[list[int]]]:
-        """Write what a fit became at the labelled samples, and the first fit everywhere."""
+        """Write the smoothed scores of a fit at the labelled samples, and of the first fit everywhere."""
         labelled = self.fitted.labelled
         places = [divmod(first + number, WIDTH) for number in range(labelled.count)]
 
@@ -142,11 +142,11 @@ class Smoothed:
         return attach_memmap(path, shape, np.float32, mode)
 
     def at_labels(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.decide.sources.Source`."""
+        """See `eigenscape.learn.decide.fitscores.FitScores`."""
         return np.load(self._folder / f"smooth-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
 
     def scores(self, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.decide.sources.Source`."""
+        """See `eigenscape.learn.decide.fitscores.FitScores`."""
         return np.array(self._whole()[slice(*block)])
 
 

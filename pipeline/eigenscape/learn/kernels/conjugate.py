@@ -25,7 +25,7 @@ _AIM = 0.9
 """Part of the tolerance at which a column stops moving."""
 
 _PROGRESS = 0.5
-"""What a restart has to leave of the worst residual to be worth another one."""
+"""Part of the worst residual that a restart may leave, to be worth another one."""
 
 
 class Product(Protocol):

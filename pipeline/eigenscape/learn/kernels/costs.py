@@ -1,4 +1,4 @@
-"""What a partition into any number of clusters costs: cut, volume and Ncut of each, and in all."""
+"""Costs of a partition into any number of clusters: cut, volume and Ncut of each, and in all."""
 
 from dataclasses import dataclass
 
@@ -68,7 +68,7 @@ def block_cuts(
 
 
 def ncut_bound(values: F8, clusters: int) -> float:
-    """Return what the normalised cut of any partition is at least: the sum of as many eigenvalues.
+    """Return a lower bound of the normalised cut of any partition: the sum of as many eigenvalues.
 
     Parameters
     ----------

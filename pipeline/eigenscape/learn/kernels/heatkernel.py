@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import F8, Allocate, Solved, System, solve
 from eigenscape.learn.kernels.smoothness import Heat
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.spectrum.kernels.operator import Array, Operator
 
 
@@ -39,7 +39,7 @@ class _Sampled:
 
 
 def solve_kernel(
-    operator: Operator, labels: Labels, rest: Array, penalty: F8, time: float,
+    operator: Operator, labels: ColumnLabels, rest: Array, penalty: F8, time: float,
     X: Array, allocate: Allocate, tolerance: float, most: int,
 ) -> Solved:  # fmt: skip
     """Solve for the heat kernel's coefficients on the labelled rows; X becomes its image.

@@ -17,10 +17,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import F8, Allocate, Solved, System, solve
 from eigenscape.learn.kernels.heatkernel import solve_kernel
 from eigenscape.learn.kernels.smoothness import Marked, Power
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
 
@@ -47,7 +47,7 @@ class Propagated:
 
 
 def interpolate(
-    operator: Operator, labels: Labels, allocate: Allocate, *,
+    operator: Operator, labels: ColumnLabels, allocate: Allocate, *,
     tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the smoothest functions that have the given values: interpolated regularisation.
@@ -89,7 +89,7 @@ def interpolate(
 
 
 def regularize(
-    operator: Operator, labels: Labels, allocate: Allocate, *, gamma: float,
+    operator: Operator, labels: ColumnLabels, allocate: Allocate, *, gamma: float,
     power: int | None = 1, time: float = 1.0,
     tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
@@ -160,7 +160,7 @@ def regularize(
 
 
 def poisson(
-    operator: Operator, labels: Labels, allocate: Allocate, *,
+    operator: Operator, labels: ColumnLabels, allocate: Allocate, *,
     component: NDArray[np.int32] | None = None, shares: F8 | None = None,
     start: Start | None = None, tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
@@ -215,7 +215,7 @@ def poisson(
 
 def sources(
     operator: Operator,
-    labels: Labels,
+    labels: ColumnLabels,
     source: Array,
     component: NDArray[np.int32] | None = None,
 ) -> F8:
@@ -248,7 +248,7 @@ def sources(
     offset = np.zeros((int(component.max()) + 1, WIDTH))
     for number in np.unique(where):
         own = np.flatnonzero(where == number)
-        part = Labels(labels.rows[own], labels.values[own])
+        part = ColumnLabels(labels.rows[own], labels.values[own])
         mean, rest = part.share(ones[own]), np.empty((len(own), WIDTH), source.dtype)
         part.take_off(ones[own], mean, rest)
         source[own] = rest

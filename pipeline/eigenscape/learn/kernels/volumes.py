@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import F8, Allocate
 from eigenscape.learn.kernels.propagation import Start, poisson
 from eigenscape.learn.kernels.smoothness import Steps
-from eigenscape.learn.kernels.targets import Labels
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
 
@@ -44,7 +44,7 @@ class Thresholded:
 
 
 def poisson_mbo(
-    operator: Operator, labels: Labels, sizes: NDArray[np.int64], allocate: Allocate, *,
+    operator: Operator, labels: ColumnLabels, sizes: NDArray[np.int64], allocate: Allocate, *,
     component: NDArray[np.int32] | None = None, start: Start | None = None,
     rounds: int = 20, steps: int = 40, tolerance: float = 1e-4,
 ) -> list[Thresholded]:  # fmt: skip

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from eigenscape.base.mapped import scratch_arrays
-from eigenscape.context import Context
 from eigenscape.learn.kernels.conjugate import Allocate
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.stored import StoredOperator
@@ -21,22 +20,22 @@ LABEL_ARRAYS = 6
 
 @contextmanager
 def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
-    """Yield what gives zeros of a group to work on, in memory or mapped from scratch files."""
+    """Yield a function that allocates zeros of a group, in memory or mapped from scratch files."""
     with scratch_arrays(None if in_memory else folder) as zeros:
         yield lambda rows: zeros((rows, WIDTH), dtype)
 
 
-def fits_in(context: Context, operator: StoredOperator, labelled: int) -> bool:
+def fits_in(budget: int, operator: StoredOperator, labelled: int) -> bool:
     """Return whether a task may hold the arrays of a group in memory.
 
     Parameters
     ----------
-    context
-        Of the stage.
+    budget
+        Bytes that a task may take.
     operator
         Whose rows the arrays have.
     labelled
         Number of labelled samples.
     """
     rows = MOST_ARRAYS * operator.rows + LABEL_ARRAYS * labelled
-    return rows * WIDTH * np.dtype(operator.dtype).itemsize <= context.task_bytes
+    return rows * WIDTH * np.dtype(operator.dtype).itemsize <= budget

@@ -1,4 +1,4 @@
-"""Stored eigenpairs as a start for systems with the Laplacian: what is slow to solve is known already."""
+"""Stored eigenpairs as a start for systems with the Laplacian: the slow part is solved already."""
 
 from dataclasses import dataclass
 from pathlib import Path

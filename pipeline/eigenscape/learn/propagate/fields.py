@@ -28,23 +28,19 @@ from eigenscape.base.mapped import (
 )
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
-from eigenscape.job.options import LearnOptions
-from eigenscape.labels.priors import round_shares, wanted_shares
+from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.kernels import propagation
+from eigenscape.learn.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.kernels.conjugate import Allocate
 from eigenscape.learn.kernels.decisions import choose, keep_class
 from eigenscape.learn.kernels.leads import usual_lead
-from eigenscape.learn.kernels.targets import Labels
-from eigenscape.learn.kernels.volumes import poisson_mbo
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
+from eigenscape.learn.propagate.method import FieldMethod, Group
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
-from eigenscape.spectrum.scaled import row_components, sample_rows, store_laplacian
+from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
 from eigenscape.spectrum.stored import StoredOperator, open_stored
-
-METHODS = ("interpolated", "tikhonov", "poisson", "poisson-mbo")
 
 EXACT_ROWS = 2**17
 """Rows up to which the fit that makes the map is solved in double."""
@@ -84,7 +80,7 @@ class Fields:
         precision before.
     """
 
-    options: LearnOptions
+    options: FieldMethod
     labelled: Labelled
     operator: StoredOperator
     component: str | None
@@ -111,7 +107,7 @@ class Fields:
         """Columns of each group; a column is a number of fit times classes, plus a class."""
         count, fits = self.labelled.count, len(self.labelled.train)
         columns = np.arange(fits * count)
-        if self.options.method == "poisson-mbo":
+        if self.options.whole_fits:
             # Thresholds compare the classes of one fit: as many fits as have room, all whole.
             step = max(1, WIDTH // count) * count
             return [columns[first : first + step] for first in range(0, len(columns), step)]
@@ -141,8 +137,8 @@ class Fields:
 
     def _labels(
         self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
-    ) -> Labels:
-        """Return what the columns of a group know: of few rows, even where every sample has a label."""
+    ) -> ColumnLabels:
+        """Return the labels of a group of columns: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
         train = self.labelled.train[np.unique(fits)].any(axis=0)
         inside = np.flatnonzero(train & (row >= 0))
@@ -152,50 +148,22 @@ class Fields:
         for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
             known = self.labelled.train[fit, inside]
             values[known, place] = self.labelled.classes[inside[known]] == own
-        return Labels(row[inside], values)
+        return ColumnLabels(row[inside], values)
 
     def _propagate(
         self,
         operator: Operator,
-        labels: Labels,
+        labels: ColumnLabels,
         allocate: Allocate,
         columns: NDArray[np.int64],
     ) -> tuple[Array, dict[str, Any]]:
-        options = self.options
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
-        if options.method == "poisson-mbo":
-            wanted = self._wanted(columns).reshape(-1, self.labelled.count)
-            sizes = np.array([round_shares(own, operator.rows) for own in wanted])
-            found = poisson_mbo(
-                operator, labels, sizes, allocate, component=component, start=start,
-                tolerance=self.tolerance,
-            )  # fmt: skip
-            X = allocate(operator.rows)
-            for fit, part in enumerate(found):
-                X[np.arange(operator.rows), fit * self.labelled.count + part.classes] = 1
-            return X, {"iterations": 0, "residual": max(part.residual for part in found)}
-        if options.method == "interpolated":
-            result = propagation.interpolate(operator, labels, allocate, tolerance=self.tolerance)
-        elif options.method == "tikhonov":
-            power = None if options.kernel == "heat" else options.power
-            result = propagation.regularize(
-                operator, labels, allocate, gamma=options.gamma, power=power, time=options.time,
-                tolerance=self.tolerance,
-            )  # fmt: skip
-        else:
-            shares = None
-            if options.prior != "none":
-                shares = np.ones(WIDTH)
-                shares[: len(columns)] = self._wanted(columns)
-            result = propagation.poisson(
-                operator, labels, allocate, component=component, shares=shares, start=start,
-                tolerance=self.tolerance,
-            )  # fmt: skip
-        return result.X, {
-            "iterations": result.solved.iterations,
-            "residual": float(result.solved.residuals.max()),
-        }
+        group = Group(
+            operator, labels, allocate, len(columns), self.labelled.count,
+            partial(self._wanted, columns), component, start, self.tolerance,
+        )  # fmt: skip
+        return self.options.spread(group)
 
     def _masses(
         self, X: Array, row: NDArray[np.int64], columns: NDArray[np.int64]
@@ -208,11 +176,11 @@ class Fields:
         return np.asarray(sums)
 
     def implied(self, number: int) -> NDArray[np.float64] | None:
-        """See `eigenscape.learn.methods.Method`: the mass of each class of a harmonic function.
+        """See `eigenscape.learn.method.Prepared`: the mass of each class of a harmonic function.
 
         Poisson learning has scaled its potentials, and given sizes to its classes.
         """
-        if self.options.method != "interpolated":
+        if not self.options.masses:
             return None
         masses = np.empty(self.labelled.count)
         for group, place, own in self._places(number):
@@ -224,12 +192,12 @@ class Fields:
         fits, classes = np.divmod(columns, self.labelled.count)
         shares = np.empty(len(columns))
         for fit in np.unique(fits):
-            wanted = wanted_shares(self.options.prior, self.labelled, int(fit))
+            wanted = wanted_shares(self.options.wanted_prior, self.labelled, int(fit))
             shares[fits == fit] = wanted[classes[fits == fit]]
         return shares
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
         for group, place, own in self._places(number):
             scores[:, own] = self._mapped("labelled", group)[:, place]
@@ -239,7 +207,7 @@ class Fields:
         return self._as_shares(scores, number)
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         rows = np.load(self.folder / "row.npy", mmap_mode="r")[slice(*block)]
         inside = rows >= 0
         scores = np.full((len(rows), self.labelled.count), np.nan, np.float32)
@@ -250,7 +218,7 @@ class Fields:
     @property
     def _potentials(self) -> bool:
         """Whether the fields have a mean of about 0 and no scale of their own."""
-        return self.options.method in ("tikhonov", "poisson")
+        return self.options.potentials
 
     def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
         """Return potentials in units of twice their usual lead, about the share of one class of all."""
@@ -288,37 +256,40 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     assert graph is not None, "learn follows the graph"
     folder = context.workspace.folder("learn")
     clear_scratch(folder)
-    operator = store_laplacian(context, folder, "unnormalized", "float32")
-    save_array(folder / "row.npy", sample_rows(context))
+    weights, order = stored_graph(context.run), context.memmap("graph/sample")
+    operator = store_laplacian(weights, folder, "unnormalized", "float32")
+    save_array(folder / "row.npy", sample_rows(order, context.open("samples/pixel").shape[0]))
     component = None
     if not graph.summary["connected"]:
         component = str(folder / "component.npy")
-        save_array(folder / "component.npy", row_components(context))
+        save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
-    fits = fits_in(context, operator, len(labelled.sample))
-    fields = Fields(context.job.learn, labelled, operator, component, folder, lowest, fits)
+    fits = fits_in(context.task_bytes, operator, len(labelled.sample))
+    method = context.job.learn
+    assert isinstance(method, FieldMethod), "its classes are fields"
+    fields = Fields(method, labelled, operator, component, folder, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
     exact = exact if operator.rows <= EXACT_ROWS else []
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, said in pairs if said["residual"] > TOLERANCE]
-    solved = [said for said in solved if said["residual"] <= TOLERANCE]
+    again = [number for number, report in pairs if report["residual"] > TOLERANCE]
+    solved = [report for report in solved if report["residual"] <= TOLERANCE]
     if exact or again:
         operator = store_laplacian(
-            context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
+            weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
-            fields, operator=operator, in_memory=fits_in(context, operator, len(labelled.sample)),
+            fields, operator=operator, in_memory=fits_in(context.task_bytes, operator, len(labelled.sample)),
             tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
-    worst = max(said["residual"] for said in solved)
+    worst = max(report["residual"] for report in solved)
     context.reporter.note(
         f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
-        f"double, at most {max(said['iterations'] for said in solved)} products each, largest "
+        f"double, at most {max(report['iterations'] for report in solved)} products each, largest "
         f"relative residual {worst:.1e}"
     )
     return replace(fields, residual=worst, doubled=(*exact, *again))

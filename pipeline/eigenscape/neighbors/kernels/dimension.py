@@ -31,7 +31,7 @@ class Dimension:
         The estimate; NaN if no sample has two neighbours at positive distances, inf if all neighbours
         of every sample are equally far.
     low, high
-        Ends of its 95 % confidence interval; NaN if one segment is all there is. It says how well
+        Ends of its 95 % confidence interval; NaN if one segment is all there is. It shows how well
         the average over the samples is known, not the bias of lists that reach beyond where the
         manifold is flat and evenly sampled.
     samples
@@ -55,7 +55,7 @@ def log_sums(distance: NDArray[np.floating], k: int | None = None) -> NDArray[np
     ----------
     distance : array, shape (m, width)
         Distances to the neighbours, nearest first; not finite where there is none. Duplicates, at
-        distance 0, say nothing of the dimension and are left out.
+        distance 0, do not depend on the dimension and are left out.
     k
         How many of the neighbours count, all by default.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from eigenscape.base.vectors import Vectors
 
 DIRECTION_ROWS = 1024
-"""Most rows that tell a direction."""
+"""Most rows from which a direction is estimated."""
 
 _LANCZOS_STEPS = 12
 

@@ -89,7 +89,7 @@ def push_products(  # type: ignore[no-untyped-def]
 ):
     """Offer every candidate of a tile to the list of every query, from their inner products.
 
-    The products only tell which candidates are worth a look. The least of every lane of candidates
+    The products only select the candidates that are worth a look. The least of every lane of candidates
     is cheap to find, and the k-th of them bounds the k-th distance, so that few pass; those are
     compared by differences. So nothing is lost to cancellation, however near the neighbours.
 

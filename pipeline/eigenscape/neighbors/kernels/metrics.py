@@ -1,4 +1,4 @@
-"""From squared distances to what the lists say."""
+"""From squared distances to the distances in the lists."""
 
 import math
 from typing import Literal, TypeAlias

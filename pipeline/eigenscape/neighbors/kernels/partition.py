@@ -52,7 +52,7 @@ class SplitTree:
         Depth; there are ``2**levels`` parts.
     directions : array, shape (nodes, d), float32
     bounds, ties : array, shape (nodes, 3)
-        Projection at the lower, middle and upper quantile, and what breaks a tie there.
+        Projection at the lower, middle and upper quantile, and the number that breaks a tie there.
     """
 
     levels: int

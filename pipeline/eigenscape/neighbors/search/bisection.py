@@ -59,7 +59,7 @@ class Search:
     lists: Lists
 
     def merge(self, tree: Tree, version: int, part: int) -> None:
-        """Merge what a tree has found for a part into the lists; make the next version."""
+        """Merge the neighbours that a tree has found for a part into the lists; make the next version."""
         first, last = self.layout.starts[part], self.layout.starts[part + 1]
         rank, lists = self.layout.rank(), self.lists
         if version:
@@ -90,25 +90,25 @@ class Search:
 
 
 def bisect_lists(
-    context: Context, layout: Layout, truth: Truth
+    context: Context, layout: Layout, truth: Truth, refine: int, target: float | None
 ) -> tuple[Lists, int, dict[str, Any]]:
-    """Fill the lists; return them, their last version, and what to say of them.
+    """Fill the lists; return them, their last version, and their report.
 
     Parameters
     ----------
     context
-        Runs the tasks; says when to stop.
+        Runs the tasks; decides when to stop.
     layout
         Where the samples are; its tree has searched the parts.
     truth
         Measures the recall.
+    refine, target
+        ``neighbors.refine`` and ``neighbors.recall`` of the job.
     """
-    options = context.job.neighbors
     k = layout.tree.leaves.k
     lists = Lists(context.workspace.folder("lists"), layout.ranked.rows, k, layout.dtype)
     search = Search(layout, lists)
-    target = options.recall
-    rounds = options.refine if target is None else MOST_ROUNDS
+    rounds = refine if target is None else MOST_ROUNDS
     rise = _RISE if target is None else _RISE_WITH_TARGET
     wanted = 1.0 if target is None else target
     parts = list(range(len(layout.starts) - 1))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, sample_blocks
 from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.base.vectors import Vectors, as_parts
-from eigenscape.context import Context
+from eigenscape.context import Map
 from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.store.rows import Rows
 
@@ -31,15 +31,13 @@ def most_equal(k: int) -> int:
     return max(1, k // 4)
 
 
-def find_copies(context: Context, source: Rows, folder: Path, k: int, most: int) -> int:
+def find_copies(source: Rows, folder: Path, k: int, most: int, budget: int, map_blocks: Map) -> int:
     """Find the samples that others represent, and note both.
 
     This is the first to read all features, so it also refuses those that are too large.
 
     Parameters
     ----------
-    context
-        Runs the tasks.
     source
         The features.
     folder
@@ -49,6 +47,10 @@ def find_copies(context: Context, source: Rows, folder: Path, k: int, most: int)
         More than this many samples must be left.
     most
         Size up to which groups of identical samples are left alone.
+    budget
+        Bytes that a task may take.
+    map_blocks
+        Runs the tasks.
 
     Returns
     -------
@@ -57,9 +59,9 @@ def find_copies(context: Context, source: Rows, folder: Path, k: int, most: int)
     """
     rows, columns = source.shape
     create_memmap(folder / "hash", (rows,), np.uint64)
-    ranges = sample_blocks(rows, 1, context.task_bytes, 8 * columns)
+    ranges = sample_blocks(rows, 1, budget, 8 * columns)
     work = partial(_hash_block, source, folder)
-    context.map("hash", work, ranges, label="finding identical samples")
+    map_blocks("hash", work, ranges, label="finding identical samples")
     hashes = attach_memmap(folder / "hash", (rows,), np.uint64)
     copies, represented = choose_copies(hashes, k, most)
     save_array(folder / "copies.npy", copies)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.mapped import save_array
 from eigenscape.base.vectors import Vectors
-from eigenscape.context import Context
+from eigenscape.context import Context, Map
 from eigenscape.errors import InputError
 from eigenscape.neighbors.kernels.metrics import Metric, chord_of, lengths
 from eigenscape.neighbors.kernels.tiles import (
@@ -132,11 +132,11 @@ class Tiles:
         return self.folder / f"within-{start}-{name}.npy"
 
 
-def measure_tiles(context: Context, tiles: Tiles) -> None:
+def measure_tiles(tiles: Tiles, map_blocks: Map) -> None:
     """Write the balls around all tiles."""
     if not (tiles.folder / "radii.npy").exists():
         starts = list(range(0, tiles.ranked.rows, TILE_ROWS))
-        balls = context.map("balls", tiles.measure, starts, label="measuring tiles", keep=False)
+        balls = map_blocks("balls", tiles.measure, starts, label="measuring tiles", keep=False)
         save_array(tiles.folder / "centres.npy", np.stack([centre for centre, _ in balls]))
         save_array(tiles.folder / "radii.npy", np.array([radius for _, radius in balls]))
 
@@ -147,7 +147,7 @@ def exact_lists(context: Context, layout: Layout, k: int) -> Lists:
     lists = Lists(folder, layout.ranked.rows, k, layout.dtype)
     lists.create(0)
     tiles = Tiles(layout.ranked, folder, lists)
-    measure_tiles(context, tiles)
+    measure_tiles(tiles, context.map)
     context.map("exact", tiles.nearest, blocks(lists.rows, TASK_RANKS), label="comparing all pairs")
     return lists
 
@@ -165,7 +165,7 @@ def radius_lists(context: Context, layout: Layout, radius: float, metric: Metric
         What the features were prepared for.
     """
     tiles = Tiles(layout.ranked, context.workspace.folder("radius"))
-    measure_tiles(context, tiles)
+    measure_tiles(tiles, context.map)
     ranges = blocks(layout.ranked.rows, TASK_RANKS)
     work = partial(tiles.within, radius, chord_of(radius, metric))
     context.map("within", work, ranges, label="finding neighbours within the radius")

@@ -25,8 +25,6 @@ from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
-from eigenscape.errors import JobError
-from eigenscape.job.options import GraphOptions, NeighborOptions
 from eigenscape.neighbors.kernels.tiles import push_tiles, square_norms
 from eigenscape.neighbors.search.exhaustive import TASK_RANKS
 from eigenscape.neighbors.search.layout import Layout
@@ -35,34 +33,10 @@ from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 DRAWN = 32
-"""Samples for each landmark that k-means sees: more move its centres little."""
+"""Samples for each landmark that k-means is given: more move its centres little."""
 
 _ROUNDS = 10
 """Of k-means: its cost hardly falls after a few (Zhang, Tsang, Kwok 2008 stop after 5)."""
-
-
-def check_landmarks(neighbors: NeighborOptions, graph: GraphOptions) -> None:
-    """Refuse what a graph of landmarks cannot have.
-
-    Raises
-    ------
-    JobError
-        With the key that does not go with landmarks.
-    """
-    if neighbors.method != "landmarks":
-        return
-    reasons = {
-        "[graph.spatial]": graph.spatial and "joins pixels that are no landmarks",
-        "[graph.potential]": graph.potential and "acts on samples that are no landmarks",
-        'graph.components = "each"': graph.components == "each"
-        and 'solves on parts to which other samples belong by halves (set it to "largest")',
-    }
-    for key, reason in reasons.items():
-        if reason:
-            raise JobError(
-                f'neighbors.method = "landmarks": {key} {reason}. Leave it out, or use another '
-                "neighbors.method."
-            )
 
 
 def choose_landmarks(ranked: Ranked, count: int, seed: int) -> NDArray[np.int64]:
@@ -75,7 +49,7 @@ def choose_landmarks(ranked: Ranked, count: int, seed: int) -> NDArray[np.int64]
     count
         How many; all samples if there are no more.
     seed
-        Of the samples that k-means sees, and of where it begins.
+        Of the samples that k-means is given, and of its start.
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
@@ -126,14 +100,14 @@ def _short_indices(vectors: Vectors) -> Vectors:
 
 
 def landmark_lists(
-    context: Context, layout: Layout, options: NeighborOptions
+    context: Context, layout: Layout, k: int, count: int, seed: int
 ) -> tuple[Lists, NDArray[np.int64]]:
     """Fill the lists with the nearest landmarks of every sample; return them and their ranks."""
     folder = context.workspace.folder("landmarks")
-    lists = Lists(folder, layout.ranked.rows, options.k, layout.dtype)
+    lists = Lists(folder, layout.ranked.rows, k, layout.dtype)
     lists.create(0)
-    choose = partial(_choose, layout.ranked, options.seed, folder)
-    context.map("choose", choose, [options.landmarks], label="choosing landmarks")
+    choose = partial(_choose, layout.ranked, seed, folder)
+    context.map("choose", choose, [count], label="choosing landmarks")
     ranges = blocks(lists.rows, TASK_RANKS)
     work = partial(_nearest, layout.ranked, lists)
     context.map("nearest", work, ranges, label="comparing with the landmarks")

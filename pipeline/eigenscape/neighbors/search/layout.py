@@ -1,4 +1,4 @@
-"""The locality order of the samples, and their features in it: what every method works on.
+"""The locality order of the samples, and their features in it: the input of every method.
 
 ::
 
@@ -107,7 +107,7 @@ def lay_out(
     """
     folder = context.workspace.folder("layout")
     rows, columns = source.shape
-    copies = find_copies(context, source, folder, least, most_equal)
+    copies = find_copies(source, folder, least, most_equal, context.task_bytes, context.map)
     tree, residents = grow_tree(context, source, leaves, folder, rows - copies)
     order = np.concatenate(
         [np.load(tree.folder / f"order-{part}.npy") for part in range(tree.parts)]

@@ -1,8 +1,8 @@
-"""What lies within a radius, by a sample of queries: before all pairs are compared.
+"""The number of samples within a radius, by a sample of queries: before all pairs are compared.
 
 A search by radius costs as much as there are pairs, whatever it finds; a graph of a thousand neighbours
 each takes hundreds of times as long as one of ten, and one in which most samples are alone is made of
-bridges. A thousand queries tell, at a share of the cost.
+bridges. A thousand queries show it, at a share of the cost.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.errors import InputError
-from eigenscape.job.options import NeighborOptions
-from eigenscape.neighbors.kernels.metrics import chord_of, lengths
+from eigenscape.neighbors.kernels.metrics import Metric, chord_of, lengths
 from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS, find_within, push_tile
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.neighbors.search.recall import QUERIES
@@ -26,12 +25,12 @@ MOST_COMPONENTS = 2**15
 """Components that are bridged, at most: each costs a search among all samples."""
 
 _NEAR = 30
-"""Neighbours that a graph by radius may be meant to have: their distance is told in messages."""
+"""Neighbours that a graph by radius may be meant to have: messages name their distance."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What some queries have within the radius.
+    """Neighbours of some queries within the radius.
 
     Attributes
     ----------
@@ -49,14 +48,12 @@ class Reach:
     near: NDArray[np.float32]
 
 
-def sample_reach(context: Context, ranked: Ranked) -> Reach:
+def sample_reach(context: Context, ranked: Ranked, radius: float, metric: Metric) -> Reach:
     """Count what random samples have within ``neighbors.radius``."""
-    options = context.job.neighbors
-    assert options.radius is not None, "the method is radius"
     rng = np.random.default_rng(1)
     queries = np.sort(rng.choice(ranked.rows, min(ranked.rows, QUERIES), replace=False))
     near = min(_NEAR, max(1, ranked.rows - 1))
-    work = partial(_search, ranked, queries, near, chord_of(options.radius, options.metric))
+    work = partial(_search, ranked, queries, near, chord_of(radius, metric))
     found = context.map(
         "reach", work, blocks(ranked.rows, CHUNK_ROWS // 2), label="what is within", keep=False
     )
@@ -65,8 +62,8 @@ def sample_reach(context: Context, ranked: Ranked) -> Reach:
     return Reach(
         float(counts.mean()),
         float((counts == 0).mean()),
-        lengths(squared[:, 0], options.metric),
-        lengths(squared[:, near - 1], options.metric),
+        lengths(squared[:, 0], metric),
+        lengths(squared[:, near - 1], metric),
     )
 
 
@@ -87,15 +84,15 @@ def _search(
     return counts, squared
 
 
-def check_reach(options: NeighborOptions, reach: Reach, rows: int, *, bridged: bool) -> None:
+def check_reach(radius: float, reach: Reach, rows: int, *, bridged: bool) -> None:
     """Refuse a radius whose graph would take too long, by the sample.
 
     Parameters
     ----------
-    options
-        ``[neighbors]`` of the job.
+    radius
+        ``neighbors.radius`` of the job.
     reach
-        What a sample of queries has within the radius.
+        Neighbours of a sample of queries within the radius.
     rows
         Number of samples.
     bridged
@@ -107,7 +104,7 @@ def check_reach(options: NeighborOptions, reach: Reach, rows: int, *, bridged: b
     InputError
         With the estimate, and a radius that fits.
     """
-    radius, of = options.radius, f"of {len(reach.near)} samples drawn at random"
+    of = f"of {len(reach.near)} samples drawn at random"
     usual = f"half {of} have {min(_NEAR, rows - 1)} neighbours within {np.median(reach.near):.4g}"
     if reach.mean > MOST_NEIGHBORS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a search keeps in scratch: vectors in runs, and features and lists in the locality order.
+"""The scratch files of a search: vectors in runs, and features and lists in the locality order.
 
 Everything is a raw file that tasks map, so that they read and write ranges of it and the system
 keeps what it can in memory.
@@ -133,7 +133,7 @@ class Lists:
     """Neighbour lists by rank, in two versions at a time: a step reads one and writes the next.
 
     Whatever version a killed step was reading is untouched, so the step can be done again. A version's
-    files have names of their own: another machine may still know what was in older ones.
+    files have names of their own: another machine may still hold the content of older ones.
 
     Attributes
     ----------

@@ -1,7 +1,5 @@
 """Which search runs inside a part: leaves, all pairs of each by a product, or NN-descent."""
 
-from eigenscape.job.options import NeighborOptions
-
 WIDE = 256
 """Columns from which NN-descent is the faster search of a part.
 
@@ -13,21 +11,21 @@ MANY = 1_000_000
 
 
 def choose_searcher(
-    options: NeighborOptions, rows: int, columns: int, *, sparse: bool = False
+    wanted: str, rows: int, columns: int, *, sparse: bool = False
 ) -> tuple[str, str]:
     """Return which searcher a job uses within its parts, and why.
 
     Parameters
     ----------
-    options
-        ``[neighbors]`` of the job.
+    wanted
+        ``neighbors.searcher`` of the job.
     rows, columns
         Samples, and length of a feature vector.
     sparse
         Whether the features are a sparse table.
     """
-    if options.searcher != "auto":
-        return options.searcher, "neighbors.searcher"
+    if wanted != "auto":
+        return wanted, "neighbors.searcher"
     if sparse:
         return "blas", "sparse products"
     if columns < WIDE:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.draws import Subset
 from eigenscape.scenes.formats.arrays import array_format
 from eigenscape.scenes.formats.planes import (
     Plane,
@@ -92,6 +93,26 @@ def open_labels(
     grid = scene.grid if subset is None else Grid(subset.total, 1)
     labels = _open_all(options, grid, resolve)
     return labels if labels is None or subset is None else SubsetLabels(labels, subset)
+
+
+def open_marks(path: str, grid: Grid, subset: Subset | None) -> Labels:
+    """Open a file that marks samples of a scene by class numbers, such as training pixels.
+
+    Parameters
+    ----------
+    path
+        An absolute path.
+    grid, subset
+        Of the scene.
+
+    Raises
+    ------
+    SceneError
+        The file cannot be read, or cannot be brought onto the scene's grid.
+    """
+    whole = grid if subset is None else Grid(subset.total, 1)
+    labels = _open(path, SceneOptions(path=path), whole)
+    return labels if subset is None else SubsetLabels(labels, subset)
 
 
 def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) -> Labels | None:

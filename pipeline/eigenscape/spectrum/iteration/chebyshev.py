@@ -21,8 +21,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.spectrum.iteration.level import Level
-from eigenscape.spectrum.iteration.state import Map, Solution, State
+from eigenscape.context import Map
+from eigenscape.spectrum.iteration.state import Solution, State
+from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels import columns
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -63,14 +64,14 @@ def solve(
     note
         Hears the residual after each pass.
     """
-    level = Level.on(problem, map_blocks)
+    subspace = Subspace.on(problem, map_blocks)
     most, goal = columns.window(0, pairs)
     most_passes = MOST_PASSES * -(-pairs // goal)
-    state = level.load() or level.begin(most, goal, whole=goal == pairs)
+    state = subspace.load() or subspace.begin(most, goal, whole=goal == pairs)
     while True:
         values, residuals = np.array(state.values), np.array(state.residuals)
         goal = state.goal
-        limits = _limits(level, state, tolerance)
+        limits = _limits(subspace, state, tolerance)
         excess = float((residuals[:goal] / limits).max())
         if goal == pairs and (excess <= 1 or state.passes >= most_passes):
             return Solution(
@@ -79,7 +80,7 @@ def solve(
             )  # fmt: skip
         if state.passes >= most_passes:
             # All that is left to do is to have as many columns as are wanted.
-            state = level.grow(state, max(len(values), -(-pairs // WIDTH) * WIDTH), pairs)
+            state = subspace.grow(state, max(len(values), -(-pairs // WIDTH) * WIDTH), pairs)
             continue
         state = _lock(state, limits)
         most, further = columns.window(state.locked * WIDTH, pairs)
@@ -87,13 +88,13 @@ def solve(
         share = 1.0 if goal == pairs else _LOCKED_SHARE
         free = most - len(values) >= _LEAST_GROWTH * columns.MOST_COLUMNS
         if excess <= (1.0 if free or further == pairs else share):
-            state = level.grow(state, most, further)
+            state = subspace.grow(state, most, further)
             continue
         plan = columns.plan_filter(
-            values, residuals, goal, share * limits, level.low(state), level.high(state),
+            values, residuals, goal, share * limits, subspace.low(state), subspace.high(state),
             state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
         )  # fmt: skip
-        state = level.advance(replace(state, settled=excess <= 1), plan, measured=True)
+        state = subspace.advance(replace(state, settled=excess <= 1), plan, measured=True)
         residuals = np.array(state.residuals[:goal])
         note(
             f"pass {state.passes}: degree {plan.times * plan.degree}, "
@@ -103,13 +104,13 @@ def solve(
         )
 
 
-def _limits(level: Level, state: State, tolerance: float) -> NDArray[np.float64]:
+def _limits(subspace: Subspace, state: State, tolerance: float) -> NDArray[np.float64]:
     """Return the residual norm at which each pair that the block aims at has converged."""
     if state.passes >= _MOST_TOLD * -(-state.goal // columns.MOST_COLUMNS):
         return np.full(state.goal, tolerance)
-    dtype = np.dtype(level.problem.operator.dtype)
+    dtype = np.dtype(subspace.problem.operator.dtype)
     return columns.residual_limits(
-        np.array(state.values), state.goal, tolerance, level.bound, dtype
+        np.array(state.values), state.goal, tolerance, subspace.bound, dtype
     )
 
 

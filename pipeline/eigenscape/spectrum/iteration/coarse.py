@@ -70,7 +70,7 @@ def store_coarse(
     component: NDArray[np.int32] | None,
     directory: Path,
 ) -> StoredOperator:
-    """Coarsen an operator and write the result, with what carries vectors back.
+    """Coarsen an operator and write the result, with the arrays that carry vectors back.
 
     Parameters
     ----------

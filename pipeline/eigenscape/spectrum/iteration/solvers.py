@@ -1,22 +1,24 @@
-"""Which solver, in which precision, and one way to call them all."""
+"""The choice of a solver and its precision, and one way to call all of them."""
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.errors import MemoryLimitError
+from eigenscape.context import Map
+from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
-from eigenscape.spectrum.iteration.state import Map, Solution
+from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import oracles, thin
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.laplacian import usual_degree
 
 DENSE_ROWS = 1500
 """Order up to which LAPACK is faster than any iteration."""
@@ -32,6 +34,86 @@ _THIN_DIMENSION = 1.5
 
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A solver for the eigenpairs of one graph, and the numbers that it works in.
+
+    Attributes
+    ----------
+    solver, reason
+        Name of the solver, and why it was chosen.
+    dtype
+        "float32" or "float64".
+    unit
+        Degree that the Laplacian is divided by: see `usual_degree`.
+    """
+
+    solver: str
+    reason: str
+    dtype: str
+    unit: float
+
+    @property
+    def precision(self) -> str:
+        """Either "single" or "double"."""
+        return "single" if self.dtype == "float32" else "double"
+
+
+def choose(
+    asked: str,
+    pairs: int,
+    tolerance: float,
+    kind: str,
+    degree: NDArray[np.float64],
+    *,
+    pull: float = 0.0,
+    dimension: float | None = None,
+    measure: Callable[[], thin.Profile] | None = None,
+    budget: int = 0,
+) -> Choice:
+    """Choose the solver of a graph's eigenproblem and its precision.
+
+    Parameters
+    ----------
+    asked, pairs, tolerance
+        Solver, eigenvectors and tolerance that are asked for.
+    kind, degree
+        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
+    pull
+        Largest eigenvalue of the ties, 0 without them. Ties make a dense matrix, which is not to be
+        factorised.
+    dimension
+        Intrinsic dimension of the samples, None where it is not known.
+    measure
+        Looks at the graph where that may be worth it; None for no look.
+    budget
+        Bytes that a factorisation may take if it is asked for.
+
+    Raises
+    ------
+    InputError
+        Shift-invert is asked for, and there are ties.
+    MemoryLimitError
+        Shift-invert is asked for, and the factors may not fit.
+    """
+    rows = len(degree)
+    if pull and asked == "shift-invert":
+        raise InputError(
+            'spectrum.solver = "shift-invert": a potential that identifies samples has no sparse '
+            'matrix to factorise. Set spectrum.solver to "auto".'
+        )
+    worth = asked == "shift-invert" or may_be_thin(asked, pairs, rows, dimension)
+    if measure is not None and worth and not pull:
+        solver, reason = choose_by_graph(asked, pairs, rows, measure(), budget)
+    else:
+        solver, reason = choose_solver(asked, pairs, rows)
+    unit = usual_degree(kind, degree)
+    rounding = pull / unit
+    if kind == "unnormalized":
+        rounding += 4 * float(degree.max()) / unit
+    return Choice(solver, reason, precision(solver, tolerance, rounding), unit)
 
 
 def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
@@ -68,7 +150,7 @@ def may_be_thin(solver: str, pairs: int, rows: int, dimension: float | None) -> 
 
 
 def choose_by_graph(
-    solver: str, pairs: int, rows: int, found: thin.Profile, budget: int
+    solver: str, pairs: int, rows: int, costs: thin.Profile, budget: int
 ) -> tuple[str, str]:
     """Return the solver for a graph whose profile is known, and why.
 
@@ -76,8 +158,8 @@ def choose_by_graph(
     ----------
     solver, pairs, rows
         See `choose_solver`.
-    found
-        What a factorisation takes.
+    costs
+        Costs of a factorisation.
     budget
         Bytes that it may take if it is asked for.
 
@@ -87,44 +169,33 @@ def choose_by_graph(
         Shift-invert is asked for, and the factors may not fit.
     """
     if solver == "shift-invert":
-        if found.bytes > budget:
+        if costs.bytes > budget:
             raise MemoryLimitError(
                 f"spectrum.solver = 'shift-invert': the factors of a graph of {rows} samples can take "
-                f"{format_bytes(found.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
+                f"{format_bytes(costs.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
                 "Set spectrum.solver to 'auto', or limits.memory to more."
             )
         return solver, "as asked for"
-    if not found.is_thin(column_count(pairs)):
+    if not costs.is_thin(column_count(pairs)):
         return choose_solver(solver, pairs, rows)
     return (
         "shift-invert",
-        f"the factors of this graph's Laplacian are small: at most {found.entries} entries",
+        f"the factors of this graph's Laplacian are small: at most {costs.entries} entries",
     )
 
 
-def largest(kind: str, degree: NDArray[np.float64], unit: float) -> float:
-    """Return what rounding is multiplied by in a product with the Laplacian of a graph: see `precision`.
-
-    Parameters
-    ----------
-    kind, degree, unit
-        See `eigenscape.spectrum.kernels.laplacian.laplacian`.
-    """
-    return 4 * float(degree.max()) / unit if kind == "unnormalized" else 0.0
-
-
-def precision(solver: str, tolerance: float, most: float = 0.0) -> str:
+def precision(solver: str, tolerance: float, amplification: float = 0.0) -> str:
     """Return the floating type that a solver works in.
 
     Parameters
     ----------
     solver, tolerance
         Of the job.
-    most
-        What rounding does to a vector is multiplied by as much: the largest eigenvalue of the ties, or
+    amplification
+        Factor of the rounding errors in a product: the largest eigenvalue of the ties, or
         four times the largest degree in units of the usual one.
     """
-    rounding = most * float(np.finfo(np.float32).eps)
+    rounding = amplification * float(np.finfo(np.float32).eps)
     single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
     return "float32" if single else "float64"
 
@@ -142,11 +213,11 @@ def find_pairs(
     See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the
     Laplacian; the tolerance is in the unit of its operator.
     """
-    found = _find(problem, solver, pairs, tolerance, map_blocks, note)
+    solution = _find(problem, solver, pairs, tolerance, map_blocks, note)
     unit = problem.operator.unit
     # Below 0 there is only rounding.
-    values = unit * np.maximum(found.values, 0)
-    return replace(found, values=values, residuals=unit * found.residuals)
+    values = unit * np.maximum(solution.values, 0)
+    return replace(solution, values=values, residuals=unit * solution.residuals)
 
 
 def _find(
@@ -184,18 +255,18 @@ def _solve_task(
 ) -> tuple[list[float], list[float]]:
     operator, null = problem.operator.open(), problem.null_space()
     if solver == "dense":
-        found = oracles.dense_pairs(operator, null, pairs)
+        solved = oracles.dense_pairs(operator, null, pairs)
     elif solver == "shift-invert":
-        found = thin.shifted_pairs(operator, null, pairs)
+        solved = thin.shifted_pairs(operator, null, pairs)
     elif solver == "lanczos":
-        found = oracles.lanczos_pairs(operator, null, pairs, tolerance)
+        solved = oracles.lanczos_pairs(operator, null, pairs, tolerance)
     else:
-        found = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
+        solved = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
     padded = np.zeros((operator.rows, vectors.columns))
-    padded[:, :pairs] = found[1]
+    padded[:, :pairs] = solved[1]
     vectors.write(slice(None), padded)
-    residuals = oracles.residual_norms(operator, found)
-    return found[0].tolist(), residuals.tolist()
+    residuals = oracles.residual_norms(operator, solved)
+    return solved[0].tolist(), residuals.tolist()
 
 
 def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
@@ -209,6 +280,6 @@ def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
     gaps = np.diff(values[half:])
     if not len(gaps) or gaps.max() < _LEAST_GAP * operator.bound:
         return 0
-    at = half + int(np.argmax(gaps))
-    below = oracles.count_below(operator, float(values[at] + values[at + 1]) / 2)
-    return below - nulls - (at + 1)
+    place = half + int(np.argmax(gaps))
+    below = oracles.count_below(operator, float(values[place] + values[place + 1]) / 2)
+    return below - nulls - (place + 1)

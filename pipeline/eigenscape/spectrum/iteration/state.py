@@ -1,30 +1,14 @@
-"""What a solve hears, notes and returns."""
+"""The progress of a solve, and its result."""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.spectrum.iteration.vectors import Vectors
-
-
-class Map(Protocol):
-    """`eigenscape.context.Context.map`, or a loop in its place."""
-
-    def __call__(
-        self,
-        step: str,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        *,
-        label: str | None = None,
-        keep: bool = True,
-    ) -> list[Any]:
-        """Return the results of the tasks, in the order of the items."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +28,7 @@ class State:
     balanced
         Whether stiff rows still follow the others: until that converges no more.
     overflowed
-        Whether a filter has overflowed, which says that the spectrum ends beyond its estimate.
+        Whether a filter has overflowed, so that the spectrum ends beyond its estimate.
     settled
         Whether all that is aimed at had reached the tolerance before the last pass: what residuals
         are left is what the locked vectors lack, and falls no more.
@@ -69,7 +53,7 @@ class State:
 
     @classmethod
     def read(cls, file: Path) -> "State":
-        """Return what was noted in a file."""
+        """Return the state that was noted in a file."""
         noted: dict[str, Any] = json.loads(file.read_text())
         for name in ("files", "values", "residuals"):
             noted[name] = tuple(noted[name])

@@ -1,4 +1,4 @@
-"""What the tasks of the iteration do: each opens what it needs by its path and leaves files."""
+"""The tasks of the iteration: each opens its input by path and leaves files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +17,11 @@ from eigenscape.spectrum.iteration import coarse
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import density, oracles
 from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.kernels.columns import PROBES
 from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
-from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 _STIFF = "stiff.npy"
@@ -33,7 +33,7 @@ _LEAST_SHRINK = 0.9
 
 @dataclass(frozen=True)
 class Problem:
-    """What the tasks of one solve share.
+    """The problem that the tasks of one solve share.
 
     Attributes
     ----------
@@ -85,13 +85,13 @@ class Problem:
 
     @contextmanager
     def bench(self) -> Iterator[Callable[[], Array]]:
-        """Yield what gives groups of zeros to work on, until the block ends."""
+        """Yield a function that allocates groups of zeros, until the block ends."""
         with scratch_arrays(None if self.in_memory else self.directory) as zeros:
             yield partial(zeros, (self.operator.rows, WIDTH), self.operator.dtype)
 
 
 def fits(rows: int, dtype: str, budget: int) -> bool:
-    """Whether two groups of vectors, and what a filter needs beside them, fit into a budget."""
+    """Whether two groups of vectors, and a filter's arrays beside them, fit into a budget."""
     return rows * (2 * WIDTH * np.dtype(dtype).itemsize + _ROW_BYTES) <= budget
 
 
@@ -154,7 +154,7 @@ def measure(problem: Problem, _: str) -> tuple[float, float | None]:
 
 
 def find_cut(problem: Problem, bound: float, columns: int) -> tuple[float, float]:
-    """Return a guess below which about `columns` eigenvalues lie, and what a cut may be at most."""
+    """Return a guess below which about `columns` eigenvalues lie, and an upper limit of a cut."""
     operator = problem.operator.open()
     cut = density.quantile(operator, columns / operator.rows, bound)
     # Where the eigenvalues crowd at the low end the density does not resolve them: any guess then.

@@ -1,4 +1,4 @@
-"""How many columns, which filter, which pieces: what the iteration decides, by arithmetic alone."""
+"""Decisions of the iteration, by arithmetic alone: number of columns, filter, pieces."""
 
 import math
 from dataclasses import replace
@@ -17,7 +17,7 @@ MOST_COLUMNS = 2048
 """Columns of the block that moves up the spectrum, where more than it holds are wanted."""
 
 PROBES = 8
-"""Columns that start at random beside a coarse start, so that what it misses is found."""
+"""Columns that start at random beside a coarse start, for the vectors that it misses."""
 
 BLOCK = 256
 """Columns of a block of the Gram matrices."""

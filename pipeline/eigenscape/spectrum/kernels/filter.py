@@ -46,7 +46,7 @@ class FilterPlan:
 
 
 class Steps(Protocol):
-    """What a filter needs of an operator."""
+    """The part of an operator that a filter needs."""
 
     def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
         """Z <- a A X + b X - c Z."""
@@ -176,7 +176,7 @@ class NullSpace:
         return self.null / np.sqrt(self._squares)[self.component]
 
     def part_of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what one vector, shape (n,), has of the null vectors."""
+        """Return the components of one vector, shape (n,), along the null vectors."""
         if not self.count:
             return np.zeros_like(x)
         shares = np.bincount(self.component, self.entries * x, self.count)

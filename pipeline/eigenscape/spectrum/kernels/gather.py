@@ -1,6 +1,6 @@
 """The innermost loop of a sparse product, written as vector instructions.
 
-LLVM does not keep a row of sums in registers by itself: it cannot know that the rows written and
+LLVM does not keep a row of sums in registers by itself: it cannot prove that the rows written and
 the rows read are different memory, and checks so again for every entry. Spelled out as one vector
 of `WIDTH` numbers the same product is 2.7 to 4 times as fast.
 """

@@ -47,7 +47,7 @@ def dense_pairs(operator: Operator, null: NullSpace, count: int) -> Pairs:
 
 
 def _product(operator: Operator) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return what multiplies columns by A; its ties are no matrix, which would have m^2 entries."""
+    """Return a function that multiplies columns by A; ties as a matrix would have m^2 entries."""
     A = replace(operator, ties=None).matrix()
 
     def apply(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
 def count_below(operator: Operator, value: float) -> int:
     """Return how many eigenvalues lie below a value: Sylvester's law of inertia.
 
-    The factors of A - value I = L D L^T tell it from the signs of D alone; in memory, of order n^2.
+    They follow from the signs of D in the factors A - value I = L D L^T; in memory, of order n^2.
     """
     A = operator.matrix().toarray()
     A[np.diag_indices_from(A)] -= value

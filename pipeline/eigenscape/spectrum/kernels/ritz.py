@@ -16,7 +16,7 @@ _LEAST_SHARE = 1e-11
 
 @dataclass(frozen=True)
 class Rotation:
-    """What a Rayleigh-Ritz step does to a block of vectors: X <- Y C.
+    """A Rayleigh-Ritz step on a block of vectors: X <- Y C.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ _MOST_BYTES = 2**25
 """Memory that factors may take without being asked for: any limit leaves it, so none changes the choice."""
 
 _FILTER_PRODUCTS = 50
-"""Products with all columns that a factorisation may cost: what a filter on an easy graph takes."""
+"""Products with all columns that a factorisation may cost: those of a filter on an easy graph."""
 
 _SHIFT = 1e-9
 """Of the bound of the spectrum: the shifted operator has a condition number of its inverse."""
@@ -39,7 +39,7 @@ _MOST_DEFLATIONS = 5
 
 @dataclass(frozen=True)
 class Profile:
-    """What a symmetric factorisation within the envelope of a matrix takes.
+    """Costs of a symmetric factorisation within the envelope of a matrix.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _invert(
 
 
 def _count_missed(A: scipy.sparse.csc_array, null: NullSpace, values: F8) -> int:
-    """Return how many eigenvalues below the found ones are missing, 0 where that cannot be told.
+    """Return how many eigenvalues below the found ones are missing, 0 where the count is not certain.
 
     They are counted at the widest gap that the upper half of the values leaves.
     """

@@ -79,7 +79,7 @@ class Ties:
 
     @classmethod
     def load(cls, stem: str) -> "Ties":
-        """Map what `save` wrote."""
+        """Map the arrays that `save` wrote."""
         return cls(*(np.load(Path(f"{stem}-{name}.npy"), mmap_mode="r") for name in _PARTS))
 
 

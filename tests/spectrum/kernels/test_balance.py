@@ -7,17 +7,18 @@ import scipy.linalg
 import scipy.sparse
 from scipy.spatial import cKDTree
 
+from eigenscape.clusters import Serial
+from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
-from eigenscape.spectrum.kernels.stiff import Balanced, stiff_rows
+
+loop = Loop(Serial())
+
 
 ROWS = 800
 PAIRS = 12
-
-
-def loop(step, function, items, *, label=None, keep=True):
-    return [function(item) for item in items]
 
 
 def quiet(text):

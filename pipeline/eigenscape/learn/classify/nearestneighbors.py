@@ -60,11 +60,11 @@ class NearestNeighbors:
         return 8 * self.rows.shape[1] + 64 * self.k + 16 * self.labelled.count
 
     def implied(self, number: int) -> NDArray[np.float64]:
-        """See `eigenscape.learn.methods.Method`: the commoner a class, the more often it is near."""
+        """See `eigenscape.learn.method.Prepared`: the commoner a class, the more often it is near."""
         return training_shares(self.labelled, number)
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         features = self._features()
         found = []
         for tile in blocks(len(self.labelled.sample), ROW_TILE):
@@ -80,7 +80,7 @@ class NearestNeighbors:
         return np.concatenate(found)
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         return self._vote(self.rows.read(*block), number)
 
     def _vote(self, queries: Vectors, number: int) -> NDArray[np.float32]:
@@ -129,11 +129,11 @@ class GeodesicNearest:
     Attributes
     ----------
     folder
-        Where the graph of distances lies, and what the fits found.
+        Folder of the graph of distances, and of the results of the fits.
     nearest
         For samples out of reach.
     whole
-        Whether all fits keep what they found of all samples, not the first alone.
+        Whether all fits keep their scores of all samples, not the first alone.
     """
 
     folder: Path
@@ -146,11 +146,11 @@ class GeodesicNearest:
         return self.nearest.bytes_per_sample
 
     def implied(self, number: int) -> None:
-        """See `eigenscape.learn.methods.Method`: a job with a prior is refused."""
+        """See `eigenscape.learn.method.Prepared`: a job with a prior is refused."""
         del number
 
     def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         labelled = self.nearest.labelled
         train = labelled.train[number]
         indptr, indices, data = (
@@ -170,7 +170,7 @@ class GeodesicNearest:
         return own
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.methods.Method`."""
+        """See `eigenscape.learn.method.Prepared`."""
         stored = np.load(self.folder / f"geodesic-{number}.npy", mmap_mode="r")
         scores = np.array(stored[slice(*block)])
         away = np.isnan(scores[:, 0])
@@ -179,7 +179,7 @@ class GeodesicNearest:
         return scores
 
     def _unclear(self, votes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores that name a class, and how clear that is cannot be told."""
+        """Return scores that name a class, however clear the vote is."""
         return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
 
 
@@ -234,7 +234,7 @@ def classify_new(
     """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
 
     Every sample of the run that got a class is a training sample, whoever labelled it: so a k-NN
-    classifier, which knows nothing of manifolds, profits from one that does.
+    classifier without a notion of manifolds gains from one that has it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the columns of a group know: values of few rows, other rows for every column."""
+"""The labels of a group of columns: values of few rows, other rows for every column."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ F8 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What every column knows.
+class ColumnLabels:
+    """The labelled rows of every column.
 
     Attributes
     ----------
     rows : array of int, shape (l,)
-        Rows that at least one column knows, each once, ascending.
+        Rows that are labelled in at least one column, each once, ascending.
     values : array, shape (l, WIDTH)
-        Targets, of any floating type; NaN where a column does not know the row. A column of NaN
+        Targets, of any floating type; NaN where a row has no label in a column. A column of NaN
         stays 0 throughout.
 
     Raises
@@ -45,11 +45,11 @@ class Labels:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which rows each column knows, shape (l, WIDTH)."""
+        """Whether each row is labelled in each column, shape (l, WIDTH)."""
         return ~np.isnan(self.values)
 
     def pieces(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Yield ranges of the labelled rows, and which of these each column knows.
+        """Yield ranges of the labelled rows, and whether these are labelled in each column.
 
         Every row can be a labelled one: what is worked out of all of them at once takes as much memory
         as the columns themselves, several times.
@@ -59,7 +59,7 @@ class Labels:
             yield piece, ~np.isnan(self.values[piece])
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many rows each column knows, shape (WIDTH,)."""
+        """Return the number of labelled rows of each column, shape (WIDTH,)."""
         counts = np.zeros(WIDTH, np.int64)
         for _, known in self.pieces():
             counts += known.sum(axis=0)
@@ -71,7 +71,7 @@ class Labels:
         Parameters
         ----------
         weights : array, shape (l,)
-            Ones, for the mean of what each column knows.
+            Ones, for the mean of the labels of each column.
         """
         products, squares = np.zeros(WIDTH), np.zeros(WIDTH)
         for piece, known in self.pieces():
@@ -81,7 +81,7 @@ class Labels:
         return np.divide(products, squares, out=np.zeros(WIDTH), where=products != 0)
 
     def take_off(self, weights: F8, share: F8, rest: Array) -> None:
-        """Set `rest`, shape (l, WIDTH), to what a multiple of the weights leaves; 0 where not known."""
+        """Set `rest`, shape (l, WIDTH), to the labels less a multiple of the weights; 0 without a label."""
         for piece, known in self.pieces():
             left = self.values[piece] - weights[piece, None] * share
             rest[piece] = np.where(known, left, 0)

@@ -1,4 +1,4 @@
-"""One level of the iteration: where its vectors begin, and what one pass does to them."""
+"""The subspace of one level of the iteration: the start of its vectors, and a pass over them."""
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -10,10 +10,11 @@ import numpy as np
 from eigenscape.base.blocks import blocks
 from eigenscape.base.files import remove, write_json
 from eigenscape.base.mapped import clear_scratch, save_array
+from eigenscape.context import Map
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
-from eigenscape.spectrum.iteration.state import Map, State
+from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import columns
@@ -29,7 +30,7 @@ _COARSE_DEGREES = (12, 36)
 """Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
 
 _OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
-"""Files of one pass, whose number is in their names: another machine may still know those of the last
+"""Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
 _LEAST_GAIN = 3.0
@@ -37,8 +38,8 @@ _LEAST_GAIN = 3.0
 
 
 @dataclass(frozen=True)
-class Level:
-    """One level of one solve: the problem, where its spectrum ends, and what runs the tasks.
+class Subspace:
+    """The subspace of one level: its problem, the end of its spectrum, and the function that runs tasks.
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class Level:
     short_bound: float | None
 
     @classmethod
-    def on(cls, problem: Problem, run: Map) -> "Level":
+    def on(cls, problem: Problem, run: Map) -> "Subspace":
         """Return a level, its spectrum bounded."""
         work = partial(tasks.measure, problem)
         bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
@@ -109,7 +110,7 @@ class Level:
         Parameters
         ----------
         most
-            Columns to start with, if nothing speaks for fewer.
+            Columns to start with, unless fewer are enough.
         goal
             Pairs that these columns aim at; on a coarse level all of them.
         whole
@@ -133,7 +134,7 @@ class Level:
                 level + 1,
                 problem.in_memory,
             )
-            state = Level.on(below, self.run).solve_roughly(most)
+            state = Subspace.on(below, self.run).solve_roughly(most)
             # Columns that carry no direction of their own are random ones by now.
             known = columns.known_values(np.array(state.values))
             values = np.full(len(state.values), self.bound) if known is None else known

@@ -36,7 +36,7 @@ _TIED = 5.0
 """Times the bound of the rest that ties have to be, for the sweeps over their members to converge."""
 
 _LEFT = 1e-8
-"""What the sweeps over tied members leave of the part that follows."""
+"""Share of the dependent part that the sweeps over tied members leave."""
 
 
 def stiff_rows(operator: Operator) -> NDArray[np.int64]:
@@ -102,7 +102,7 @@ class Balanced:
     sweeps: int = 0
 
     def balance(self, X: Array) -> None:
-        """Set the stiff rows of X, then what tied members have beside the null vector."""
+        """Set the stiff rows of X, then the part of tied members beside the null vector."""
         self._balance_rows(X)
         if self.sweeps and self.operator.ties is not None:
             self._balance_ties(X, self.operator.ties)

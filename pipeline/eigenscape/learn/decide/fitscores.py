@@ -1,4 +1,4 @@
-"""Where the scores of a fit come from: a fitted method under the job's prior, as it is or smoothed."""
+"""The scores of a fit: of a fitted method under the job's prior, as they are or smoothed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,12 @@ from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import choose
 from eigenscape.learn.kernels.scores import confusion_matrix
-from eigenscape.learn.methods import Method
+from eigenscape.learn.method import Prepared
 
 F4 = NDArray[np.float32]
 
 
-class Source(Protocol):
+class FitScores(Protocol):
     """Scores of the first fit for all samples, and of every fit for the labelled ones."""
 
     def at_labels(self, number: int) -> F4:
@@ -37,12 +37,12 @@ class Fitted:
     Attributes
     ----------
     method, prior, labelled
-        What is fitted, what its scores are multiplied by, to what.
+        The method, the factors of its scores, and the samples that it is fitted to.
     folder
         Where the scores of the labelled samples lie.
     """
 
-    method: Method
+    method: Prepared
     prior: Prior
     labelled: Labelled
     folder: Path
@@ -57,11 +57,11 @@ class Fitted:
         return confusions(self.labelled, number, scores)
 
     def at_labels(self, number: int) -> F4:
-        """See `Source`."""
+        """See `FitScores`."""
         return np.load(self.folder / f"scores-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
 
     def scores(self, block: Block) -> F4:
-        """See `Source`."""
+        """See `FitScores`."""
         return self.of_fit(0, block)
 
     def of_fit(self, number: int, block: Block) -> F4:

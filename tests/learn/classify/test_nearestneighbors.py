@@ -4,7 +4,7 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsClassifier
 
 from eigenscape.errors import InputError
-from eigenscape.learn.classify.nearby import classify_new
+from eigenscape.learn.classify.nearestneighbors import classify_new
 from eigenscape.scenes.types import Grid
 from harness import Harness
 

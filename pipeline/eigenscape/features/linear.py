@@ -1,0 +1,201 @@
+"""Methods whose features are a linear map of each sample: ``(sample - shift) @ basis``.
+
+A method of this kind says `fit`; the stage, its memory and features of new samples are here.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
+from eigenscape.features.method import VALUES, FeatureMethod, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigenscape.base.vectors import Vectors
+    from eigenscape.context import Context
+    from eigenscape.store.rows import Rows
+    from eigenscape.store.run import Run
+
+COPY_ENTRIES = 32 * CHUNK_ROWS
+"""Entries of a sparse table that a task copies."""
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """Samples to features.
+
+    Attributes
+    ----------
+    shift : array of float32, shape (bands,)
+        What is subtracted first, None for nothing.
+    basis : array of float32, shape (bands, features)
+        Of a diagonal one the diagonal, shape (bands,); None for the identity.
+    """
+
+    shift: "NDArray[np.float32] | None" = None
+    basis: "NDArray[np.float32] | None" = None
+
+    def __call__(self, samples: "Vectors") -> "Vectors":
+        """Return the features of samples, shape (samples, features)."""
+        import numpy as np
+
+        from eigenscape.features.kernels import project, project_sparse
+
+        if isinstance(samples, np.ndarray):
+            return project(samples, self.shift, self.basis)
+        assert self.basis is not None, "a sparse table without a basis is copied"
+        return project_sparse(samples, self.shift, self.basis)
+
+
+class LinearMethod(FeatureMethod):
+    """A method whose features are a linear map of each sample.
+
+    Attributes
+    ----------
+    share
+        What a task holds at a time, of its samples and their features in single precision.
+    """
+
+    extends: ClassVar[bool] = True
+    share: ClassVar[float] = 1
+
+    @abstractmethod
+    def fit(self, context: "Context", source: "Rows") -> tuple[LinearMap, dict[str, Any]]:
+        """Return the map, and what the manifest is to say of it beside the number of features.
+
+        Parameters
+        ----------
+        context
+            Of the stage: `Context.map` for passes over the samples.
+        source
+            The samples.
+        """
+
+    def stays_sparse(self, columns: int) -> bool:
+        """Whether the features of a sparse table of so many columns are the table itself."""
+        return not self.is_projected(columns)
+
+    def row_bytes(self, bands: int, *, sparse: bool) -> int:
+        """Return the bytes of a sample and its features; tiles of a sparse table count on their own."""
+        return 4 * (2 * self.count(bands) + (0 if sparse else 2 * bands))
+
+    def fit_bytes(self, table: Table) -> float:
+        """Return the bytes that `fit` holds beside its tasks: here those of the basis."""
+        projected = self.is_projected(table.bands)
+        return 32.0 * table.bands * self.count(table.bands) * projected
+
+    def write(self, context: "Context", name: str = VALUES) -> dict[str, Any]:
+        """See `eigenscape.features.projecting.write_linear`."""
+        from eigenscape.features.projecting import write_linear
+
+        return write_linear(context, self, name)
+
+    def footprint(self, table: Table) -> Footprint:
+        """Count sums over the samples, then their projection."""
+        from eigenscape.store.arrays import chunk_rows
+
+        n, bands, count = table.rows, table.bands, self.count(table.bands)
+        if table.entries is not None and self.stays_sparse(bands):
+            tasks = -(-table.entries // COPY_ENTRIES)
+            return Footprint(tasks, 0, 8 * n, 8 * (table.entries + n))
+        row = self.row_bytes(bands, sparse=table.sparse)
+        ranges = table.blocks(chunk_rows(n, 4 * count), row)
+        each = (ranges[0][1] - ranges[0][0]) * row * self.share + _tile_bytes(table)
+        disk = 4 * count * (n + bands * self.is_projected(bands))
+        return Footprint(len(ranges), each, self.fit_bytes(table), disk)
+
+    def extension(self, run: "Run", bands: int) -> LinearMap:
+        """Return the map that the stage has stored."""
+        from eigenscape.features.projecting import stored_map
+
+        return stored_map(self, run, bands)
+
+
+class Reducing(LinearMethod):
+    """A linear method with fewer features than bands."""
+
+    dimension: Annotated[int, Field(ge=1, le=10_000)] = 80
+    """Number of features; a scene of no more bands than this is not projected."""
+
+    def is_projected(self, bands: int) -> bool:
+        """Never onto as many dimensions or more."""
+        return self.dimension < bands
+
+    def count(self, bands: int) -> int:
+        """Return the length of a feature vector for samples of `bands` bands."""
+        return min(self.dimension, bands) if self.is_projected(bands) else bands
+
+    def notes(self, samples: int, bands: int) -> list[str]:
+        """Say that samples stay as they are."""
+        if self.is_projected(bands):
+            return []
+        return [
+            f"not projected: the scene has {bands} good bands, features.dimension is {self.dimension}"
+        ]
+
+
+class Standardizing(LinearMethod):
+    """A linear method that can weigh all bands alike."""
+
+    standardize: bool = False
+    """Give every band mean 0 and variance 1 first."""
+
+    def stays_sparse(self, columns: int) -> bool:
+        """Whether the features of a sparse table of so many columns are the table itself."""
+        return not self.standardize and super().stays_sparse(columns)
+
+    def standardized(
+        self, context: "Context", source: "Rows", basis: "NDArray[np.float64] | None"
+    ) -> LinearMap:
+        """Return a map whose basis is made for standardised bands, where the job asks for these."""
+        import numpy as np
+
+        from eigenscape.features.moments import find_moments, unit_scale
+
+        if not self.standardize:
+            return LinearMap(None, None if basis is None else basis.astype(np.float32))
+        mean, variance, _ = find_moments(context, source, whole=False)
+        scale = unit_scale(variance)
+        scaled = scale if basis is None else scale[:, None] * basis
+        return LinearMap(mean.astype(np.float32), scaled.astype(np.float32))
+
+
+class Covarying(Reducing):
+    """A linear method that is fitted to the covariance of all bands."""
+
+    def fit_bytes(self, table: Table) -> float:
+        """Count the covariance and a copy.
+
+        Raises
+        ------
+        MemoryLimitError
+            These alone do not fit.
+        """
+        from eigenscape.base.blocks import BASE_BYTES
+        from eigenscape.base.footprint import enough
+        from eigenscape.base.memory import format_bytes
+        from eigenscape.errors import MemoryLimitError
+
+        if not self.is_projected(table.bands):
+            return 0.0
+        square = 16.0 * table.bands**2
+        if square > table.limit - BASE_BYTES:
+            raise MemoryLimitError(
+                f'features.method = "{self.method}": the covariance of {table.bands} columns takes '
+                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
+                f'is {format_bytes(table.limit)}. Set features.method to "random-projection", or '
+                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
+            )
+        return square
+
+
+def _tile_bytes(table: Table) -> float:
+    """Return the bytes of a tile of a sparse table, four times as full as on average."""
+    most = 4 * ROW_TILE * (table.entries or 0) / table.rows
+    return 24 * min(most, table.entries or 0)

@@ -1,0 +1,1 @@
+"""Built-in methods of ``[features]``: a module each, named after its method."""

@@ -1,0 +1,42 @@
+"""``features.method = "mnf"``: minimum noise fractions (Green and others 1988)."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from eigenscape.features.linear import Covarying, LinearMap
+
+if TYPE_CHECKING:
+    from eigenscape.context import Context
+    from eigenscape.store.rows import Rows
+
+
+class NoiseFractions(Covarying):
+    """Minimum noise fractions (Green and others 1988)."""
+
+    axis: ClassVar[str] = "noise fraction"
+    whitened: ClassVar[bool] = True
+    needs_pixels: ClassVar[str] = (
+        "measures noise by what neighbouring pixels differ by. Set features.method to "
+        '"pca" or "none"'
+    )
+
+    method: Literal["mnf"] = "mnf"
+    """Minimum noise fractions (Green and others 1988)."""
+
+    def is_projected(self, bands: int) -> bool:
+        """Noise fractions weigh even as many directions as there are bands."""
+        return True
+
+    def fit(self, context: "Context", source: "Rows") -> tuple[LinearMap, dict[str, Any]]:
+        """Return the directions of the least noise for their variance."""
+        import numpy as np
+
+        from eigenscape.features.kernels import noise_fractions
+        from eigenscape.features.moments import find_moments
+        from eigenscape.features.noise import noise_covariance
+
+        mean, _, covariance = find_moments(context, source, whole=True)
+        assert covariance is not None, "the whole was asked for"
+        noise = noise_covariance(context, source)
+        basis, ratio = noise_fractions(covariance, noise, self.count(source.shape[1]))
+        told = {"signal_to_noise": [round(float(value) - 1, 3) for value in ratio]}
+        return LinearMap(mean.astype(np.float32), basis.astype(np.float32)), told

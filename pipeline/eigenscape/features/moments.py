@@ -1,0 +1,92 @@
+"""Mean, variance and covariance of the bands of all samples: one pass over them, or two of a sparse table."""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.context import Context
+from eigenscape.features.kernels import (
+    add_products,
+    centre_products,
+    moments,
+    sparse_scatter,
+    sparse_sums,
+)
+from eigenscape.store.arrays import open_array
+from eigenscape.store.rows import Rows
+
+MOMENT_ROWS = 16 * ROW_TILE
+"""Samples per partial sum. Fixed, so that the sums add up in the same order under any limit."""
+
+Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+"""Mean and variance of each band, and their covariance where it is wanted."""
+
+
+def find_moments(context: Context, source: Rows, *, whole: bool) -> Moments:
+    """Return mean, variance and, if `whole`, covariance of the bands of all samples, in double."""
+    find = _sparse_moments if source.sparse else _dense_moments
+    return find(context, source, whole)
+
+
+def unit_scale(variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the factor that gives each band variance 1, of a constant band 0."""
+    # A constant band tells samples apart by nothing: it is left at 0 instead of 0 / 0.
+    return np.divide(1, np.sqrt(variance), out=np.zeros(len(variance)), where=variance > 0)
+
+
+def _dense_moments(context: Context, source: Rows, whole: bool) -> Moments:
+    rows, bands = source.shape
+    shift = open_array(source.path)[: min(rows, ROW_TILE)].mean(axis=0, dtype=np.float64)
+    partials = context.map(
+        "moments",
+        partial(_block_moments, source.path, shift),
+        blocks(rows, MOMENT_ROWS),
+        label="band covariances",
+        keep=False,
+    )
+    total = sum((part[0] for part in partials), np.zeros(bands)) / rows
+    scatter = sum((part[1] for part in partials), np.zeros((bands, bands))) / rows
+    covariance = scatter - np.outer(total, total)
+    return shift + total, np.diag(covariance).copy(), covariance if whole else None
+
+
+def _block_moments(
+    source: str, shift: NDArray[np.float64], block: Block
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return moments(open_array(source)[block[0] : block[1]], shift)
+
+
+def _sparse_moments(context: Context, source: Rows, whole: bool) -> Moments:
+    # One task: each of several would hold a covariance of its own, the one large thing here.
+    work = partial(_table_moments, source)
+    items = ["covariance" if whole else "variance"]
+    found: Moments = context.map("moments", work, items, label="column moments", keep=False)[0]
+    return found
+
+
+def _table_moments(source: Rows, wanted: str) -> Moments:
+    rows, bands = source.shape
+    products = np.zeros((bands, bands)) if wanted == "covariance" else None
+    total, scatter = np.zeros(bands), np.zeros(bands)
+    for start, stop in blocks(rows, ROW_TILE):
+        samples = read_sparse(source, start, stop)
+        total += sparse_sums(samples)
+        if products is not None:
+            add_products(samples.data, samples.indices, samples.indptr, products)
+    mean = total / rows
+    for start, stop in blocks(rows, ROW_TILE):
+        scatter += sparse_scatter(read_sparse(source, start, stop), mean)
+    if products is not None:
+        centre_products(products, mean, rows)
+    return mean, scatter / rows, products
+
+
+def read_sparse(source: Rows, start: int, stop: int) -> csr_array:
+    """Read rows of a sparse table."""
+    samples = source.read(start, stop)
+    assert not isinstance(samples, np.ndarray)
+    return samples

@@ -1,0 +1,125 @@
+"""The features stage of methods that map samples linearly: see `eigenscape.features.linear`.
+
+::
+
+    fit        as the method does it   shift and basis
+    project    sample blocks           samples -> features/values
+
+Of a sparse table that stays as it is, the entries are copied instead.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import Block, blocks, sample_blocks
+from eigenscape.base.mapped import write_range
+from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.vectors import Vectors, join
+from eigenscape.context import Context
+from eigenscape.features.linear import COPY_ENTRIES, LinearMap, LinearMethod
+from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, whole_file, write_rows
+from eigenscape.store.rows import Rows, create_sparse
+from eigenscape.store.run import Run
+
+
+def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str, Any]:
+    """Write ``features/values`` (sample, feature), or `name`, and ``features/basis`` (band, feature).
+
+    Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
+    sparse, ``features/values`` are the three arrays of `eigenscape.store.rows.Rows`. Where it keeps all of
+    its columns there is no basis, which would be a diagonal matrix and larger than the table, but
+    ``features/scale`` (band), its diagonal. What was subtracted from the samples is kept, as the
+    features have it, as the attribute "origin" of ``features/values``: angles are those of whole vectors.
+    """
+    source = Rows(context.path("samples/values"))
+    rows, bands = source.shape
+    dimension, projected = method.count(bands), method.is_projected(bands)
+    told = {"dimension": dimension, "projected": projected}
+    if source.sparse and method.stays_sparse(bands):
+        _copy_table(context, source)
+        return told
+    found, summary = method.fit(context, source)
+    shift, basis = found.shift, found.basis
+
+    kept = _origin(context, basis) if shift is None else {}
+    path = context.workspace.create_array(
+        name, (rows, dimension), np.float32, dims=("sample", "feature"), **kept
+    )
+    if projected or not source.sparse:
+        stored = context.workspace.create_array(
+            "features/basis", (bands, dimension), np.float32, dims=("band", "feature")
+        )
+        whole = np.ones(bands, np.float32) if basis is None else basis
+        write_rows(stored, 0, np.diag(whole) if whole.ndim == 1 else whole)
+    elif basis is not None:
+        _write_bands(context, "features/scale", basis)
+    if shift is not None:
+        _write_bands(context, "features/shift", shift)
+    row = method.row_bytes(bands, sparse=source.sparse)
+    parts = sample_blocks(rows, chunk_rows(rows, 4 * dimension), context.task_bytes, row)
+    context.map("project", partial(_project_block, source, path, found), parts, label="projecting")
+    return {**told, **summary}
+
+
+def stored_map(method: LinearMethod, run: Run, bands: int) -> LinearMap:
+    """Return the map that a run has stored.
+
+    Raises
+    ------
+    InputError
+        An earlier version made the run, which did not store all of it.
+    """
+    shift, basis, scale = (_stored(run, f"features/{name}") for name in ("shift", "basis", "scale"))
+    if basis is None:
+        basis = np.ones(bands, np.float32) if scale is None else scale
+    elif not method.is_projected(bands):
+        basis = np.ascontiguousarray(np.diagonal(basis))
+    return LinearMap(shift, basis)
+
+
+def _stored(run: Run, name: str) -> NDArray[np.float32] | None:
+    there = (run.array_path(name) / "zarr.json").exists()
+    return np.asarray(run.open(name)[...]) if there else None
+
+
+def _origin(context: Context, basis: NDArray[np.float32] | None) -> dict[str, Any]:
+    """Return the origin of the samples as an attribute of their features; nothing without one."""
+    path = Path(context.path("samples/origin"))
+    if not (path / "zarr.json").exists():
+        return {}
+    origin = np.asarray(open_array(path)[...])
+    return {"origin": (origin if basis is None else origin @ basis).tolist()}
+
+
+def _write_bands(context: Context, name: str, values: NDArray[np.float32]) -> None:
+    """Write one number for each band."""
+    path = context.workspace.create_array(name, values.shape, np.float32, dims=("band",))
+    write_rows(path, 0, values)
+
+
+def _project_block(source: Rows, target: str, found: LinearMap, block: Block) -> None:
+    start, stop = block
+    # How many entries of a sparse table a block holds nobody has counted: a tile at a time.
+    step = ROW_TILE if source.sparse else stop - start
+    pieces: list[Vectors] = [
+        found(source.read(first, min(first + step, stop))) for first in range(start, stop, step)
+    ]
+    write_rows(target, start, join(pieces))
+
+
+def _copy_table(context: Context, source: Rows) -> None:
+    folder = Path(source.path)
+    starts = open_memmap(folder / "indptr")
+    data, indices, _ = create_sparse(context.workspace, "features/values", starts, source.shape[1])
+    pairs = [(str(folder / "data"), data), (str(folder / "indices"), indices)]
+    work = partial(_copy_entries, pairs)
+    context.map("copy", work, blocks(source.stored, COPY_ENTRIES), label="copying the table")
+
+
+def _copy_entries(pairs: list[tuple[str, str]], block: Block) -> None:
+    for source, target in pairs:
+        write_range(whole_file(target), block[0], open_memmap(source)[slice(*block)])

@@ -1,0 +1,1 @@
+"""Filters on windows of a scene, and morphology of whole images."""

@@ -1,0 +1,151 @@
+"""The guided filter: each feature as a linear function of the leading ones, near by."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no-untyped-def]
+    """Filter the inner pixels of a window (He, Sun, Tang 2013, with a guide of several channels).
+
+    In the square around every valid pixel a feature is fitted by the guide, with a penalty epsilon on
+    the squared slopes; a pixel takes the mean of the fits of all squares that hold it. Means are those
+    of valid pixels. Sums are direct and run in one order, whatever the window is a part of.
+
+    Parameters
+    ----------
+    window : array, shape (features, rows + 4 radius, columns + 4 radius), float32
+        The first `guides` features are the guide.
+    valid : array of bool, shape (rows + 4 radius, columns + 4 radius)
+    radius : int
+        Of the squares, in pixels.
+    guides : int
+        Channels of the guide.
+    epsilon : float
+        In squared units of the features.
+    filtered : array, shape (features, rows, columns), float32
+        Written; what is not valid is meaningless.
+    """
+    features, rows, columns = filtered.shape
+    height, width = rows + 2 * radius, columns + 2 * radius
+    plane = np.empty(valid.shape)
+    lines = np.empty((height, valid.shape[1]))
+    count = np.empty((height, width))
+    plane[:] = valid
+    _box_sums(plane, radius, lines, count)
+    # Squares about pixels that are not valid count for nothing.
+    centred = plane[radius : radius + height, radius : radius + width].copy()
+    squares = np.empty((rows, columns))
+    _box_sums(centred, radius, lines[:rows, :width], squares)
+    np.maximum(count, 1, count)
+    np.maximum(squares, 1, squares)
+
+    mean = np.empty((guides, height, width))
+    for one in range(guides):
+        plane[:] = window[one]
+        _box_sums(plane, radius, lines, mean[one])
+        mean[one] /= count
+    factor = np.empty((guides, guides, height, width))
+    for one in range(guides):
+        for two in range(one + 1):
+            _multiply(window[one], window[two], plane)
+            _box_sums(plane, radius, lines, factor[one, two])
+            _subtract_means(factor[one, two], count, mean[one], mean[two])
+            if one == two:
+                factor[one, one] += epsilon
+    _factorise(factor)
+
+    slope = np.empty((guides, height, width))
+    offset = np.empty((height, width))
+    smooth = np.empty((rows, columns))
+    for feature in range(features):
+        plane[:] = window[feature]
+        _box_sums(plane, radius, lines, offset)
+        offset /= count
+        for one in range(guides):
+            _multiply(window[one], window[feature], plane)
+            _box_sums(plane, radius, lines, slope[one])
+            _subtract_means(slope[one], count, mean[one], offset)
+        _solve(factor, slope)
+        for one in range(guides):
+            for row in range(height):
+                for column in range(width):
+                    offset[row, column] -= slope[one, row, column] * mean[one, row, column]
+                    slope[one, row, column] *= centred[row, column]
+        offset *= centred
+        _box_sums(offset, radius, lines[:rows, :width], smooth)
+        smooth /= squares
+        total = smooth.copy()
+        for one in range(guides):
+            _box_sums(slope[one], radius, lines[:rows, :width], smooth)
+            for row in range(rows):
+                for column in range(columns):
+                    value = window[one, row + 2 * radius, column + 2 * radius]
+                    total[row, column] += smooth[row, column] / squares[row, column] * value
+        filtered[feature] = total
+
+
+@njit(cache=True, nogil=True)
+def _box_sums(plane, radius, lines, sums):  # type: ignore[no-untyped-def]
+    """Sum over the squares of a plane: along columns into `lines`, then along rows."""
+    lines[:] = 0
+    for row in range(lines.shape[0]):
+        for down in range(2 * radius + 1):
+            for column in range(lines.shape[1]):
+                lines[row, column] += plane[row + down, column]
+    sums[:] = 0
+    for row in range(sums.shape[0]):
+        for right in range(2 * radius + 1):
+            for column in range(sums.shape[1]):
+                sums[row, column] += lines[row, column + right]
+
+
+@njit(cache=True, nogil=True)
+def _multiply(one, two, product):  # type: ignore[no-untyped-def]
+    for row in range(product.shape[0]):
+        for column in range(product.shape[1]):
+            product[row, column] = np.float64(one[row, column]) * two[row, column]
+
+
+@njit(cache=True, nogil=True)
+def _subtract_means(sums, count, one, two):  # type: ignore[no-untyped-def]
+    """Turn sums of products into covariances."""
+    for row in range(sums.shape[0]):
+        for column in range(sums.shape[1]):
+            product = one[row, column] * two[row, column]
+            sums[row, column] = sums[row, column] / count[row, column] - product
+
+
+@njit(cache=True, nogil=True)
+def _factorise(matrix):  # type: ignore[no-untyped-def]
+    """Replace matrices (size, size, rows, columns), lower triangles, by their Cholesky factors."""
+    for one in range(matrix.shape[0]):
+        for two in range(one + 1):
+            for row in range(matrix.shape[2]):
+                for column in range(matrix.shape[3]):
+                    value = matrix[one, two, row, column]
+                    for before in range(two):
+                        value -= matrix[one, before, row, column] * matrix[two, before, row, column]
+                    if one == two:
+                        # What rounding leaves of a guide without variance has no root.
+                        matrix[one, one, row, column] = np.sqrt(max(value, 1e-300))
+                    else:
+                        matrix[one, two, row, column] = value / matrix[two, two, row, column]
+
+
+@njit(cache=True, nogil=True)
+def _solve(factor, right):  # type: ignore[no-untyped-def]
+    """Solve with the Cholesky factors of `_factorise` in place; right sides (size, rows, columns)."""
+    size = factor.shape[0]
+    for row in range(right.shape[1]):
+        for column in range(right.shape[2]):
+            for one in range(size):
+                value = right[one, row, column]
+                for two in range(one):
+                    value -= factor[one, two, row, column] * right[two, row, column]
+                right[one, row, column] = value / factor[one, one, row, column]
+            for one in range(size - 1, -1, -1):
+                value = right[one, row, column]
+                for two in range(one + 1, size):
+                    value -= factor[two, one, row, column] * right[two, row, column]
+                right[one, row, column] = value / factor[one, one, row, column]

@@ -1,0 +1,317 @@
+"""What a method of ``[learn]`` is: eigenvectors, the graph and labels to classes, or to clusters."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import Field, field_validator
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.errors import InputError
+from eigenscape.job.options import LearnOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigenscape.base.blocks import Block
+    from eigenscape.context import Context
+    from eigenscape.job.jobfile import Job
+    from eigenscape.labels.priors import Wanted
+    from eigenscape.labels.training import Labelled
+    from eigenscape.learn.clustering.coordinates import Coordinates
+    from eigenscape.spectrum.scaled import StoredGraph
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples that are classified, as far as memory depends on them.
+
+    Attributes
+    ----------
+    rows, modes, neighbors
+        Number of samples, of eigenvectors, of neighbours of each.
+    threads
+        Tasks that run at once in a process, if there are as many.
+    budget
+        Bytes that a task may take.
+    usual
+        What every method takes: blocks of eigenvectors are read, classes written.
+    """
+
+    rows: int
+    modes: int
+    neighbors: int
+    threads: int
+    budget: int
+    usual: Footprint
+
+
+class Prepared(Protocol):
+    """A classifier whose data lie on disk: small, so that every task can carry it.
+
+    Attributes
+    ----------
+    bytes_per_sample
+        What `scores` takes for each sample of a block beside the scores, temporaries included.
+    """
+
+    @property
+    def bytes_per_sample(self) -> float:
+        """See above."""
+        ...
+
+    def implied(self, number: int) -> "NDArray[np.float64] | None":
+        """Return the shares of the classes that the scores of a fit follow, after it was fitted.
+
+        None where the method itself has brought in what ``learn.prior`` says.
+        """
+        ...
+
+    def fit(self, number: int) -> "NDArray[np.float32]":
+        """Fit to one training set; return the scores of all labelled samples, (labelled, classes).
+
+        Scores are about the share that speaks for each class (`eigenscape.learn.kernels.decisions`); NaN
+        where there is nothing to tell. The model stays where `scores` finds it.
+        """
+        ...
+
+    def scores(self, number: int, block: "Block") -> "NDArray[np.float32]":
+        """Return the scores of some samples, shape (samples, classes), by a fit.
+
+        Where the job does not smooth, of the first fit alone.
+        """
+        ...
+
+
+class LearnMethod(LearnOptions):
+    """A method: its keys, the learn stage with it, and what that takes."""
+
+    @abstractmethod
+    def work(self, context: "Context") -> dict[str, Any]:
+        """Do the work of the stage; return what the manifest is to say."""
+
+    def footprint(self, samples: Samples) -> Footprint:
+        """Return what the stage takes, smoothing and calibration not counted."""
+        return samples.usual
+
+    def extends(self) -> bool:
+        """Whether new samples have scores of their own: `Classifier.estimate`."""
+        return False
+
+
+class Classifier(LearnMethod):
+    """A method that learns from labels.
+
+    Attributes
+    ----------
+    model
+        Stem of the files ``STEM-FIT.npy`` in which fits leave an array: all that `estimate` needs to classify
+        new samples by their eigenvectors. Empty where scores are no function of these; `apply` then
+        takes the classes of the nearest samples.
+    most_classes
+        How many classes there may be, None for any number, and the method to use for more.
+    """
+
+    model: ClassVar[str] = ""
+    most_classes: ClassVar[tuple[int, str] | None] = None
+
+    @abstractmethod
+    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
+        """Gather what all fits need of the labelled samples."""
+
+    def estimate(
+        self, coordinates: "NDArray[np.float32]", model: "NDArray[Any]"
+    ) -> "NDArray[np.float32]":
+        """Return the scores of samples, shape (samples, classes); only with a `model`.
+
+        Parameters
+        ----------
+        coordinates : array, shape (samples, modes)
+            Their eigenvectors, null vectors first.
+        model
+            What a fit has left.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.model is not set")
+
+    @property
+    def wanted_prior(self) -> "Wanted":
+        """Shares that the classes are taken to have; see `WithPrior`."""
+        return "none"
+
+    def work(self, context: "Context") -> dict[str, Any]:
+        """See `eigenscape.learn.stage.classify_stage`."""
+        from eigenscape.learn.stage import classify_stage
+
+        return classify_stage(context, self)
+
+    def extends(self) -> bool:
+        """Whether new samples have scores of their own."""
+        return bool(self.model)
+
+    def check_classes(self, numbers: list[int]) -> None:
+        """Refuse a prior, or more classes than there may be."""
+        from eigenscape.labels.priors import check_prior
+
+        if not numbers:
+            return
+        check_prior(self.wanted_prior, numbers)
+        if self.most_classes is not None and len(numbers) > self.most_classes[0]:
+            most, other = self.most_classes
+            raise InputError(
+                f'learn.method = "{self.method}": the labels have {len(numbers)} classes, the limit is '
+                f'{most}. Set learn.method to "{other}".'
+            )
+
+
+class WithPrior(Classifier):
+    """A classifier whose scores follow shares of the classes, so that these can be given."""
+
+    prior: Literal["none", "training", "uniform"] | tuple[Share, ...] = "none"
+    """Shares that the classes are taken to have: as the scores come, as among the training pixels, all
+    alike, or a list. "interpolated" is normalised by class mass (Zhu, Ghahramani, Lafferty 2003)."""
+
+    @field_validator("prior")
+    @classmethod
+    def _check_prior(cls, value: str | tuple[float, ...]) -> str | tuple[float, ...]:
+        if not value:
+            raise ValueError("an empty list has no shares: give one for each class")
+        if not isinstance(value, str) and abs(sum(value) - 1) > 1e-3:
+            raise ValueError(
+                f"the shares sum to {sum(value):.4g}, not to 1: divide each by {sum(value):.4g}"
+            )
+        return value
+
+    @property
+    def wanted_prior(self) -> "Wanted":
+        """Shares that the classes are taken to have."""
+        return self.prior
+
+
+class OfEigenvectors(Classifier):
+    """A classifier that is a function of eigenvectors, fitted in memory tile by tile.
+
+    A method of this kind says `learn` and `estimate`; all else is here.
+    """
+
+    model: ClassVar[str] = "model"
+
+    @abstractmethod
+    def learn(
+        self, tiles: "Iterable[tuple[NDArray[np.float32], NDArray[np.intp]]]", count: int
+    ) -> "NDArray[Any]":
+        """Return the model of one training set, an array.
+
+        Parameters
+        ----------
+        tiles
+            Eigenvectors, shape (samples, modes), and classes from 0, of some of its samples at a time;
+            it can be gone through again.
+        count
+            Number of classes.
+        """
+
+    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
+        """Copy the coordinates of the labelled samples."""
+        from eigenscape.learn.classify.coordinates import ByTiles, gather
+
+        return ByTiles(gather(context, labelled), self)
+
+
+class Clustering(LearnMethod):
+    """A method that needs no labels: parts of the graph.
+
+    Attributes
+    ----------
+    leads_by_cuts
+        Whether the confidence of a row is that of the cuts, and not what `divide` has left as "lead".
+    """
+
+    unsupervised: ClassVar[bool] = True
+    leads_by_cuts: ClassVar[bool] = False
+
+    clusters: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = "auto"
+    """How many clusters; "auto": as many as classes, else by a clear eigengap."""
+
+    @property
+    def open_ended(self) -> str:
+        """What tells when there are enough clusters, where no number does: a reason, or nothing."""
+        return ""
+
+    def columns(self, wanted: int) -> int:
+        """Return how many eigenvectors are used for so many clusters."""
+        return max(wanted, 2)
+
+    def form(self, laplacian: str) -> Literal["plain", "unit", "per degree"]:
+        """Return how the eigenvectors are scaled."""
+        return "plain"
+
+    @abstractmethod
+    def divide(
+        self,
+        context: "Context",
+        graph: "StoredGraph",
+        coordinates: "Coordinates",
+        folder: "Path",
+        wanted: int,
+    ) -> "NDArray[np.integer]":
+        """Return the cluster of every row of the graph, from 0, none of them empty.
+
+        Parameters
+        ----------
+        context
+            Of the stage.
+        graph
+            Its blocks of rows.
+        coordinates
+            Eigenvectors of every row, in `form`.
+        folder
+            Scratch of the stage. There ``lead-NUMBER.npy``, for each block of rows, is how sure the clusters
+            are; not where `leads_by_cuts`.
+        wanted
+            How many clusters to look for.
+        """
+
+    def told(self) -> dict[str, Any]:
+        """Return what the report is to say beside the method's name."""
+        return {}
+
+    def work(self, context: "Context") -> dict[str, Any]:
+        """See `eigenscape.learn.clustering.stage.cluster_stage`."""
+        from eigenscape.learn.clustering.stage import cluster_stage
+
+        return cluster_stage(context, self)
+
+    def footprint(self, samples: Samples) -> Footprint:
+        """Count the sweep over thresholds of a vector; coordinates in the order of the rows."""
+        from eigenscape.learn.kernels.cuts import SWEEP_BYTES
+
+        each = max(samples.usual.each, SWEEP_BYTES * samples.rows)
+        scratch = samples.rows * (4.0 * samples.modes + 16)
+        return replace(samples.usual, each=each, scratch=scratch, most=samples.threads)
+
+    def check_clusters(self, classes: int, dimension: int) -> None:
+        """Refuse more clusters than there will be eigenvectors."""
+        auto = self.clusters == "auto"
+        if auto and (classes < 2 or self.open_ended):
+            return
+        wanted = classes if self.clusters == "auto" else self.clusters
+        if wanted - 1 > dimension:
+            why = f", the {classes} classes of the labels," if auto else ""
+            raise InputError(
+                f"learn.clusters = {self.clusters}: {wanted} clusters{why} need {wanted - 1} "
+                f"eigenvectors beside the constant one, and spectrum.dimension is "
+                f"{dimension}. Set spectrum.dimension to {wanted - 1} or more, or "
+                "learn.clusters to fewer."
+            )
+
+
+def learn_method(job: "Job") -> LearnMethod:
+    """Return the method of a job's classes or clusters."""
+    assert isinstance(job.learn, LearnMethod), "every method of the table is one"
+    return job.learn

@@ -1,0 +1,32 @@
+"""``learn.method = "geodesic-nn"``: the nearest label along the graph (Belkin 2003, 3.8)."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.learn.method import Classifier, Prepared, Samples
+
+if TYPE_CHECKING:
+    from eigenscape.context import Context
+    from eigenscape.labels.training import Labelled
+
+
+class GeodesicNearest(Classifier):
+    """A baseline: the nearest label along the graph (Belkin 2003, 3.8)."""
+
+    method: Literal["geodesic-nn"] = "geodesic-nn"
+    """A baseline: the nearest label along the graph (Belkin 2003, 3.8)."""
+
+    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
+        """Write the graph of distances."""
+        from eigenscape.learn.classify.nearestneighbors import prepare_geodesic
+
+        return prepare_geodesic(context, labelled)
+
+    def footprint(self, samples: Samples) -> Footprint:
+        """Count the graph of distances and the paths of a fit."""
+        n, k, usual = samples.rows, samples.neighbors, samples.usual
+        return replace(
+            usual, each=max(usual.each, 60.0 * n), shared=usual.shared + 24 * k * n,
+            scratch=16.0 * k * n, most=samples.threads,
+        )  # fmt: skip

@@ -1,0 +1,60 @@
+"""``learn.method = "normalized-cut"``: recursive normalised cuts (Shi, Malik 2000)."""
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from eigenscape.learn.method import Clustering
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigenscape.context import Context
+    from eigenscape.learn.clustering.coordinates import Coordinates
+    from eigenscape.spectrum.scaled import StoredGraph
+
+_RITZ_VECTORS = 16
+"""Eigenvectors of which a part's vector is combined, at least; twice the number of parts if more."""
+
+
+class NormalizedCut(Clustering):
+    """Without labels: recursive normalised cuts (Shi, Malik 2000; Belkin 2003, 1.2 and 2.4)."""
+
+    leads_by_cuts: ClassVar[bool] = True
+
+    method: Literal["normalized-cut"] = "normalized-cut"
+    """Without labels: recursive normalised cuts (Shi, Malik 2000; Belkin 2003, 1.2 and 2.4)."""
+    ncut: Annotated[float, Field(gt=0, le=2)] | None = None
+    """Splits that cost more are not made; clusters "auto" are then what it allows."""
+
+    @property
+    def open_ended(self) -> str:
+        """The largest cost of a split tells."""
+        return "" if self.ncut is None else "as many as learn.ncut allows"
+
+    def columns(self, wanted: int) -> int:
+        """Return how many eigenvectors are used for so many clusters."""
+        return max(2 * wanted, _RITZ_VECTORS)
+
+    def form(self, laplacian: str) -> Literal["plain", "per degree"]:
+        """Return how the eigenvectors are scaled."""
+        return "per degree" if laplacian == "normalized" else "plain"
+
+    def divide(
+        self,
+        context: "Context",
+        graph: "StoredGraph",
+        coordinates: "Coordinates",
+        folder: "Path",
+        wanted: int,
+    ) -> "NDArray[np.integer]":
+        """Split the part whose cut is cheapest, until there are enough."""
+        import numpy as np
+
+        from eigenscape.learn.clustering.cutting import cut_parts
+
+        limit = np.inf if self.ncut is None else self.ncut
+        return cut_parts(context.map, graph, coordinates.open, folder, wanted, limit)

@@ -1,0 +1,108 @@
+"""The interface of a method that spreads labels over the graph: `eigenscape.learn.propagate.fields`."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.learn.method import Classifier, Prepared, Samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigenscape.context import Context
+    from eigenscape.labels.training import Labelled
+    from eigenscape.learn.kernels.columnlabels import ColumnLabels
+    from eigenscape.learn.kernels.conjugate import Allocate
+    from eigenscape.learn.kernels.propagation import Propagated
+    from eigenscape.spectrum.kernels.operator import Array, Operator
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of columns, each a class of a fit, whose fields are computed together.
+
+    Attributes
+    ----------
+    operator
+        L = D - W.
+    labels
+        The labelled rows of every column.
+    allocate
+        Gives arrays to work on, with a row for each of the graph's or of some.
+    columns, classes
+        Number of columns that are used, and of classes.
+    wanted
+        Returns the share that the class of each column is to have, shape (columns,).
+    component
+        Component of each row, None for a connected graph.
+    start
+        First guess of a solution; None without.
+    tolerance
+        Relative residual to reach.
+    """
+
+    operator: "Operator"
+    labels: "ColumnLabels"
+    allocate: "Allocate"
+    columns: int
+    classes: int
+    wanted: Callable[[], "NDArray[np.float64]"]
+    component: "NDArray[Any] | None"
+    start: Any
+    tolerance: float
+
+
+class FieldMethod(Classifier):
+    """A method whose scores are a field over the graph for each class.
+
+    Attributes
+    ----------
+    whole_fits
+        Whether the classes of a fit depend on each other: they are in one group then.
+    potentials
+        Whether the fields have a mean of about 0 and no scale of their own.
+    masses
+        Whether scores follow the mass of each class; None is implied by others, which bring the prior in.
+    """
+
+    whole_fits: ClassVar[bool] = False
+    potentials: ClassVar[bool] = False
+    masses: ClassVar[bool] = False
+
+    @abstractmethod
+    def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
+        """Return the fields of a group, shape (rows, WIDTH), and ``iterations`` and ``residual``."""
+
+    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
+        """Compute all fields."""
+        from eigenscape.learn.propagate.fields import prepare_fields
+
+        return prepare_fields(context, labelled)
+
+    def footprint(self, samples: Samples) -> Footprint:
+        """Count the arrays of a group, in memory if they fit, mapped if not; the graph of other weights."""
+        from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
+        from eigenscape.learn.propagate.fields import EXACT_ROWS
+        from eigenscape.spectrum.kernels.gather import WIDTH
+
+        n, usual = samples.rows, samples.usual
+        # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
+        number = 8 if n <= EXACT_ROWS else 4
+        group = MOST_ARRAYS * n * WIDTH * number
+        inside = group <= samples.budget
+        known = LABEL_ARRAYS * n * WIDTH * number
+        each = max(usual.each, min(group + known, samples.budget) if inside else 0) + 60 * n
+        weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
+        scratch = n * (weights + 4 * WIDTH) + group * (not inside)
+        return replace(usual, each=each, scratch=scratch, most=samples.threads)
+
+
+def solved(found: "Propagated") -> "tuple[Array, dict[str, Any]]":
+    """Return the fields of a solution, and how it was reached."""
+    return found.X, {
+        "iterations": found.solved.iterations,
+        "residual": float(found.solved.residuals.max()),
+    }

@@ -1,0 +1,1 @@
+"""Built-in methods of ``[neighbors]``: a module each, named after its method."""
