@@ -161,7 +161,7 @@ def test_register__in_a_script(install, plain, tmp_path):
     assert find_reader(str(plain[0])).name == "plain"
     assert find_reader("scene.npy").name == "arrays"
     # Nothing could tell whether the code of what was typed in has changed.
-    with pytest.raises(SceneError, match="class PlainReader .* in no file.* Put it into a module"):
+    with pytest.raises(SceneError, match=r"class PlainReader .* in no file.* Put it into a module"):
         stage_keys(job_of(plain[0], tmp_path))
 
 
