@@ -384,7 +384,7 @@ def test_run__refuses_a_crs_that_cannot_be_read(job, cli, tmp_path, small):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('kind = "kubernetes"', ["kind = 'kubernetes'", "local, existing, slurm"]),
+        ('kind = "kubernetes"', ["kind = 'kubernetes'", "existing, htcondor, local"]),
         ('kind = "local"\nworkers = "two"', ["workers = 'two'", "integer"]),
         ("kind", ["cannot be read as a cluster file"]),
         ('kind = "existing"\nscheduler_file = "/no/such.json"', ["/no/such.json", "no such"]),

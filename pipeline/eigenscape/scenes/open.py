@@ -9,7 +9,7 @@ from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
-from eigenscape.scenes.reading import Reader, Resolve, find_reader, reader_key
+from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 
@@ -110,12 +110,17 @@ def chosen_variable(options: SceneOptions, resolve: Resolve) -> str | None:
     return find_reader(path).variable(path, options)
 
 
-def chosen_reader(options: SceneOptions, resolve: Resolve) -> list[str] | None:
-    """Return what a run's key holds of the reader of a scene; see `reader_key`."""
+def reader_modules(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
+    """Return the modules of other packages that read a scene; see `foreign_module`."""
     path = options.path
     if not isinstance(path, str) or is_registered(path) or not _is_known(resolve(path)):
-        return None
-    return reader_key(resolve(path))
+        return ()
+    try:
+        reader = find_reader(resolve(path))
+    except SceneError:
+        return ()  # refused when it is opened; in a batch it may be growing still
+    module = foreign_module(reader)
+    return () if module is None else (module,)
 
 
 def _is_known(path: str) -> bool:

@@ -1,12 +1,10 @@
 """Readers of scenes: each says which paths it takes, and opens them."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
-from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.fingerprint import reachable_modules
 from eigenscape.base.plugins import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
@@ -102,20 +100,20 @@ def _takes(reader: Reader, path: str) -> bool:
         ) from error
 
 
-def reader_key(path: str) -> list[str] | None:
-    """Return what a run's key holds of the reader of a path, if it is one of another package.
-
-    That is its name and the code of its module: what that module imports is left to its version.
+def foreign_module(reader: Reader) -> str | None:
+    """Return the module of a reader of another package, None for one that comes with this package.
 
     Raises
     ------
     SceneError
-        See `find_reader`.
+        Its class was typed in: nothing could tell whether it has changed.
     """
-    reader = type(find_reader(path))
-    if reader.__module__.startswith(f"{READERS.folder}."):
-        return None  # its code is in the keys as all of the package is
-    try:
-        return [reader.name, code_fingerprint([Path(inspect.getfile(reader))])]
-    except (TypeError, OSError):  # a class that was typed in
-        return [reader.name, reader.__qualname__]
+    module = type(reader).__module__
+    if module.startswith(f"{READERS.folder}."):
+        return None
+    if module not in reachable_modules(module):
+        raise SceneError(
+            f"The class {type(reader).__qualname__} of the reader {reader.name!r} is in no file, and a run "
+            "must see whether its code has changed. Put it into a module."
+        )
+    return module

@@ -23,7 +23,7 @@ from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.formats.tabular import column_key
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
-from eigenscape.scenes.open import chosen_reader, chosen_variable
+from eigenscape.scenes.open import chosen_variable, reader_modules
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
@@ -72,7 +72,6 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
-        options["reader"] = chosen_reader(job.scene, job.resolve)
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 
@@ -143,7 +142,8 @@ STAGES = (
 def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     check_chunk_rows()
-    keys = {"samples": _hash("samples", _code(_module(ingest_stage)), _scene(job))}
+    scene, readers = _scene(job), reader_modules(job.scene, job.resolve)
+    keys = {"samples": _hash("samples", _code(_module(ingest_stage), readers), scene)}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]
         code = _code(_module(stage.work), _method_modules(job, stage.name))
@@ -185,9 +185,9 @@ def _method_modules(job: Job, table: str) -> tuple[str, ...]:
 
 
 @cache
-def _code(module: str, methods: tuple[str, ...] = ()) -> str:
-    """Return the fingerprint of all code that the results of a module with some methods can depend on."""
+def _code(module: str, others: tuple[str, ...] = ()) -> str:
+    """Return the fingerprint of all code that a module's results can depend on, with some that it calls."""
     found = reachable_modules(module, NEUTRAL)
-    for method in methods:
-        found |= reachable_modules(method, NEUTRAL)
+    for other in others:
+        found |= reachable_modules(other, NEUTRAL)
     return code_fingerprint(file for _, file in sorted(found.items()))
