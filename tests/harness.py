@@ -146,3 +146,19 @@ def solve(
         harness.run(stage)
     harness.run_directory.path.joinpath("job.toml").write_text(harness.job.to_toml())
     return harness
+
+
+class Counted:
+    """Counts the stages that are computed, and ends the process at one of them."""
+
+    def __init__(self, monkeypatch, stop_at=None):
+        self.stages, self.stop_at = [], stop_at
+        inner = StageRunner.run
+
+        def run(running, name, *rest):
+            if len(self.stages) == self.stop_at:
+                raise KeyboardInterrupt
+            self.stages.append(name)
+            return inner(running, name, *rest)
+
+        monkeypatch.setattr(StageRunner, "run", run)

@@ -19,26 +19,10 @@ from eigenscape.tuning import run as tuning
 from eigenscape.tuning.run import split_of
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
-from eigenscape.workflow.runner import StageRunner
+from harness import Counted
 from ladders import RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
-
-
-class Counted:
-    """Counts the stages that are computed, and ends the process at one of them."""
-
-    def __init__(self, monkeypatch, stop_at=None):
-        self.stages, self.stop_at = [], stop_at
-        inner = StageRunner.run
-
-        def run(running, name, *rest):
-            if len(self.stages) == self.stop_at:
-                raise KeyboardInterrupt
-            self.stages.append(name)
-            return inner(running, name, *rest)
-
-        monkeypatch.setattr(StageRunner, "run", run)
 
 
 def table_of(tuned):
@@ -214,7 +198,7 @@ from eigenscape import load_job
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
-from eigenscape.workflow.runner import StageRunner
+from harness import Counted
 from ladders import RUNGS
 import json
 tuning.LADDER = read_ladder(json.loads(sys.argv[2]))

@@ -9,12 +9,13 @@ from eigenscape.cli.overview import directory_of
 from eigenscape.clusters import ClusterOptions
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import read_manifest
-from eigenscape.workflow import runner
+from eigenscape.store.run import Run
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
 from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.stages import stage_keys
+from harness import Counted
 
 RUNGS = {
     "start": {"learn.method": "interpolated"},
@@ -53,22 +54,6 @@ def two_lines(tmp_path, make_scene, monkeypatch):
         return path
 
     return write
-
-
-class Counted:
-    """Notes the stages that are computed, and ends the process at one of them."""
-
-    def __init__(self, monkeypatch, stop_at=None):
-        self.stages = []
-        inner = runner._work
-
-        def work(stage, *rest):
-            if len(self.stages) == stop_at:
-                raise KeyboardInterrupt
-            self.stages.append(stage.name)
-            return inner(stage, *rest)
-
-        monkeypatch.setattr(runner, "_work", work)
 
 
 # --- which jobs are open
@@ -145,8 +130,7 @@ def test_run__is_that_of_the_settled_job(two_lines, tmp_path):
     alone = run(load_job(result.path / "job.toml"), run_dir=tmp_path / "alone")
     for name in ("labels/class", "labels/confidence"):
         ours, theirs = (
-            np.asarray(runner.Run(one.path, create=False).open(name)[...])
-            for one in (result, alone)
+            np.asarray(Run(one.path, create=False).open(name)[...]) for one in (result, alone)
         )
         np.testing.assert_array_equal(ours, theirs)
 
