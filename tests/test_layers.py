@@ -16,7 +16,7 @@ ROOT = Path(eigenscape.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 ROOMS = (
-    "__main__", "cli", "schedule", "batch", "study", "estimators", "theory", "__init__", "datasets",
+    "__main__", "cli", "schedule", "batch", "tuning", "study", "estimators", "theory", "__init__", "datasets",
     "applied", "workflow", "export", "learn", "spectrum", "graph", "neighbors", "features", "labels",
     "scenes", "context", "clusters", "store", "job", "base", "errors",
 )  # fmt: skip

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from eigenscape.store.verification import verify
     from eigenscape.study.outcomes import StudyResult
     from eigenscape.study.run import run_study
+    from eigenscape.tuning.outcomes import Tuned
+    from eigenscape.tuning.run import tune
     from eigenscape.workflow.results import open_run
     from eigenscape.workflow.spine import Result, plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
-    "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "__version__",
+    "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned", "__version__",
     "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "register", "run", "run_study", "verify",
+    "plan", "register", "run", "run_study", "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -52,6 +54,8 @@ _HOME = {
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",
+    "tune": "tuning.run",
+    "Tuned": "tuning.outcomes",
     "verify": "store.verification",
     "Result": "workflow.spine",
     "plan": "workflow.spine",

@@ -312,8 +312,10 @@ def test_to_toml__nodata_that_is_no_number(tmp_path):
 
 def test_job_schema__names_every_key_with_its_words():
     schema = json.loads(job_schema())
-    assert set(schema["properties"]) == {*TABLES, "study"}
+    assert set(schema["properties"]) == {*TABLES, "study", "preset"}
     assert schema["required"] == ["scene"]
+    left_open = schema["properties"]["learn"]["anyOf"].pop()
+    assert left_open["properties"]["method"]["const"] == "auto"
     for name, options in TABLES.items():
         reference = schema["properties"][name]
         kinds = [options]

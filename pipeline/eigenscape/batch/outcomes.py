@@ -10,6 +10,7 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.table import Row
+from eigenscape.workflow.choice.auto import settled
 from eigenscape.workflow.outcomes import (
     STATES,
     Outcome,
@@ -99,6 +100,7 @@ def plan_outcome(scene: Scene, directory: Path) -> SceneOutcome:
     try:
         keys = stage_keys(scene.job)
         path = directory / "scenes" / f"{scene.name}-{keys['export'][:10]}"
+        keys = stage_keys(settled(scene.job, path))
         run = Run(path, create=False)
     except StoreError as error:
         return SceneOutcome(scene, state="failed", reason=str(error), path=path)

@@ -20,8 +20,10 @@ from eigenscape.cli.arguments import (
     on_a_job,
 )
 from eigenscape.cli.batch import batch_command
+from eigenscape.cli.init import init_command
 from eigenscape.cli.schedule import prune_command, schedule_command
 from eigenscape.cli.status import status_command
+from eigenscape.cli.tune import tune_command
 from eigenscape.cli.verify import verify_command
 from eigenscape.workflow.printing import print_plan, print_result
 
@@ -116,6 +118,8 @@ app.command("cancel")(submit.cancel_command)
 app.command("schedule")(schedule_command)
 app.command("prune")(prune_command)
 app.command("verify")(verify_command)
+app.command("tune")(tune_command)
+app.command("init")(init_command)
 
 
 @app.command("results")

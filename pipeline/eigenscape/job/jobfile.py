@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
@@ -53,6 +53,9 @@ class Job(Options):
     learn: SerializeAsAny[LearnOptions] = Field(default_factory=_default("learn"))
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
+    preset: Literal["auto", "halevy-2011"] | None = None
+    """Where the methods come from that the job leaves open: tried on the scene (a job that gives no key of a
+    method does that anyway), or the defaults, which are those of Halevy 2011."""
     study: StudyOptions | None = None
     """Variants of the job to run over the stages that they share: a table of its own."""
     name: str = Field(default="job", exclude=True)
@@ -71,9 +74,31 @@ class Job(Options):
         # A loop of symbolic links is a path too: whoever opens it says so.
         return os.path.realpath(self.base / os.path.expanduser(path))
 
+    @property
+    def open(self) -> bool:
+        """Whether methods are to be chosen by trials on the scene, if it has labels."""
+        if self.preset is not None or self.study is not None:
+            return self.preset == "auto"
+        if any(getattr(self, table).model_fields_set for table in _METHOD_TABLES):
+            return False
+        return self.learn.model_fields_set <= _PROTOCOL_KEYS
+
     def to_toml(self) -> str:
-        """Return the job as TOML with every default written out."""
-        return tomlkit.dumps(self.model_dump(mode="json", exclude_none=True))
+        """Return the job as TOML with every default written out, but those of methods that are open."""
+        table = self.model_dump(mode="json", exclude_none=True)
+        if self.open:
+            given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+            for name in (*_METHOD_TABLES, "learn"):
+                table[name] = given.get(name, {})
+            table["preset"] = "auto"
+        return tomlkit.dumps(table)
+
+
+_METHOD_TABLES = ("features", "neighbors", "graph", "spectrum")
+"""Tables all of whose keys belong to methods."""
+
+_PROTOCOL_KEYS = {"train", "split", "trials", "seed", "queries"}
+"""Keys of ``[learn]`` that do not."""
 
 
 def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = False) -> Job:
@@ -191,6 +216,7 @@ def parse_job(
     >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
     'centroid-angle'
     """
+    table = _opened(table)
     if reserved := _NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
@@ -218,6 +244,15 @@ def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _opened(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables with ``learn.method = "auto"`` as what it is: a method that is left open."""
+    learn = table.get("learn")
+    if not isinstance(learn, Mapping) or learn.get("method") != "auto":
+        return table
+    rest = {key: value for key, value in learn.items() if key != "method"}
+    return {**table, "learn": rest, "preset": "auto"}
+
+
 def job_schema() -> str:
     """Return the JSON Schema of the job file, for editors that check and complete TOML."""
     methods: dict[str, Any] = {}
@@ -233,6 +268,11 @@ def job_schema() -> str:
     schema["properties"] = {
         key: value for key, value in schema["properties"].items() if key not in _NO_KEYS
     }
+    # Not a method: what leaves it open.
+    left_open = {"const": "auto", "description": "Tried on the scene before the first stage."}
+    schema["properties"]["learn"]["anyOf"].append(
+        {"type": "object", "properties": {"method": left_open}, "required": ["method"]}
+    )
     schema["title"] = "eigenscape job file"
     return json.dumps(schema, indent=2)
 
@@ -264,7 +304,8 @@ def override(table: dict[str, Any], text: str) -> None:
     key, separator, value = text.partition("=")
     parts = [part.strip('"') for part in key.strip().split(".")]
     nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
-    if not separator or (len(parts) != 2 and not nested) or not all(parts):
+    alone = parts == ["preset"]
+    if not separator or (len(parts) != 2 and not nested and not alone) or not all(parts):
         places = [f"{table}.{parts[-1]}" for table, options in _tables().items()
                   if parts[-1] in keys_of(options)]  # fmt: skip
         question = f" Did you mean {' or '.join(places)}?" if places and len(parts) == 1 else ""

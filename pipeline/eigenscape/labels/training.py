@@ -17,7 +17,7 @@ from eigenscape.labels.splits import (
     uniform_split,
 )
 from eigenscape.scenes.ingested import IngestedScene
-from eigenscape.scenes.types import Grid, Labels
+from eigenscape.scenes.types import Grid
 
 HELD_OUT_SHARE = 0.1
 """Share of the labels that the trials learn from when the map learns from all of them."""
@@ -39,13 +39,17 @@ class Labelled:
     numbers : array, shape (C,)
         Class numbers of the source.
     train : array of bool, shape (fits, labelled)
-        Training set of each fit; the first one makes the map.
+        Training set of each fit.
+    mapped
+        Whether the first fit makes a map; else the scores of the labelled samples are all that is asked
+        for, and need not be as exact.
     """
 
     sample: NDArray[np.int64]
     classes: NDArray[np.intp]
     numbers: NDArray[np.uint16]
     train: NDArray[np.bool_]
+    mapped: bool = True
 
     @property
     def count(self) -> int:
@@ -70,6 +74,8 @@ class Draws:
         Class and position of each.
     grid
         Of the scene.
+    square
+        Pixels along a square of the blocked split; a twelfth of the scene's longer side by default.
     """
 
     options: LearnOptions
@@ -77,6 +83,13 @@ class Draws:
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     grid: Grid
+    square: int | None = None
+
+    @property
+    def side(self) -> int:
+        """Pixels along a square of the blocked split."""
+        longer = max(self.grid.height, self.grid.width)
+        return self.square or max(1, -(-longer // BLOCKS_ACROSS))
 
     @property
     def share(self) -> float:
@@ -113,8 +126,7 @@ class Draws:
             return self._draw_uniform(rng)
         if split == "balanced":
             return balanced_split(self.classes, self._each(), rng)
-        side = max(1, -(-max(self.grid.height, self.grid.width) // BLOCKS_ACROSS))
-        return blocked_split(self.classes, self.row, self.column, side, self.share, rng)
+        return blocked_split(self.classes, self.row, self.column, self.side, self.share, rng)
 
     def _draw_uniform(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         labelled, count = len(self.classes), self._count
@@ -193,14 +205,11 @@ def plan_fits(
     InputError
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
-    sample = np.flatnonzero(given)
-    numbers, classes = np.unique(given[sample], return_inverse=True)
-    grid = scene.grid
-    row, column = np.divmod(pixel[sample], grid.width)
-    if isinstance(options.train, str) and options.train != "all":
-        train = _read_training(options.train, scene.open_marks(options.train), grid, row, column)
+    sample, classes, numbers, row, column = labelled_samples(given, pixel, scene.grid.width)
+    train = training_from_file(options.train, scene, row, column)
+    if train is not None:
         return Labelled(sample, classes, numbers, train[None]), {"file": [0]}
-    draws = Draws(options, classes, row, column, grid)
+    draws = Draws(options, classes, row, column, scene.grid)
     sets: list[NDArray[np.bool_]] = []
     fits: dict[str, list[int]] = {}
     if options.train == "all":
@@ -214,18 +223,66 @@ def plan_fits(
     return Labelled(sample, classes, numbers, np.array(sets)), fits
 
 
-def _read_training(
-    name: str, marks: Labels, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Return which labelled pixels a file marks, a strip of the scene at a time."""
-    train = np.zeros(len(row), np.bool_)
-    step = max(1, 2**22 // grid.width)
-    for start, stop in blocks(grid.height, step):
+def labelled_samples(
+    given: NDArray[np.uint16], pixel: NDArray[np.int64], width: int
+) -> tuple[
+    NDArray[np.int64], NDArray[np.intp], NDArray[np.uint16], NDArray[np.int64], NDArray[np.int64]
+]:
+    """Return number and class of the labelled samples, the numbers of the classes, rows and columns.
+
+    Parameters
+    ----------
+    given, pixel : array, shape (samples,)
+        Label of each sample, 0 for none, and its pixel.
+    width
+        Columns of the scene.
+    """
+    sample = np.flatnonzero(given)
+    numbers, classes = np.unique(given[sample], return_inverse=True)
+    row, column = np.divmod(pixel[sample], width)
+    return sample, classes, numbers, row, column
+
+
+def training_from_file(
+    train: int | float | str,
+    scene: IngestedScene,
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+) -> NDArray[np.bool_] | None:
+    """Return the mask of the labelled samples that the file of ``learn.train`` marks.
+
+    The file is read by strips of the scene.
+
+    Parameters
+    ----------
+    train
+        ``learn.train``.
+    scene
+        The scene of the samples.
+    row, column : array of int, shape (labelled,)
+        Positions of the labelled samples.
+
+    Returns
+    -------
+    array of bool, shape (labelled,), or None
+        None where ``learn.train`` is no file.
+
+    Raises
+    ------
+    SceneError
+        The file marks none of them.
+    """
+    if not isinstance(train, str) or train == "all":
+        return None
+    marks = scene.open_marks(train)
+    marked = np.zeros(len(row), np.bool_)
+    step = max(1, 2**22 // scene.grid.width)
+    for start, stop in blocks(scene.grid.height, step):
         inside = (row >= start) & (row < stop)
-        train[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
-    if not train.any():
+        marked[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
+    if not marked.any():
         raise SceneError(
-            f"learn.train = {name!r}: none of the {len(row)} labelled pixels is marked "
+            f"learn.train = {train!r}: none of the {len(row)} labelled pixels is marked "
             "in this file. Mark training pixels with any number above 0."
         )
-    return train
+    return marked

@@ -116,10 +116,13 @@ class Classifier(LearnMethod):
         takes the classes of the nearest samples.
     most_classes
         How many classes there may be, None for any number, and the method to use for more.
+    needs_eigenvectors
+        Whether it reads the spectrum; not where eigenvectors only save time.
     """
 
     model: ClassVar[str] = ""
     most_classes: ClassVar[tuple[int, str] | None] = None
+    needs_eigenvectors: ClassVar[bool] = True
 
     @abstractmethod
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:

@@ -53,7 +53,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         named = ", ".join(list(labels.legend.names.values())[:_LISTED])
         text += f"; classes {named}" if named else ""
         return [f"{text}; counted when the scene is read", *notes_of(labels)], None
-    counts = _count(labels, scene)
+    counts = count_labels(labels, scene)
     check_labelled([], labels, counts)
     total, names = sum(counts.values()), labels.legend.names
     listed = ", ".join(
@@ -83,8 +83,8 @@ def _place(labels: Labels) -> str:
     return name
 
 
-def _count(labels: Labels, scene: Scene) -> dict[int, int]:
-    """Return the pixels of each class."""
+def count_labels(labels: Labels, scene: Scene) -> dict[int, int]:
+    """Return the labelled pixels of each class, valid or not, by class number."""
     total = np.zeros(2**16, np.int64)
     for start, stop in blocks(scene.grid.height, max(1, _STRIP_PIXELS // scene.grid.width)):
         total += np.bincount(labels.read(start, stop).ravel(), minlength=len(total))

@@ -1,14 +1,13 @@
 """A study to its variants: one job for each combination of values."""
 
-import copy
 import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from eigenscape.errors import JobError
+from eigenscape.job.changes import changed, given_tables
 from eigenscape.job.choices import value_of
 from eigenscape.job.conditions import Condition, parse_condition
 from eigenscape.job.jobfile import Job, parse_job, unknown_key
@@ -102,10 +101,7 @@ def _base_table(job: Job) -> dict[str, Any]:
 
     Class maps and images of every variant are seldom wanted: only what the file itself asks for.
     """
-    table = job.model_dump(exclude_unset=True, exclude={"study"})
-    for key, value in job.left_out.items():
-        section, _, name = key.partition(".")
-        table.setdefault(section, {})[name] = value
+    table = given_tables(job)
     if "formats" not in job.output.model_fields_set:
         table.setdefault("output", {}).update(formats=(), eigenvectors=0)
     return table
@@ -120,22 +116,10 @@ def _variant(
     job: Job, base: dict[str, Any], options: VariantOptions, values: dict[str, Any]
 ) -> tuple[Variant, set[str]]:
     """Return a variant, and the keys of the study's job that are left out of it: it does not read them."""
-    table, own = copy.deepcopy(base), options.set | values
-    for key, value in own.items():
-        *sections, last = key.split(".")
-        section: dict[str, Any] = reduce(lambda at, part: at.setdefault(part, {}), sections, table)
-        section[last] = value
+    own = options.set | values
     source = f"{job.name}, {Variant(options.name, values, job).title}"
-
-    def parse() -> Job:
-        return parse_job(table, name=job.name, base=job.base, source=source, strict=False)
-
-    parsed = parse()
-    left_out = unread(parsed).keys() - own.keys()
-    for key in left_out:
-        name, _, last = key.partition(".")
-        del table[name][last]
-    return Variant(options.name, values, parse() if left_out else parsed), left_out
+    parsed, left_out = changed(job, own, source=source, table=base)
+    return Variant(options.name, values, parsed), left_out
 
 
 def _check_key(source: str, key: str) -> None:

@@ -178,6 +178,8 @@ class Runner:
         Threads of this process, as many as the limit feeds; None on a cluster.
     fewer
         Why these are fewer than the job names, empty where they are not.
+    remarks
+        Lines to stand at the head of the copy of the job.
     """
 
     job: Job
@@ -188,6 +190,7 @@ class Runner:
     foresee: Callable[[Job, Summary, int, float], str] = lambda *_: ""
     threads: int | None = None
     fewer: str = ""
+    remarks: tuple[str, ...] = ()
 
     def run(
         self,
@@ -268,7 +271,8 @@ class Runner:
         job = self.job
         absolute = job.model_copy(update={"scene": _absolute_scene(job)})
         with explain_write_errors(directory.path):
-            file, text = directory.path / "job.toml", absolute.to_toml()
+            file = directory.path / "job.toml"
+            text = "".join(f"# {line}\n" for line in self.remarks) + absolute.to_toml()
             if file.exists() and file.read_bytes() != text.encode():
                 # Nothing vouches for the job while it is replaced: a kill between the two files is no
                 # damage.

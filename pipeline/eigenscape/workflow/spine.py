@@ -4,14 +4,16 @@ It does no numerical work itself. What a stage reads and what its result depends
 `STAGES`; everything else follows from that table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.progress import LOG, LogLines, Reporter
-from eigenscape.clusters import ClusterOptions, Executor
+from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
@@ -20,6 +22,15 @@ from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
+from eigenscape.workflow.choice.auto import (
+    forget_trials,
+    known_choice,
+    make_choice,
+    plan_choice,
+    settle,
+    settled,
+    trial_parent,
+)
 from eigenscape.workflow.plan import Plan, project_again, project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
@@ -110,13 +121,59 @@ def run(
     on = on or ClusterOptions()
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
+    if job.open:
+        with ExitStack() as stack:
+            if executor is None and known_choice(job, path) is None:
+                limits = (job.limits.threads, job.limits.memory_bytes)
+                executor = stack.enter_context(connect(on, *limits, reporter.note))
+            return _run_chosen(job, path, on, reporter, executor, siblings)
+    return _run(job, keys, path, on, reporter, executor, siblings)
+
+
+def _run_chosen(
+    job: Job,
+    path: Path,
+    on: ClusterOptions,
+    reporter: Reporter,
+    executor: Executor | None,
+    siblings: Siblings | None,
+) -> Result:
+    """Choose the methods that a job leaves open, and run it with them."""
+    choice = make_choice(job, path, on=on, reporter=reporter, executor=executor)
+    chosen = settle(job, choice)
+    # What was tried on the whole scene need not be computed again.
+    siblings = siblings or Siblings(partial(_beside_and_tried, path))
+    result = _run(
+        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, remarks=choice.said
+    )
+    forget_trials(path)
+    return result
+
+
+def _beside_and_tried(path: Path) -> Iterator[Path]:
+    yield from path.parent.iterdir()
+    if (tried := trial_parent(path) / "variants").is_dir():
+        yield from tried.iterdir()
+
+
+def _run(
+    job: Job,
+    keys: Mapping[str, str],
+    path: Path,
+    on: ClusterOptions,
+    reporter: Reporter,
+    executor: Executor | None,
+    siblings: Siblings | None,
+    remarks: tuple[str, ...] = (),
+) -> Result:
+    """Run a job whose methods it says."""
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
     runner = Runner(
         job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
-        fewer=planned.fewer,
+        fewer=planned.fewer, remarks=remarks,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
     result = result_of(Run(path, create=False), times)
@@ -145,15 +202,21 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
     >>> planned.samples, [stage.name for stage in planned.stages][:3]
     (1600, ['ingest', 'features', 'neighbors'])
     """
+    path = run_directory(job, stage_keys(job), run_dir)
+    on = on or ClusterOptions()
+    if job.open and known_choice(job, path) is None:
+        jobs, said = plan_choice(job)
+        plans = [project_plan(fit_limits(one, on), on) for one in jobs or [job]]
+        largest = max(plans, key=lambda planned: planned.peak_bytes)
+        return replace(largest, run=str(path), notes=(*largest.notes, *([said] if said else [])))
+    job = settled(job, path)
     keys = stage_keys(job)
-    path = run_directory(job, keys, run_dir)
     own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
     others = beside(path)
     reused = {}
     for stage in STAGES:
         runs = [*own, *others.find(stage.name, keys[stage.name], exclude=path)]
         reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
-    on = on or ClusterOptions()
     return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
 
 

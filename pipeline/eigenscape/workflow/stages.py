@@ -87,7 +87,8 @@ def label_options(job: Job) -> dict[str, Any]:
     }
 
 
-def _learn(job: Job) -> dict[str, Any]:
+def learn_options(job: Job) -> dict[str, Any]:
+    """Return what the learn stage depends on beside eigenvectors and labels."""
     options = job.learn.model_dump(mode="json")
     if isinstance(job.learn.train, str) and job.learn.train != "all":
         options["train"] = _identity(job, job.learn.train, "learn.train")
@@ -111,7 +112,7 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
     elif potential.labels:
         options["labels"] = _identity(job, potential.labels, "graph.potential.labels")
     if potential.labels == "train":
-        learn = _learn(job)
+        learn = learn_options(job)
         options["learn"] = [learn[key] for key in ("train", "split", "seed")]
     if potential.raster:
         options["raster"] = _identity(job, potential.raster, "graph.potential.raster")
@@ -134,7 +135,7 @@ STAGES = (
     Stage("neighbors", neighbors_stage, _table("neighbors"), ("features",)),
     Stage("graph", graph_stage, _graph, ("neighbors",)),
     Stage("spectrum", spectrum_stage, _spectrum, ("graph",)),
-    Stage("learn", learn_stage, _learn, ("ingest", "spectrum")),
+    Stage("learn", learn_stage, learn_options, ("ingest", "spectrum")),
     Stage("export", export_stage, export_options, ("learn",)),
 )
 
@@ -147,6 +148,9 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
         inputs = [keys[name] for name in stage.follows]
         code = _code(_module(stage.work), _method_modules(job, stage.name))
         keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
+    if job.open and "export" in keys:
+        # What is chosen nobody can say yet: it is another job than that with the defaults.
+        keys["export"] = _hash("open", keys["export"])
     return keys
 
 

@@ -1,7 +1,7 @@
 """``learn.method = "geodesic-nn"``: the nearest label along the graph (Belkin 2003, 3.8)."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.learn.method import Classifier, Prepared, Samples
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 class GeodesicNearest(Classifier):
     """A baseline: the nearest label along the graph (Belkin 2003, 3.8)."""
+
+    needs_eigenvectors: ClassVar[bool] = False
 
     method: Literal["geodesic-nn"] = "geodesic-nn"
     """A baseline: the nearest label along the graph (Belkin 2003, 3.8)."""

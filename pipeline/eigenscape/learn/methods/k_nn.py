@@ -1,6 +1,6 @@
 """``learn.method = "k-nn"``: the nearest labels in feature space (Belkin 2003, 3.8)."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 class NearestNeighbors(WithPrior):
     """A baseline: the nearest labels in feature space (Belkin 2003, 3.8)."""
+
+    needs_eigenvectors: ClassVar[bool] = False
 
     method: Literal["k-nn"] = "k-nn"
     """A baseline: the nearest labels in feature space (Belkin 2003, 3.8)."""

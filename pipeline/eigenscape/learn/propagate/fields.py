@@ -50,6 +50,9 @@ TOLERANCE = 1e-4
 
 _EXACT_TOLERANCE = 1e-9
 
+_ROUGH_TOLERANCE = 1e-3
+"""The same where no map is made: accuracies move by less than draws differ by."""
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -100,6 +103,8 @@ class Fields:
     def kept(self) -> int:
         """Columns of which all rows are kept."""
         count = self.labelled.count
+        if not (self.labelled.mapped or self.options.smoothing):
+            return 0
         return count * len(self.labelled.train) if self.options.smoothing else count
 
     @property
@@ -265,17 +270,18 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
     fits = fits_in(context.task_bytes, operator, len(labelled.sample))
+    tolerance = TOLERANCE if labelled.mapped else _ROUGH_TOLERANCE
     method = context.job.learn
     assert isinstance(method, FieldMethod), "its classes are fields"
-    fields = Fields(method, labelled, operator, component, folder, lowest, fits)
+    fields = Fields(method, labelled, operator, component, folder, lowest, fits, tolerance)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
-    exact = exact if operator.rows <= EXACT_ROWS else []
+    exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, report in pairs if report["residual"] > TOLERANCE]
-    solved = [report for report in solved if report["residual"] <= TOLERANCE]
+    again = [number for number, report in pairs if report["residual"] > tolerance]
+    solved = [report for report in solved if report["residual"] <= tolerance]
     if exact or again:
         operator = store_laplacian(
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"

@@ -71,6 +71,7 @@ class FieldMethod(Classifier):
     whole_fits: ClassVar[bool] = False
     potentials: ClassVar[bool] = False
     masses: ClassVar[bool] = False
+    needs_eigenvectors: ClassVar[bool] = False
 
     @abstractmethod
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":

@@ -1,0 +1,34 @@
+"""``eigenscape init``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import exit_status
+
+
+def init_command(
+    scene: Annotated[
+        list[str],
+        typer.Argument(metavar="SCENE...", help="A file, several of one band each, or a name."),
+    ],
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="FILE", help="Labels of the scene.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="JOB", help="Job file; <scene>.toml by default.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a job file that is there.")
+    ] = False,
+) -> None:
+    """Look at a scene and write a commented job file that fits it."""
+    with exit_status():
+        from eigenscape.tuning.initial import job_text, write_new
+
+        path = to or Path(f"{Path(scene[0]).stem}.toml")
+        text = job_text(scene, labels, base=path.resolve().parent, name=path.stem)
+        write_new(path, text, force=force)
+        print(text, end="")
+        print(f"{path}: written. `eigenscape plan {path}` says what it will need.")

@@ -1,0 +1,39 @@
+"""``eigenscape tune``."""
+
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import (
+    CheckInput,
+    JobFile,
+    Json,
+    On,
+    RunDir,
+    Set,
+    exit_status,
+    overrides,
+)
+
+
+def tune_command(
+    job: JobFile,
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="TIME", help="How long it may take: 90s, 10min, 2h.")
+    ] = "10min",
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    check_input: CheckInput = None,
+    as_json: Json = False,
+) -> None:
+    """Find the best job for a scene by blocked cross-validation; write it as a job file."""
+    with exit_status():
+        from eigenscape.clusters import load_cluster
+        from eigenscape.job.jobfile import load_job
+        from eigenscape.tuning.budget import parse_budget
+        from eigenscape.tuning.console import tune_and_print
+
+        seconds = parse_budget(budget)
+        loaded = load_job(job, overrides(set_, check_input))
+        tune_and_print(loaded, load_cluster(on), run_dir, seconds, as_json=as_json)

@@ -1,0 +1,136 @@
+"""Draws for a choice and draws for the verdict on it: squares of the scene that the choice never saw.
+
+::
+
+    labelled squares     . . . . . . . . . . . .
+    choosing             t t - - - - -               t learned from, - tested on: drawn anew each time
+    judging              t t           + + + + +     + tested on: in no draw of the choice
+
+A choice among many jobs is an optimist about the squares by which it was made. So some squares are
+held out of it altogether, and are all that the chosen job is judged by. Of a table, and where a job
+draws its training pixels otherwise, the same is done with pixels instead of squares.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels.splits import blocked_split, random_split
+from eigenscape.labels.training import Draws
+from eigenscape.scenes.types import Grid
+
+Part = Literal["choosing", "judging", "all"]
+
+SHARE = 0.5
+"""Share of the labels by which jobs are chosen; the others judge the chosen one."""
+
+_LEAST_JUDGING = 0.25
+_MOST_TRAINING = 0.5
+_MOST_TRAINED = 0.75
+_STREAM = 100
+"""Number of the random stream that holds squares out: far from those of the draws."""
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Training and test sets within the labels that a choice may see, and beyond them.
+
+    Attributes
+    ----------
+    options
+        ``[learn]`` of the job: share or number to learn from, seed.
+    split
+        How the sets are drawn: "blocked", or one of the other splits.
+    classes, row, column : array, shape (labelled,)
+        Class, 0 ... C-1, and position of each labelled sample.
+    grid
+        Of the scene.
+    given : array of bool, shape (labelled,), optional
+        The training samples of the job, where a file marks them: the choice sees these alone, and is
+        judged by one fit to all of them.
+    """
+
+    options: LearnOptions
+    split: str
+    classes: NDArray[np.intp]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    grid: Grid
+    given: NDArray[np.bool_] | None = None
+
+    def draw(self, part: Part, trial: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the training set of a draw and the samples to test on, both of shape (labelled,).
+
+        The same draw trains on the same samples in both parts, but where they are given. In the part
+        "all" nothing is held out for a verdict.
+        """
+        if part == "all":
+            whole = np.ones(len(self.classes), np.bool_) if self.given is None else self.given
+            train = self._train(whole, self.side, trial)
+            return train, whole & ~train
+        if part == "judging" and self.given is not None:
+            return self.given, ~self.given
+        train = self._train(self.seen, self.side, trial)
+        return train, (self.seen & ~train) if part == "choosing" else ~self.seen
+
+    def trials(self, part: Part, wanted: int) -> int:
+        """Return how many of so many draws differ."""
+        return 1 if part == "judging" and self.given is not None else wanted
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which samples the choice may see, shape (labelled,)."""
+        return self._held[0]
+
+    @property
+    def side(self) -> int:
+        """Pixels along a square; of use for the blocked split alone."""
+        return self._held[1]
+
+    @cached_property
+    def _held(self) -> tuple[NDArray[np.bool_], int]:
+        draws = self._draws(np.ones(len(self.classes), np.bool_), None)
+        side = draws.side
+        while True:
+            seen = self._seen(side)
+            if self.split != "blocked" or side == 1:
+                return seen, side
+            train = self._train(seen, side, 0)
+            if self.given is not None and train.sum() <= _MOST_TRAINED * seen.sum():
+                return seen, side
+            # Few squares, or classes that all need one: the squares have to be smaller.
+            if (~seen).mean() >= _LEAST_JUDGING and train.sum() <= _MOST_TRAINING * seen.sum():
+                return seen, side
+            side = side // 2
+
+    def _seen(self, side: int) -> NDArray[np.bool_]:
+        if self.given is not None:
+            return self.given
+        rng = np.random.default_rng([self.options.seed, 0, _STREAM])
+        if self.split == "blocked":
+            return blocked_split(self.classes, self.row, self.column, side, SHARE, rng)
+        return random_split(self.classes, SHARE, rng)
+
+    def _train(self, seen: NDArray[np.bool_], side: int, trial: int) -> NDArray[np.bool_]:
+        train = np.zeros(len(self.classes), np.bool_)
+        train[seen] = self._draws(seen, side).draw(self.split, trial)
+        return train
+
+    def _draws(self, seen: NDArray[np.bool_], side: int | None) -> Draws:
+        """Return draws among some samples, of as many as the job's own draws have among all."""
+        whole = Draws(self.options, self.classes, self.row, self.column, self.grid)
+        options = self.options
+        if self.given is not None:
+            options = options.model_copy(update={"train": _MOST_TRAINING})
+        elif not isinstance(options.train, int):
+            share = min(_MOST_TRAINING, whole.share * len(seen) / max(1, int(seen.sum())))
+            options = options.model_copy(update={"train": share})
+        classes = self.classes[seen]
+        return replace(
+            whole, options=options, classes=classes, row=self.row[seen], column=self.column[seen],
+            square=side,
+        )  # fmt: skip

@@ -1,0 +1,97 @@
+"""The scoring stage: how well a job's classifier does on draws of training pixels, and nothing else.
+
+::
+
+    gather   sample blocks   what the method needs of the labelled samples
+    fit      draws           a model each, and the accuracy on the samples of the draw to test on
+    smooth   draws           the same after smoothing over the scene       (where the job asks)
+
+No map, no calibration: it is what a choice among jobs compares (`eigenscape.labels.nested`).
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.context import Context
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels.nested import Nested, Part
+from eigenscape.labels.priors import Prior
+from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
+from eigenscape.learn.decide.fitscores import FitScores, Fitted
+from eigenscape.learn.decide.smoothing import prepare_smoothing
+from eigenscape.learn.kernels.decisions import choose
+from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
+from eigenscape.learn.method import Classifier
+from eigenscape.scenes.ingested import IngestedScene
+
+_KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
+
+
+def needs_eigenvectors(options: LearnOptions, *, potential: bool) -> bool:
+    """Return whether the classifier of a job reads the spectrum."""
+    return potential or not isinstance(options, Classifier) or options.needs_eigenvectors
+
+
+def scoring_stage(
+    context: Context, part: Part, split: str, trials: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the scores of some draws; write nothing.
+
+    Parameters
+    ----------
+    context
+        Of the stage.
+    part, split, trials
+        See `eigenscape.labels.nested.Nested`; the draws first ... last-1.
+
+    Returns
+    -------
+    dict
+        ``draws``: overall and average accuracy, kappa and tested samples of each draw; ``side`` of the
+        squares, ``seen`` and ``labelled`` samples, ``training`` samples on average.
+    """
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "scoring follows ingest"
+    scene = IngestedScene.from_summary(ingest.summary, context.job.resolve)
+    sample, classes, numbers, row, column = labelled_samples(
+        context.open("labels/given")[...], context.open("samples/pixel")[...], scene.grid.width
+    )
+    given = training_from_file(context.job.learn.train, scene, row, column)
+    nested = Nested(context.job.learn, split, classes, row, column, scene.grid, given)
+    last = trials[0] + nested.trials(part, trials[1] - trials[0])
+    drawn = [nested.draw(part, trial) for trial in range(trials[0], last)]
+    train = np.array([train for train, _ in drawn])
+    labelled = Labelled(sample, classes, numbers, train, mapped=False)
+    folder = context.workspace.folder("learn")
+    method = context.job.learn
+    assert isinstance(method, Classifier), "it learns from labels"
+    prior = Prior(method.wanted_prior, folder)
+    fitted = Fitted(method.prepare(context, labelled), prior, labelled, folder)
+    fits = list(range(len(drawn)))
+    context.map("fit", fitted.fit, fits, label="fitting")
+    source: FitScores = fitted
+    if context.job.learn.smoothing:
+        source = smoothed = prepare_smoothing(context, fitted)
+        bundles = list(range(len(smoothed.bundles)))
+        context.map("smooth", smoothed.smooth, bundles, label="smoothing")
+    score = partial(_score, source, labelled, [test for _, test in drawn])
+    return {
+        "draws": [score(number) for number in fits],
+        "split": split,
+        "side": nested.side if split == "blocked" else None,
+        "seen": int(nested.seen.sum()),
+        "labelled": len(sample),
+        "training": int(labelled.train.sum(axis=1).mean()),
+    }
+
+
+def _score(
+    source: FitScores, labelled: Labelled, tests: list[NDArray[np.bool_]], number: int
+) -> dict[str, Any]:
+    test = tests[number]
+    called = choose(source.at_labels(number)[test])
+    found = accuracy(confusion_matrix(labelled.classes[test], called, labelled.count))
+    return {name: found[name] for name in _KEPT}

@@ -1,0 +1,91 @@
+"""How long tuning may take, and how much of that earlier calls have spent."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+from eigenscape.base.files import write_json
+from eigenscape.errors import InputError
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+_FORM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*")
+
+_RESERVE = 0.25
+"""Share of the budget that is left to the best jobs and to the verdict."""
+
+_CAUTION = 1.25
+"""The next job may take so many times as long as those before it did on average."""
+
+
+def parse_budget(text: str) -> float:
+    """Return a budget in seconds.
+
+    Parameters
+    ----------
+    text
+        Such as "90s", "10min" or "1.5h".
+
+    Raises
+    ------
+    InputError
+        It has no such form, or is 0.
+
+    Examples
+    --------
+    >>> parse_budget("10min")
+    600.0
+    """
+    found = _FORM.fullmatch(text)
+    if not found or float(found[1]) == 0:
+        raise InputError(
+            f"--budget {text}: expected a time above 0 with its unit, s, min or h, such as 90s or 10min."
+        )
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+class Budget:
+    """Seconds that are left; what calls before this one have spent counts too.
+
+    Parameters
+    ----------
+    seconds
+        All of them.
+    path
+        Where what is spent is noted after every job.
+    """
+
+    def __init__(self, seconds: float, path: Path) -> None:
+        self.seconds, self._path = seconds, path
+        self.spent = _read(path)
+        self._took: list[float] = []
+        self._began = 0.0
+
+    def allows(self, *, last: bool = False) -> bool:
+        """Whether one more job fits; `last` of those that the reserve is kept for."""
+        mean = sum(self._took) / len(self._took) if self._took else 0.0
+        whole = self.seconds if last else (1 - _RESERVE) * self.seconds
+        return self.spent + _CAUTION * mean <= whole
+
+    def begin(self) -> None:
+        """Note that a job begins."""
+        self._began = time.monotonic()
+
+    def end(self, *, fresh: bool) -> None:
+        """Note that it has ended; one that was finished before costs nothing."""
+        if fresh:
+            took = time.monotonic() - self._began
+            self._took.append(took)
+            self.spent += took
+            write_json(self._path, {"spent_seconds": round(self.spent, 3)})
+
+    def __str__(self) -> str:
+        """Return what is spent of what, in words."""
+        return f"{self.spent:.0f} s of {self.seconds:.0f} s, "
+
+
+def _read(path: Path) -> float:
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["spent_seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0

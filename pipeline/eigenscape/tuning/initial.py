@@ -1,0 +1,292 @@
+"""A first job file for a scene: what its files say, bands to leave out and why, labels, methods that fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tomlkit
+from numpy.typing import NDArray
+
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.errors import JobError, OutputError, SceneError
+from eigenscape.job.jobfile import Job, parse_job
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.preview import preview_labels
+from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.types import Scene
+from eigenscape.workflow.choice.auto import LEAST_LABELS
+from eigenscape.workflow.choice.survey import Survey, survey
+
+WATER_NM = ((1350.0, 1430.0), (1800.0, 1960.0))
+"""Windows around its bands at 1.38 and 1.88 micrometres, in which water vapour leaves next to no sunlight."""
+
+_LABEL_NAMES = ("{stem}_labels", "{stem}_gt", "{stem}_groundtruth", "labels_{stem}")
+_LABEL_ENDINGS = (".tif", ".tiff", ".img", ".mat", ".npy", ".gpkg", ".shp", ".geojson")
+_ROWS = 16
+_LEAST_VALID = 0.5
+"""Share of the pixels that the median band has, below which a band costs more pixels than it is worth."""
+
+
+@dataclass(frozen=True)
+class BadBands:
+    """Bands to leave out.
+
+    Attributes
+    ----------
+    numbers
+        From 1.
+    reason
+        Why.
+    """
+
+    numbers: tuple[int, ...]
+    reason: str
+
+
+def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str) -> str:
+    """Return a commented job file for a scene.
+
+    Parameters
+    ----------
+    scene
+        A file, or a list of single-band files; a URL; the name of a data set.
+    labels
+        Their file; looked for beside the scene and in its own file by default.
+    base
+        Directory of the job file, which relative paths are relative to.
+    name
+        Stem of the job file.
+
+    Raises
+    ------
+    SceneError
+        The scene or its labels cannot be read.
+    """
+    path: str | list[str] = [_located(one, base) for one in scene]
+    path = path[0] if len(path) == 1 else path
+    table: dict[str, dict[str, object]] = {"scene": {"path": path}}
+
+    def parse() -> Job:
+        return parse_job(table, name=name, base=base, source=f"{name}.toml")
+
+    opened = open_scene(parse().scene, parse().resolve)
+    bad = find_bad_bands(parse(), opened)
+    if bad:
+        table["scene"]["bad_bands"] = list(_ranges([n for each in bad for n in each.numbers]))
+    found = _located(labels, base) if labels else _find_labels(path, base, table, name)
+    if found:
+        table["scene"]["labels"] = found
+    job = parse()
+    # Labels that do not fit are refused here, not when the job runs.
+    notes, _ = preview_labels(job, open_scene(job.scene, job.resolve))
+    return _write(table, opened, survey(job), bad, notes)
+
+
+def write_new(path: Path, text: str, *, force: bool) -> None:
+    """Write a file that is not there yet, or any if forced.
+
+    Raises
+    ------
+    OutputError
+        It is there.
+    """
+    if path.exists() and not force:
+        raise OutputError(f"{path}: is there already. Give another name, or --force to replace it.")
+    with explain_write_errors(path), written_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
+    """Return the bands to leave out beside those that the metadata marks, by reason.
+
+    A few rows are read: of bands without values in most pixels, which cost those pixels, the scene is read
+    band by band.
+    """
+    bands = scene.bands
+    if isinstance(scene, SparseScene) or bands.count < 2:
+        return []
+    good = bands.good_index
+    found = []
+    if bands.wavelength is not None:
+        centre = np.array(bands.wavelength)[good]
+        water = np.any([(centre >= low) & (centre <= high) for low, high in WATER_NM], axis=0)
+        found.append(
+            BadBands(_numbers(good[water]), f"water vapour ({_windows()}) leaves no light there")
+        )
+    empty = _empty_bands(job, scene)
+    found.append(
+        BadBands(_numbers(empty), "has no value in most pixels where other bands have one")
+    )
+    constant = np.setdiff1d(_constant_bands(job, scene, empty), empty)
+    found.append(BadBands(_numbers(constant), "constant in the rows that were looked at"))
+    return [each for each in found if each.numbers]
+
+
+def _numbers(indices: NDArray[np.intp]) -> tuple[int, ...]:
+    return tuple(int(index) + 1 for index in indices)
+
+
+def _windows() -> str:
+    return ", ".join(f"{low:.0f} to {high:.0f} nm" for low, high in WATER_NM)
+
+
+def _rows(scene: Scene) -> list[int]:
+    wanted = np.linspace(0, scene.grid.height - 1, min(_ROWS, scene.grid.height))
+    rows: list[int] = np.unique(wanted.astype(int)).tolist()
+    return rows
+
+
+def _without(job: Job, indices: Sequence[int]) -> Scene:
+    """Return the scene of a job with further bands left out, by index."""
+    bad = (*job.scene.bad_bands, *(int(index) + 1 for index in indices))
+    return open_scene(job.scene.model_copy(update={"bad_bands": bad}), job.resolve)
+
+
+def _valid(scene: Scene, rows: Sequence[int]) -> float:
+    """Return the share of the pixels of some rows that are valid."""
+    return float(np.mean([scene.read(row, row + 1)[1].mean() for row in rows]))
+
+
+def _empty_bands(job: Job, scene: Scene) -> NDArray[np.intp]:
+    """Return the indices of bands without a value in most pixels in which other bands have one."""
+    rows, good = _rows(scene), scene.bands.good_index
+    if _valid(scene, rows) > 1 - _LEAST_VALID:
+        return np.zeros(0, np.intp)  # pixels have values in all bands at once
+    shares = np.array(
+        [_valid(_without(job, np.setdiff1d(good, one).tolist()), rows) for one in good]
+    )
+    return np.asarray(good[shares < _LEAST_VALID * np.median(shares)])
+
+
+def _constant_bands(job: Job, scene: Scene, empty: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the indices of bands that have one value in all rows looked at."""
+    left = _without(job, empty.tolist()) if len(empty) else scene
+    low = np.full(left.bands.count, np.inf)
+    high = np.full(left.bands.count, -np.inf)
+    for row in _rows(left):
+        values, valid = left.read(row, row + 1)
+        line = np.asarray(values).reshape(-1, left.bands.count)[valid[0]]
+        if len(line):
+            low, high = np.minimum(low, line.min(axis=0)), np.maximum(high, line.max(axis=0))
+    return np.asarray(left.bands.good_index[low == high])
+
+
+def _ranges(numbers: Sequence[int]) -> list[int | str]:
+    """Return band numbers as a job file says them.
+
+    Examples
+    --------
+    >>> _ranges([3, 4, 5, 9, 220])
+    ['3-5', 9, 220]
+    """
+    ordered = np.unique(np.asarray(numbers, int))
+    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else int(run[0]) for run in runs if len(run)]
+
+
+def _located(path: str, base: Path) -> str:
+    """Return a path as the job file says it: relative to it where the file lies below."""
+    if is_registered(path) or "://" in path:
+        return path
+    absolute = Path(path).resolve()
+    return str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
+
+
+def _find_labels(
+    path: str | list[str], base: Path, table: dict[str, dict[str, object]], name: str
+) -> str | None:
+    """Return labels beside a scene, or in its own file, that fit it; None where there are none."""
+    if not isinstance(path, str) or is_registered(path) or "://" in path:
+        return None
+    whole = base / path
+    beside = [
+        whole.with_name(pattern.format(stem=whole.stem) + ending)
+        for pattern in _LABEL_NAMES
+        for ending in _LABEL_ENDINGS
+    ]
+    own = [whole] if whole.suffix in (".npz", ".mat") else []
+    for one in (*beside, *own):
+        if not one.exists():
+            continue
+        tried = {**table, "scene": {**table["scene"], "labels": str(one)}}
+        try:
+            job = parse_job(tried, name=name, base=base)
+            preview_labels(job, open_scene(job.scene, job.resolve))
+        except (SceneError, JobError):
+            continue  # it is something else
+        return _located(str(one), base)
+    return None
+
+
+def _write(
+    table: dict[str, dict[str, object]],
+    scene: Scene,
+    about: Survey,
+    bad: Sequence[BadBands],
+    notes: Sequence[str],
+) -> str:
+    document = tomlkit.document()
+
+    def say(where: tomlkit.TOMLDocument | tomlkit.items.Table, *lines: str) -> None:
+        for line in lines:
+            where.add(tomlkit.comment(line))
+
+    say(document, *describe_scene(scene))
+    marked = [index + 1 for index, good in enumerate(scene.bands.good) if not good]
+    if marked:
+        listed = ", ".join(map(str, _ranges(marked)))
+        say(document, f"Left out by the scene's own metadata: bands {listed}.")
+    document.add(tomlkit.nl())
+    part = tomlkit.table()
+    for key, value in table["scene"].items():
+        if key == "bad_bands":
+            for each in bad:
+                say(part, f"Bands {', '.join(map(str, _ranges(each.numbers)))}: {each.reason}.")
+        if key == "labels":
+            say(part, *notes)
+        part[key] = value
+    if "labels" not in table["scene"]:
+        say(part, *(notes or ['labels = "labels.tif"     # class numbers, 0 for none']))
+    document["scene"] = part
+    say(document["scene"], *_ground(about))
+    learn = tomlkit.table()
+    say(learn, *_advice(about))
+    if about.labelled:
+        few = sum(about.labelled.values()) < LEAST_LABELS * len(about.labelled)
+        learn["method"] = "poisson" if few else "auto"
+    document["learn"] = learn
+    return tomlkit.dumps(document)
+
+
+def _ground(about: Survey) -> list[str]:
+    """Return what is to be said of the place of the pixels."""
+    if about.table:
+        return ["A table: no squares, no edges in space, no noise fractions."]
+    if about.alike is None:
+        return []
+    share = f"side by side pixels differ by {100 * about.alike:.0f} % of what any two do"
+    if about.contiguous:
+        return [f"One piece of ground ({share}): noise fractions and methods in space make sense."]
+    return [f"Pixels are out of place ({share}): no noise fractions, no methods in space."]
+
+
+def _advice(about: Survey) -> list[str]:
+    """Return what is to be said of the methods."""
+    total, classes = sum(about.labelled.values()), len(about.labelled)
+    if not total:
+        return [
+            "Without labels the run writes eigenvectors. Clusters: set",
+            'method = "spectral-clustering"',
+            "clusters = 8",
+        ]
+    if total < LEAST_LABELS * classes:
+        return [
+            f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is made for that."
+        ]
+    return [
+        f"{total:,} labelled pixels of {classes} classes: methods are tried on a part of the scene, before",
+        "the first stage. `eigenscape tune` takes longer and looks at more.",
+    ]

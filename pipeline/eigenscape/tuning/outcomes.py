@@ -1,0 +1,71 @@
+"""What tuning came to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eigenscape.job.jobfile import Job
+from eigenscape.workflow.choice.tried import Interval, Tried
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning came to.
+
+    Attributes
+    ----------
+    path
+        Its directory.
+    job
+        The chosen job.
+    values
+        The keys that it changes.
+    tried
+        All jobs that were tried.
+    judged
+        Accuracy of the chosen job on squares that tuning never saw, by the split of the draws.
+    default
+        The same of the job as it was given.
+    gain
+        Chosen less given, draw by draw.
+    seconds
+        What tuning has taken, earlier calls too.
+    given
+        What a job that leaves its methods open would have chosen by itself; empty of others.
+    said
+        What is to be said of it, in lines.
+    outputs
+        Files: ``job``, ``table``, ``plot``.
+    """
+
+    path: Path
+    job: Job
+    values: Mapping[str, Any]
+    tried: tuple[Tried, ...]
+    judged: Mapping[str, Interval]
+    default: Mapping[str, Interval]
+    gain: Interval
+    seconds: float
+    given: str = ""
+    said: tuple[str, ...] = ()
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as the one JSON object that ``--json`` prints."""
+        return {
+            "run": str(self.path),
+            "chosen": dict(self.values),
+            "tried": len(self.tried),
+            "failed": [
+                {"candidate": one.candidate.title, "reason": one.error}
+                for one in self.tried
+                if one.error
+            ],
+            "judged": {split: found.to_json() for split, found in self.judged.items()},
+            "default": {split: found.to_json() for split, found in self.default.items()},
+            "gain": {**self.gain.to_json(), "beyond_noise": self.gain.beyond_noise},
+            "seconds": round(self.seconds, 1),
+            "said": list(self.said),
+            "outputs": {name: str(path) for name, path in self.outputs.items()},
+        }

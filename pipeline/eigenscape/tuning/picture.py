@@ -1,0 +1,59 @@
+"""The picture of tuning: accuracy of every job that was tried, with its interval, against its seconds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.study.plot import COLORS, MARKERS
+from eigenscape.workflow.choice.candidates import Candidate
+from eigenscape.workflow.choice.tried import Interval, Tried
+
+_GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
+
+
+def draw_tried(
+    path: Path, tried: Sequence[Tried], chosen: Candidate, given: Candidate, title: str
+) -> None:
+    """Draw the jobs that were tried, one colour for each rung, the chosen one and the given one named.
+
+    Parameters
+    ----------
+    path
+        Where to write the PNG.
+    tried, chosen, given
+        See `eigenscape.tuning.report.write_tried`.
+    title
+        Of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    axes = figure.subplots()
+    shown = [one for one in tried if one.accuracy and one.error is None]
+    rungs = list(dict.fromkeys(one.rung for one in shown))
+    for number, rung in enumerate(rungs):
+        own = [one for one in shown if one.rung == rung]
+        found = [Interval.of(one.accuracy) for one in own]
+        axes.errorbar(
+            [max(one.seconds, 1e-3) for one in own], [each.mean for each in found],
+            yerr=[each.half or 0 for each in found], linestyle="none", elinewidth=0.7, capsize=2,
+            marker=MARKERS[number % len(MARKERS)], color=COLORS[number % len(COLORS)],
+            markersize=5, label=rung,
+        )  # fmt: skip
+    for one in shown:
+        for name, what in (("chosen", chosen), ("as given", given)):
+            if one.candidate.values == what.values:
+                axes.annotate(
+                    name, (max(one.seconds, 1e-3), Interval.of(one.accuracy).mean),
+                    xytext=(8, 6), textcoords="offset points", fontsize=9, weight="bold",
+                )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds of all its stages", color=_GREY)
+    axes.set_ylabel("accuracy on the squares it was chosen by, %", color=_GREY)
+    axes.set_title(title, loc="left", fontsize=10.5)
+    axes.grid(color="#d9dde1", linewidth=0.5)
+    axes.set_axisbelow(True)
+    if rungs:
+        axes.legend(frameon=False, fontsize=8.5)
+    with explain_write_errors(path), written_whole(path) as temporary:
+        figure.savefig(temporary, format="png", facecolor="white")

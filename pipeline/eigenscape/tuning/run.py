@@ -1,0 +1,211 @@
+"""Tune a job: try candidates on the squares that a choice may see, judge the best by the others.
+
+::
+
+    runs/indian-pines-tuned/
+        best.toml         the chosen job, with what is known of it
+        table.csv         a row for each job that was tried
+        accuracy.png      accuracy with its interval against seconds
+        tune.json         how many seconds are spent
+        window.npy        mask of the part of a big scene that is tuned on
+        variants/         a run directory for each job; equal stages are shared by hard links
+
+What is finished the manifests of the variants say: a call that was killed goes on, and repeats nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import collected_quickly
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.errors import InputError
+from eigenscape.job.jobfile import Job
+from eigenscape.store.lock import hold
+from eigenscape.store.siblings import Siblings
+from eigenscape.study.progress import StudyProgress
+from eigenscape.tuning.budget import Budget
+from eigenscape.tuning.outcomes import Tuned
+from eigenscape.tuning.picture import draw_tried
+from eigenscape.tuning.report import write_job, write_tried
+from eigenscape.tuning.stability import Stability
+from eigenscape.workflow.choice.accuracy import Accuracy
+from eigenscape.workflow.choice.auto import choose
+from eigenscape.workflow.choice.candidates import CLUSTERS, LADDER, Candidate, Ladder, candidate
+from eigenscape.workflow.choice.search import Search
+from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.tried import Interval
+from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.spine import parent_directory
+
+MOST_PIXELS = 2**16
+"""Pixels that are tuned on; of a bigger scene a part is chosen."""
+
+
+def tune(
+    job: Job,
+    *,
+    budget: float = 600.0,
+    on: ClusterOptions | None = None,
+    run_dir: str | Path | None = None,
+    reporter: Reporter | None = None,
+) -> Tuned:
+    """Find the best of many jobs on a scene by blocked cross-validation, within a budget.
+
+    Keys that the job gives stay as they are; what it leaves open is tried. The call goes on with what
+    an earlier one has left. Without labels, and for methods that need none, the stability of the clusters
+    decides.
+
+    Parameters
+    ----------
+    job
+        A job, at least its scene and labels.
+    budget
+        Seconds that it may take, with what earlier calls have taken. A job that was begun is ended.
+    on
+        Where to run it: the threads of this process by default. A cluster is brought up once.
+    run_dir
+        Directory of the tuning; ``runs/<name>-tuned`` by default.
+    reporter
+        Hears of the progress.
+
+    Raises
+    ------
+    InputError
+        The scene cannot be read, or nothing can be tuned on it.
+
+    Notes
+    -----
+    Half of the labels, in squares of the scene, choose; the other half judges the chosen job and is in
+    no draw before. `Tuned.gain` compares draws of training pixels in pairs. Clusters are compared with
+    those of parts of the scene, other parts for the choice than for the verdict.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> tuned = eigenscape.tune(job, budget=20)
+    >>> tuned.judged["blocked"].mean > 50
+    True
+    """
+    reporter, on = reporter or Silent(), on or ClusterOptions()
+    if job.study is not None:
+        raise InputError(
+            f"{job.name}: is a study, which names its variants. Tune a job without one."
+        )
+    path, is_open = tuning_directory(job, run_dir), job.open
+    job = job.model_copy(update={"preset": None})  # what is chosen is said
+    scene = survey(job)
+    clusters = job.learn.unsupervised or not scene.labelled
+    with explain_write_errors(path):
+        (path / "variants").mkdir(parents=True, exist_ok=True)
+    with hold(path, reporter.note):
+        part, said = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
+        notes = [f"Tuned on {said}."] if said else []
+        for note in notes:
+            reporter.note(note)
+        limits = job.limits
+        connection = connect(on, limits.threads, limits.memory_bytes, reporter.note)
+        siblings = Siblings((path / "variants").iterdir)
+        with connection as executor, collected_quickly():
+            kind = Stability if clusters else Accuracy
+            scorer = kind(path, on, StudyProgress(reporter, 0, []), executor, siblings)
+            split = "parts" if clusters else split_of(job, table=scene.table)
+            spent = Budget(budget, path / "tune.json")
+            search = Search(part, scene, split, scorer, spent, reporter)
+            start: Mapping[str, Any] = {}
+            if clusters and not job.learn.unsupervised:
+                start = CLUSTERS.start
+            elif is_open and not clusters:
+                # What a run would choose by itself, on all labels: no easy match.
+                spent.begin()
+                start = choose(part, path / "default", on, reporter, executor).values
+                spent.end(fresh=True)
+            given = candidate(part, start)
+            return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)
+
+
+def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
+    """Return where a job is tuned."""
+    if run_dir is not None:
+        return Path(run_dir).resolve()
+    return (parent_directory(job) / f"{job.name}-tuned").resolve()
+
+
+def split_of(job: Job, *, table: bool) -> str:
+    """Return how training pixels are drawn: by squares, unless there are none or the job says otherwise."""
+    return job.learn.split if table or "split" in job.learn.model_fields_set else "blocked"
+
+
+def _tune(
+    search: Search,
+    ladder: Ladder,
+    budget: Budget,
+    job: Job,
+    given: Candidate,
+    path: Path,
+    notes: list[str],
+) -> Tuned:
+    first = search.add(given, "as given")
+    best = search.climb(ladder)
+    ranked = search.finish([*best, first] if first not in best else best)
+    if not ranked or ranked[0].error:
+        reasons = "; ".join(sorted({str(one.error) for one in search.tried.values() if one.error}))
+        raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
+    chosen = ranked[0].candidate
+    judged, default = _judge(search, chosen), _judge(search, given)
+    pairs = zip(judged[search.split], default[search.split], strict=True)
+    gain = Interval.of([ours - theirs for ours, theirs in pairs])
+    tried = tuple(search.tried.values())
+    outputs = {
+        "job": path / "best.toml", "table": path / "table.csv", "plot": path / "accuracy.png",
+    }  # fmt: skip
+    tuned = Tuned(
+        path, candidate(job, chosen.values).job, chosen.values, tried,
+        {split: Interval.of(shares) for split, shares in judged.items()},
+        {split: Interval.of(shares) for split, shares in default.items()},
+        gain, budget.spent, given.title, outputs=outputs,
+    )  # fmt: skip
+    tuned = replace(tuned, said=(*describe(tuned, search.split), *notes))
+    write_job(outputs["job"], tuned.job, tuned.said)
+    write_tried(outputs["table"], tried, chosen, given)
+    draw_tried(outputs["plot"], tried, chosen, given, f"{job.name}: {len(tried)} jobs tried")
+    return tuned
+
+
+def _judge(search: Search, found: Candidate) -> dict[str, list[float]]:
+    """Return the accuracies of a job on what the choice has not seen, and on a random split beside it."""
+    splits = dict.fromkeys([search.split, *(["random"] if search.split == "blocked" else [])])
+    return {split: search.judge(found, split) for split in splits}
+
+
+def describe(tuned: Tuned, split: str) -> list[str]:
+    """Return what is to be said of a chosen job, in lines."""
+    judged, default, gain = tuned.judged[split], tuned.default[split], tuned.gain
+    what, draws = _WHAT.get(split, (f"Accuracy on pixels ({split} draws)", _TRAINING))
+    noise = "beyond the noise" if gain.beyond_noise else "within the noise"
+    lines = [
+        f"Chosen by `eigenscape tune` among {len(tuned.tried)} jobs in {tuned.seconds:.0f} s.",
+        f"{what} that tuning never saw: {judged}",
+        f"(mean and 95 % interval of {judged.draws} {draws}).",
+        f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
+    ]
+    if split == "blocked":
+        lines.append(f"Random split: {tuned.judged['random']}; as given {tuned.default['random']}.")
+    return lines
+
+
+def _title(tuned: Tuned) -> str:
+    """Return what a job that left its methods open would have chosen by itself."""
+    return f" (by itself {tuned.given})" if tuned.given else ""
+
+
+_TRAINING = "draws of training pixels"
+_WHAT = {
+    "blocked": ("Accuracy on squares of the scene", _TRAINING),
+    "parts": ("Agreement of the clusters with those of parts of the scene", "parts"),
+}
+"""What the verdict measures, and over what its interval is, by the split of the draws."""

@@ -1,0 +1,227 @@
+"""``learn.method = "auto"``: a job whose methods are open becomes one that says them, before its stages run.
+
+A handful of jobs is tried on a part of the scene, by draws of its own labels; the same on every machine,
+so the choice depends on the scene and the seed alone. It is kept in the manifest of the run, and a run
+that goes on does not choose again. What is tried lies beside the run until it is finished.
+"""
+
+import shutil
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import collected_quickly
+from eigenscape.base.progress import Reporter, Silent
+from eigenscape.clusters import ClusterOptions, Executor, connect
+from eigenscape.errors import StoreError
+from eigenscape.job.jobfile import Job
+from eigenscape.store.lock import hold
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.run import Run
+from eigenscape.store.siblings import Siblings
+from eigenscape.workflow.choice.accuracy import Accuracy
+from eigenscape.workflow.choice.candidates import AUTO, FEW_LABELS, candidate, show
+from eigenscape.workflow.choice.search import Search, Unlimited
+from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.tried import Interval, Tried
+from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.stages import stage_keys
+
+MOST_PIXELS = 6144
+"""Pixels of the part of a scene by which methods are chosen."""
+
+LEAST_LABELS = 10
+"""Labelled pixels of a class, on average, below which nothing is tried."""
+
+ENTRY = "choice"
+"""What the manifest calls it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Methods that were chosen for a job.
+
+    Attributes
+    ----------
+    values
+        Keys, and what they are.
+    said
+        How they were chosen, in lines.
+    """
+
+    values: Mapping[str, Any]
+    said: tuple[str, ...]
+
+    def to_json(self, key: str) -> dict[str, Any]:
+        """Return what the manifest says of it, for a job with a key."""
+        return {"job": key, "values": dict(self.values), "said": list(self.said)}
+
+
+def settle(job: Job, choice: Choice) -> Job:
+    """Return a job with its methods as they were chosen."""
+    closed = job.model_copy(update={"preset": None})
+    return candidate(closed, choice.values).job
+
+
+def settled(job: Job, path: Path) -> Job:
+    """Return a job as its run directory has settled it; the job itself where nothing was chosen yet."""
+    if not job.open:
+        return job
+    choice = known_choice(job, path)
+    return job if choice is None else settle(job, choice)
+
+
+def known_choice(job: Job, path: Path) -> Choice | None:
+    """Return what an earlier call has chosen for a job, None if none has."""
+    try:
+        entry = read_manifest(path).get(ENTRY)
+    except StoreError:
+        return None  # `run` says what is wrong with it
+    if entry is None or entry["job"] != stage_keys(job)["export"]:
+        return None
+    return Choice(entry["values"], tuple(entry["said"]))
+
+
+def trial_parent(path: Path) -> Path:
+    """Return where the jobs are tried that a run chooses among."""
+    return path.with_name(f"{path.name}-choice")
+
+
+def make_choice(
+    job: Job,
+    path: Path,
+    *,
+    on: ClusterOptions,
+    reporter: Reporter,
+    executor: Executor | None = None,
+) -> Choice:
+    """Choose the methods that a job leaves open, or return what an earlier call has chosen.
+
+    Parameters
+    ----------
+    job
+        An open job.
+    path
+        Its run directory.
+    on, reporter, executor
+        As in `eigenscape.run`.
+
+    Raises
+    ------
+    InputError
+        The scene or its labels cannot be read.
+    """
+    if (choice := known_choice(job, path)) is not None:
+        return choice
+    parent = trial_parent(path)
+    with explain_write_errors(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+    with hold(parent, reporter.note):
+        if (choice := known_choice(job, path)) is None:
+            choice = choose(job, parent, on, reporter, executor)
+            directory = Run(path)
+            with directory.lock(reporter.note):
+                directory.manifest[ENTRY] = choice.to_json(stage_keys(job)["export"])
+                directory.save_manifest()
+    for line in choice.said:
+        reporter.note(line)
+    return choice
+
+
+def forget_trials(path: Path) -> None:
+    """Delete what was tried for a run that is finished."""
+    shutil.rmtree(trial_parent(path), ignore_errors=True)
+
+
+def plan_choice(job: Job) -> tuple[list[Job], str]:
+    """Return the jobs of which one would be chosen, about, and what to say of it; none without labels."""
+    scene = survey(job)
+    if not scene.labelled:
+        return [], ""
+    if sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled):
+        return [candidate(job, FEW_LABELS).job], "methods for few labels: nothing is tried"
+    tried = [
+        (rung.name, option.keys)
+        for rung in AUTO.rungs
+        for option in rung.options
+        if option.keys and option.fits(job, scene)
+    ]
+    jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
+    listed = "; ".join(
+        f"{name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
+        for name, keys in tried
+    )
+    return jobs, (
+        f"methods are chosen before the first stage, on {min(scene.pixels, MOST_PIXELS):,} of "
+        f"{scene.pixels:,} pixels, one step after the other: {listed}"
+    )
+
+
+def choose(
+    job: Job, parent: Path, on: ClusterOptions, reporter: Reporter, executor: Executor | None
+) -> Choice:
+    """Choose the methods that a job leaves open; what is tried stays in a directory.
+
+    Parameters
+    ----------
+    job, on, reporter, executor
+        See `make_choice`.
+    parent
+        The directory.
+    """
+    scene = survey(job)
+    if not scene.labelled:
+        return Choice(
+            {"learn.method": job.learn.method}, ("no labels: the methods are the defaults",)
+        )
+    total, classes = sum(scene.labelled.values()), len(scene.labelled)
+    if total < LEAST_LABELS * classes:
+        said = f"methods for few labels ({total} of {classes} classes), nothing was tried"
+        return Choice(dict(FEW_LABELS), (said,))
+    with explain_write_errors(parent):
+        (parent / "variants").mkdir(parents=True, exist_ok=True)
+    part, where = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
+    limits = job.limits
+    connection = (
+        nullcontext(executor) if executor is not None
+        else connect(on, limits.threads, limits.memory_bytes, reporter.note)
+    )  # fmt: skip
+    siblings = Siblings((parent / "variants").iterdir)
+    with connection as connected, collected_quickly():
+        scorer = Accuracy(parent, on, Silent(), connected, siblings)
+        split = job.learn.split if scene.table or _splits(job) else "blocked"
+        search = Search(
+            part, scene, split, scorer, Unlimited(), reporter, name="choice", part="all",
+            final_draws=AUTO.rungs[-1].draws,
+        )  # fmt: skip
+        best = search.climb(AUTO)
+    if not best or not best[0].accuracy:
+        said = f"methods for few labels ({total} of {classes} classes): none was left to test on"
+        return Choice(dict(FEW_LABELS), (said,))
+    return Choice(best[0].candidate.values, _describe(search, best[0], where))
+
+
+def _splits(job: Job) -> bool:
+    return "split" in job.learn.model_fields_set
+
+
+def _describe(search: Search, best: Tried, where: str) -> tuple[str, ...]:
+    """Return what was chosen, by what margin, and on what."""
+    others = [one for one in search.tried.values() if one is not best and one.accuracy]
+    first = next(iter(search.tried.values()))
+    lines = [
+        f"methods chosen among {len(search.tried)} on {where or 'the scene'}: "
+        + ", ".join(f"{key} = {show(value)}" for key, value in best.candidate.values.items()),
+    ]
+    if others:
+        pairs = zip(best.accuracy, first.accuracy, strict=False)
+        gain = Interval.of([one - other for one, other in pairs])
+        second = max(others, key=lambda one: one.mean(one.drawn))
+        lines.append(
+            f"accuracy there {Interval.of(best.accuracy)}, {gain} over {first.candidate.title}; the next: "
+            f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
+        )
+    return tuple(lines)

@@ -1,0 +1,149 @@
+"""The jobs that a choice is made among: ``candidates.toml``, as far as it fits a scene and a job."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eigenscape.job.changes import changed, given_keys
+from eigenscape.job.jobfile import Job
+from eigenscape.job.relevance import unread
+from eigenscape.workflow.choice.survey import Survey
+
+
+@dataclass(frozen=True)
+class Option:
+    """Keys to set, and what the scene has to be for them.
+
+    Attributes
+    ----------
+    keys
+        By dotted name.
+    needs
+        See `Survey.fulfils`.
+    """
+
+    keys: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+
+    def fits(self, job: Job, scene: Survey) -> bool:
+        """Whether the scene is what the option needs, and the job leaves its keys open."""
+        if not all(map(scene.fulfils, self.needs)):
+            return False
+        dimension = self.keys.get("features.dimension", 0)
+        if dimension >= scene.bands:
+            return False  # nothing would be projected
+        given = given_keys(job)
+        return all(given.get(key, value) == value for key, value in self.keys.items())
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of the ladder.
+
+    Attributes
+    ----------
+    name
+        What it varies.
+    draws
+        Draws of training pixels by which its jobs are compared.
+    keep
+        Jobs that go on.
+    options
+        What is tried on each job that the rung before has kept.
+    """
+
+    name: str
+    draws: int
+    keep: int
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """What `eigenscape tune` tries.
+
+    Attributes
+    ----------
+    start
+        Keys that all candidates begin with.
+    rungs
+        In their order.
+    """
+
+    start: Mapping[str, Any]
+    rungs: tuple[Rung, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A job to try.
+
+    Attributes
+    ----------
+    values
+        The keys that it changes.
+    job
+        The whole job.
+    """
+
+    values: Mapping[str, Any]
+    job: Job = field(repr=False)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return ", ".join(f"{key} = {show(value)}" for key, value in self.values.items())
+
+
+def show(value: Any) -> str:
+    """Return a value as a job file writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(show, value))}]"
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
+
+
+def read_ladder(table: Mapping[str, Any]) -> Ladder:
+    """Return a ladder from its table in ``candidates.toml``."""
+    rungs = tuple(
+        Rung(rung["name"], rung["draws"], rung["keep"], read_options(rung["options"]))
+        for rung in table["rungs"]
+    )
+    return Ladder(table["start"], rungs)
+
+
+def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
+    """Return options from their tables."""
+    return tuple(Option(entry["keys"], tuple(entry.get("needs", ()))) for entry in entries)
+
+
+def candidate(job: Job, values: Mapping[str, Any]) -> Candidate:
+    """Return a job with some keys changed; those that the job gives itself stay as they are.
+
+    Keys that the changed job does not read are left out, of the changes too.
+    """
+    given = given_keys(job)
+    wanted = {key: value for key, value in values.items() if key not in given}
+    found, _ = changed(job, wanted, source=job.name)
+    while idle := unread(found).keys() & wanted.keys():
+        wanted = {key: value for key, value in wanted.items() if key not in idle}
+        found, _ = changed(job, wanted, source=job.name)
+    return Candidate(wanted, found)
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("candidates.toml").read_text(encoding="utf-8"))
+
+LADDER = read_ladder(_TABLES["ladder"])
+"""What `eigenscape tune` tries with labels."""
+
+CLUSTERS = read_ladder(_TABLES["clusters"])
+"""What it tries without."""
+
+AUTO = read_ladder(_TABLES["auto"])
+"""What ``learn.method = "auto"`` tries."""
+
+FEW_LABELS: Mapping[str, Any] = _TABLES["auto"]["few"]
+"""What it takes where labels are too few to try anything by."""

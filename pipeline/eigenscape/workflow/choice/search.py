@@ -1,0 +1,223 @@
+"""Up the ladder: few draws for many jobs, more draws for the best, within the budget."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from eigenscape.base.progress import Reporter
+from eigenscape.features.method import feature_method
+from eigenscape.job.jobfile import Job
+from eigenscape.labels.nested import Part
+from eigenscape.learn.scoring import needs_eigenvectors
+from eigenscape.workflow.choice.candidates import Candidate, Ladder, Rung, candidate
+from eigenscape.workflow.choice.survey import Survey
+from eigenscape.workflow.choice.trials import Scored, Trials, trial_directory
+from eigenscape.workflow.choice.tried import Interval, Tried
+
+FINAL_DRAWS = 10
+"""Draws by which the best jobs are compared, and the chosen one is judged."""
+
+FINALISTS = 3
+
+
+class Scorer(Protocol):
+    """Says how well a job does."""
+
+    def score(self, job: Job, trials: Trials) -> Scored:
+        """Score a job on some draws, or take what an earlier call has finished.
+
+        ``draws`` of the summary: ``overall_accuracy``, or whatever else the more of is the better, and the
+        ``samples`` that it was measured on.
+        """
+        ...
+
+    def finished(self, job: Job, trials: Trials) -> bool:
+        """Return whether that is there already."""
+        ...
+
+
+class Budget(Protocol):
+    """Of time; as text it says how much is spent."""
+
+    def allows(self, *, last: bool = False) -> bool:
+        """Whether one more job fits; `last` of those that a reserve is kept for."""
+        ...
+
+    def begin(self) -> None:
+        """Note that a job begins."""
+        ...
+
+    def end(self, *, fresh: bool) -> None:
+        """Note that it has ended; one that was finished before costs nothing."""
+        ...
+
+
+class Unlimited:
+    """No budget: what is tried does not depend on the machine."""
+
+    def allows(self, *, last: bool = False) -> bool:
+        """See `Budget`."""
+        return True
+
+    def begin(self) -> None:
+        """See `Budget`."""
+
+    def end(self, *, fresh: bool) -> None:
+        """See `Budget`."""
+
+    def __str__(self) -> str:
+        """Return nothing: there is nothing to say."""
+        return ""
+
+
+@dataclass
+class Search:
+    """Tries jobs; what was tried is kept, and nothing is tried twice.
+
+    Attributes
+    ----------
+    job
+        As it was given, on the part of the scene that is tuned on.
+    scene
+        What the scene is.
+    split
+        How training pixels are drawn.
+    scorer
+        Scores jobs.
+    budget
+        Of time.
+    reporter
+        Hears of the progress.
+    name
+        What progress calls it.
+    part
+        What the choice may see, and learn from.
+    final_draws
+        Draws by which the best jobs are compared.
+    """
+
+    job: Job
+    scene: Survey
+    split: str
+    scorer: Scorer
+    budget: Budget
+    reporter: Reporter
+    name: str = "tune"
+    part: Part = "choosing"
+    final_draws: int = FINAL_DRAWS
+    tried: dict[Path, Tried] = field(default_factory=dict)
+    steps: tuple[int, ...] = ()
+
+    def climb(self, ladder: Ladder) -> list[Tried]:
+        """Return the jobs that the last rung has kept, the best first."""
+        self.steps = tuple(sorted({0, self.final_draws, *(rung.draws for rung in ladder.rungs)}))
+        kept = [candidate(self.job, ladder.start)]
+        best: list[Tried] = []
+        for number, rung in enumerate(ladder.rungs):
+            found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
+            best = found or best
+            kept = [one.candidate for one in best]
+            if not self.budget.allows():
+                break
+        return best
+
+    def finish(self, best: Sequence[Tried]) -> list[Tried]:
+        """Compare the best by all draws; return them with the best first."""
+        done: list[Tried] = []
+        for number, one in enumerate(best[:FINALISTS]):
+            if (
+                number
+                and not self.budget.allows(last=True)
+                and not self._there(one, self.final_draws)
+            ):
+                break
+            self._try(
+                one, self.final_draws, f"finalist {number + 1} of {min(len(best), FINALISTS)}"
+            )
+            done.append(one)
+        return sorted(done, key=lambda one: -one.mean(self.final_draws))
+
+    def judge(self, found: Candidate, split: str) -> list[float]:
+        """Return the accuracy of a job on the draws that the choice has not seen."""
+        trials = Trials("judging", split, 0, FINAL_DRAWS)
+        scored = self._scored(found.job, trials)
+        return _accuracies(scored)
+
+    def add(self, found: Candidate, rung: str) -> Tried:
+        """Return what is known of a job, with the draws that were scored so far."""
+        path = trial_directory(Path(), found.job)
+        return self.tried.setdefault(path, Tried(found, rung))
+
+    def _try_rung(self, rung: Rung, where: str, kept: Sequence[Candidate]) -> list[Tried]:
+        """Try the options of a rung on the jobs kept so far; return the best."""
+        fitting = [option for option in rung.options if option.fits(self.job, self.scene)]
+        # What the job itself gives may leave nothing to try.
+        wanted = [
+            self.add(candidate(self.job, {**one.values, **option.keys}), rung.name)
+            for option in fitting
+            for one in kept
+        ] or [self.add(one, rung.name) for one in kept]
+        unique = list({id(one): one for one in wanted}.values())
+        unique.sort(key=lambda one: _cost(one.candidate.job, self.scene.bands))
+        done: list[Tried] = []
+        for number, one in enumerate(unique):
+            if done and not self._there(one, rung.draws) and not self.budget.allows():
+                self.reporter.note(
+                    f"the budget leaves no time for {len(unique) - number} more of {rung.name}"
+                )
+                break
+            self._try(one, rung.draws, f"{where}, {rung.name}: {number + 1} of {len(unique)}")
+            done.append(one)
+        done.sort(key=lambda one: -one.mean(rung.draws))
+        return [one for one in done if one.error is None][: rung.keep]
+
+    def _there(self, one: Tried, draws: int) -> bool:
+        return all(
+            self.scorer.finished(one.candidate.job, trials) for trials in self._increments(draws)
+        )
+
+    def _increments(self, draws: int) -> list[Trials]:
+        ends = [step for step in self.steps if step <= draws]
+        return [Trials(self.part, self.split, *pair) for pair in itertools.pairwise(ends)]
+
+    def _try(self, one: Tried, draws: int, where: str) -> None:
+        """Score a job on the draws that it lacks."""
+        for trials in self._increments(draws):
+            if one.error is not None or one.drawn >= trials.last:
+                continue
+            try:
+                scored = self._scored(one.candidate.job, trials)
+            except Exception as error:
+                # Whatever it is, it is this job's: the others need not wait for it.
+                one.error = f"{type(error).__name__}: {error}"
+                self.reporter.note(f"failed: {one.error}")
+                return
+            one.accuracy += _accuracies(scored)
+            one.drawn = trials.last
+            one.seconds = max(one.seconds, scored.seconds)
+        if one.accuracy:
+            found = Interval.of(one.accuracy)
+            title = one.candidate.title or "as given"
+            self.reporter.stage(self.name, f"{self.budget}{where}: {found} {title}")
+
+    def _scored(self, job: Job, trials: Trials) -> Scored:
+        fresh = not self.scorer.finished(job, trials)
+        self.budget.begin()
+        try:
+            return self.scorer.score(job, trials)
+        finally:
+            self.budget.end(fresh=fresh)
+
+
+def _accuracies(scored: Scored) -> list[float]:
+    """Return the accuracy of each draw that tests anything: the same draws for all jobs."""
+    draws: list[dict[str, Any]] = scored.summary["draws"]
+    return [draw["overall_accuracy"] for draw in draws if draw["samples"]]
+
+
+def _cost(job: Job, bands: int) -> tuple[bool, float]:
+    """Return what orders jobs by their time: whether eigenvectors are needed, then sizes."""
+    slow = needs_eigenvectors(job.learn, potential=job.graph.potential is not None)
+    return slow, feature_method(job).columns(bands) * job.neighbors.k

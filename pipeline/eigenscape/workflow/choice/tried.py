@@ -1,0 +1,91 @@
+"""The jobs that were tried, and how well each did."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from eigenscape.workflow.choice.candidates import Candidate
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over draws and its 95 % interval, by Student's t.
+
+    Attributes
+    ----------
+    mean
+        In percent.
+    half
+        Half of the interval; None of one draw.
+    draws
+        How many.
+    """
+
+    mean: float
+    half: float | None
+    draws: int
+
+    @classmethod
+    def of(cls, shares: Sequence[float]) -> "Interval":
+        """Return that of some shares between 0 and 1, or of differences of shares.
+
+        Examples
+        --------
+        >>> str(Interval.of([0.5, 0.6, 0.7]))
+        '60.0 +- 24.8 %'
+        """
+        values = 100 * np.asarray(shares, np.float64)
+        half = None
+        if len(values) > 1:
+            error = float(values.std(ddof=1)) / math.sqrt(len(values))
+            half = float(student.ppf(0.975, len(values) - 1)) * error
+        return cls(float(values.mean()), half, len(values))
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.half is not None and abs(self.mean) > self.half
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"{self.mean:.1f}{'' if self.half is None else f' +- {self.half:.1f}'} %"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"mean": self.mean, "half_interval": self.half, "draws": self.draws}
+
+
+@dataclass
+class Tried:
+    """A candidate and its scores so far.
+
+    Attributes
+    ----------
+    candidate
+        What was tried.
+    rung
+        Where it first was.
+    accuracy
+        Overall accuracy on each draw that the choice may see, in their order.
+    drawn
+        Draws that were scored; those that test nothing have no accuracy.
+    seconds
+        What its stages took, whichever call computed them.
+    error
+        Why it failed; None otherwise.
+    """
+
+    candidate: Candidate
+    rung: str
+    accuracy: list[float] = field(default_factory=list)
+    drawn: int = 0
+    seconds: float = 0.0
+    error: str | None = None
+
+    def mean(self, draws: int) -> float:
+        """Return the mean of the first draws; of one that failed, less than any."""
+        return -1.0 if self.error or not self.accuracy else float(np.mean(self.accuracy[:draws]))

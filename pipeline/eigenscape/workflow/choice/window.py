@@ -1,0 +1,180 @@
+"""A part of a big scene to choose by: squares that hold the labels, as a mask beside the job's own."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import blocks
+from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.job.jobfile import Job
+from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.labels.sources import open_labels
+from eigenscape.scenes.masks import MaskedScene
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.subset import subset_of
+from eigenscape.scenes.types import Labels, Scene
+
+TILE = 64
+"""Most pixels along a square: wide enough for filters in space, and most of it not at its edge."""
+
+_SQUARES = 6
+"""At least so many, where that leaves them larger than `_LEAST_TILE`: classes lie in several places."""
+
+_LEAST_TILE = 10
+
+_ENOUGH = 200
+"""Labelled pixels of a class after which further ones count for little."""
+
+_STRIP_PIXELS = 2**22
+
+
+def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
+    """Return a job on a part of its scene, and what to say; the job itself where the scene is small.
+
+    Squares are taken one after the other, each the one that adds most to the labels of the classes that
+    have few so far; without labels, at random. Of a table labelled rows are drawn, and others at random.
+
+    Parameters
+    ----------
+    job
+        A job.
+    path
+        Where the mask goes (.npy).
+    most
+        Pixels of the part, about.
+    seed
+        Of random draws.
+
+    Raises
+    ------
+    SceneError
+        The scene or its labels cannot be read.
+    """
+    scene = open_scene(job.scene, job.resolve)
+    if scene.grid.size <= most:
+        return job, ""
+    labels = open_labels(job.scene, scene, job.resolve)
+    if isinstance(scene, SparseScene) or subset_of(scene) is not None:
+        drawn = job.scene.model_copy(update={"samples": most})
+        said = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
+        return job.model_copy(update={"scene": drawn}), said
+    rng = np.random.default_rng(seed)
+    if scene.grid.is_table:
+        chosen, what = _choose_rows(scene, labels, most, rng), "samples"
+    else:
+        chosen, what = _choose_squares(scene, labels, most, rng), "pixels"
+    _keep_masked(scene, chosen)
+    _write_mask(path, chosen.astype(np.uint8))
+    options = job.scene.model_copy(update={"mask": str(path)})
+    said = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
+    if labels is not None:
+        inside, whole = _count(labels, chosen), _count(labels, np.ones_like(chosen))
+        classes = f"{np.count_nonzero(inside)} of {np.count_nonzero(whole)} classes"
+        said += f", with {int(inside.sum()):,} of {int(whole.sum()):,} labelled ones of {classes}"
+    return job.model_copy(update={"scene": options}), said
+
+
+def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
+    """Write a mask, unless it is there: a file that is newer would be another input."""
+    try:
+        if np.array_equal(np.load(path), mask):
+            return
+    except (OSError, ValueError, EOFError):
+        pass  # none yet, or no mask
+    with explain_write_errors(path.parent), written_whole(path) as temporary:
+        np.save(temporary, mask)
+
+
+def _choose_squares(
+    scene: Scene, labels: Labels | None, most: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    height, width = scene.grid.height, scene.grid.width
+    side = max(_LEAST_TILE, min(TILE, math.isqrt(most // _SQUARES)))
+    down, across = -(-height // side), -(-width // side)
+    order = rng.permutation(down * across)
+    wanted = max(1, most // side**2)
+    if labels is not None:
+        order = _by_need(_counts(labels, height, across, side, down * across), order, wanted)
+    chosen = np.zeros((height, width), np.bool_)
+    for square in order[:wanted].tolist():
+        row, column = divmod(square, across)
+        chosen[row * side : (row + 1) * side, column * side : (column + 1) * side] = True
+    return chosen
+
+
+def _counts(labels: Labels, height: int, across: int, side: int, squares: int) -> NDArray[np.int64]:
+    """Return the labelled pixels of each class in each square, shape (squares, classes)."""
+    counts: dict[int, NDArray[np.int64]] = {}
+    for start, stop in blocks(height, side):
+        given = labels.read(start, stop)
+        row, column = np.nonzero(given)
+        number = given[row, column]
+        square = (start // side) * across + column // side
+        for one in np.unique(number).tolist():
+            total = counts.setdefault(one, np.zeros(squares, np.int64))
+            total += np.bincount(square[number == one], minlength=squares)
+    return np.stack([counts[one] for one in sorted(counts)], axis=1)
+
+
+def _by_need(counts: NDArray[np.int64], order: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """Return squares, those first that add most to the classes that have little so far."""
+    taken: list[int] = []
+    have = np.zeros(counts.shape[1])
+    left = order.copy()
+    for _ in range(min(wanted, len(order))):
+        # Twice as many pixels of a class are worth little more than one doubling, whatever the class.
+        gain = np.log2(
+            (1 + np.minimum(have + counts[left], _ENOUGH)) / (1 + np.minimum(have, _ENOUGH))
+        )
+        best = int(gain.sum(axis=1).argmax())
+        if gain[best].sum() <= 0:
+            best = int(counts[left].sum(axis=1).argmax())
+        taken.append(int(left[best]))
+        have += counts[left[best]]
+        left = np.delete(left, best)
+    return np.array([*taken, *left.tolist()], np.int64)
+
+
+def _choose_rows(
+    scene: Scene, labels: Labels | None, most: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    samples = scene.grid.height
+    chosen = np.zeros((samples, 1), np.bool_)
+    # As many of each class as of any other, then whatever comes.
+    order = rng.permutation(samples)
+    if labels is not None:
+        given = np.concatenate(
+            [labels.read(*block).ravel() for block in blocks(samples, _STRIP_PIXELS)]
+        )
+        place = np.full(samples, samples)
+        for number in np.unique(given[given > 0]).tolist():
+            members = order[given[order] == number]
+            place[members] = np.arange(len(members))
+        labelled = order[given[order] > 0]
+        labelled = labelled[np.argsort(place[labelled], kind="stable")][: most // 2]
+        order = np.concatenate([labelled, np.setdiff1d(order, labelled, assume_unique=True)])
+        rest = order[len(labelled) :]
+        rng.shuffle(rest)
+    chosen[order[:most]] = True
+    return chosen
+
+
+def _keep_masked(scene: Scene, chosen: NDArray[np.bool_]) -> None:
+    """Leave out what the job's own mask leaves out."""
+    if not isinstance(scene, MaskedScene):
+        return
+    for start, stop in blocks(scene.grid.height, max(1, _STRIP_PIXELS // scene.grid.width)):
+        stored, given = scene.mask.rows(start, stop)
+        chosen[start:stop] &= given & (stored != 0)
+
+
+def _count(labels: Labels, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the chosen pixels of each class number."""
+    total = np.zeros(2**16, np.int64)
+    for start, stop in blocks(len(chosen), max(1, _STRIP_PIXELS // chosen.shape[1])):
+        given = labels.read(start, stop)
+        total += np.bincount(given[chosen[start:stop]], minlength=len(total))
+    total[0] = 0
+    return total

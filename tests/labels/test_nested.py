@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eigenscape.job.options import LearnOptions
+from eigenscape.labels.nested import Nested
+from eigenscape.scenes.types import Grid
+
+
+def nested(split="blocked", *, height=60, width=48, classes=4, seed=0, share=1.0, **options):
+    rng = np.random.default_rng(seed)
+    row, column = np.divmod(np.arange(height * width), width)
+    truth = (row // 9 + 3 * (column // 7)) % classes
+    kept = rng.random(len(row)) < share
+    return Nested(
+        LearnOptions(**options), split, truth[kept], row[kept], column[kept], Grid(height, width)
+    )
+
+
+@given(
+    split=st.sampled_from(["blocked", "random", "uniform", "balanced"]),
+    seed=st.integers(0, 50),
+    share=st.sampled_from([0.05, 0.3, 1.0]),
+)
+def test_draw__tests_on_nothing_that_was_seen(split, seed, share):
+    draws = nested(split, seed=seed, share=share)
+    seen = draws.seen
+    for trial in range(3):
+        train, chosen = draws.draw("choosing", trial)
+        again, judged = draws.draw("judging", trial)
+        np.testing.assert_array_equal(train, again)
+        assert train.any()
+        assert chosen.any()
+        assert judged.any()
+        assert not (train & chosen).any()
+        # The verdict's samples are in no draw of the choice.
+        assert not (judged & seen).any()
+        assert not ((train | chosen) & ~seen).any()
+
+
+def test_draw__blocked_keeps_squares_whole():
+    draws = nested()
+    side = draws.side
+    square = (draws.row // side) * 1000 + draws.column // side
+    train, chosen = draws.draw("choosing", 1)
+    _, judged = draws.draw("judging", 1)
+    parts = [set(square[part]) for part in (train, chosen, judged)]
+    assert sum(map(len, parts)) == len(set.union(*parts))
+
+
+def test_draw__every_class_is_learned():
+    draws = nested(classes=6, share=0.02, seed=3)
+    for trial in range(5):
+        train, _ = draws.draw("choosing", trial)
+        assert set(draws.classes[train]) == set(draws.classes)
+
+
+def test_draw__learns_from_as_many_as_the_job_would():
+    draws = nested("random", train=0.1)
+    train, _ = draws.draw("judging", 0)
+    assert train.sum() == pytest.approx(0.1 * len(train), rel=0.05)
+    few, _ = nested("random", train=40).draw("judging", 0)
+    assert few.sum() == pytest.approx(40, abs=4)
+
+
+def test_draw__trials_differ_and_repeat():
+    draws = nested()
+    first, second = (draws.draw("choosing", trial)[0] for trial in (0, 1))
+    assert (first != second).any()
+    np.testing.assert_array_equal(first, nested().draw("choosing", 0)[0])
+
+
+def test_seen__squares_shrink_until_some_are_left_to_judge():
+    # One square of the usual side holds all labels.
+    row, column = np.divmod(np.arange(400), 20)
+    draws = Nested(LearnOptions(), "blocked", (row + column) % 2, row, column, Grid(240, 240))
+    assert draws.side == 10
+    assert (~draws.seen).mean() >= 0.25
+
+
+def test_draw__given_training_samples_are_all_that_the_choice_sees():
+    base = nested()
+    marked = base.column < 20
+    draws = Nested(base.options, "blocked", base.classes, base.row, base.column, base.grid, marked)
+    train, tested = draws.draw("judging", 0)
+    np.testing.assert_array_equal(train, marked)
+    np.testing.assert_array_equal(tested, ~marked)
+    assert draws.trials("judging", 10) == 1
+    train, chosen = draws.draw("choosing", 0)
+    assert not ((train | chosen) & ~marked).any()
+    assert chosen.any()

@@ -1,0 +1,36 @@
+"""Ladders of few rungs, so that tuning a small scene takes seconds."""
+
+RUNGS = {
+    "start": {"learn.method": "interpolated"},
+    "rungs": [
+        {
+            "name": "features", "draws": 2, "keep": 2,
+            "options": [
+                {"keys": {"features.method": "pca", "features.dimension": 4}},
+                {"keys": {"features.method": "mnf", "features.dimension": 4}, "needs": ["contiguous"]},
+                {"keys": {"features.method": "none"}},
+            ],
+        },
+        {
+            "name": "classifier", "draws": 3, "keep": 2,
+            "options": [
+                {"keys": {}},
+                {"keys": {"learn.method": "centroid-angle"}},
+                {"keys": {"graph.spatial.weight": 2.0}, "needs": ["image"]},
+            ],
+        },
+    ],
+}  # fmt: skip
+
+CLUSTER_RUNGS = {
+    "start": {"learn.method": "spectral-clustering", "learn.clusters": 4},
+    "rungs": [
+        {
+            "name": "features", "draws": 2, "keep": 2,
+            "options": [
+                {"keys": {"features.method": "none"}},
+                {"keys": {"features.method": "pca", "features.dimension": 4}},
+            ],
+        }
+    ],
+}  # fmt: skip

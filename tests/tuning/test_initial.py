@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from eigenscape import load_job, plan
+from eigenscape.errors import OutputError, SceneError
+from eigenscape.job.jobfile import parse_job
+from eigenscape.scenes.open import open_scene
+from eigenscape.tuning.initial import find_bad_bands, job_text, write_new
+
+
+@pytest.fixture
+def written_job(tmp_path):
+    """Return a function that writes the proposed job of a scene, and returns its text and the job."""
+
+    def write(*scene, labels=None, name="new"):
+        text = job_text([str(one) for one in scene], labels, base=tmp_path, name=name)
+        path = tmp_path / f"{name}.toml"
+        write_new(path, text, force=False)
+        return text, load_job(path)
+
+    return write
+
+
+def test_job_text__plans_and_says_what_the_scene_is(written, written_job, tmp_path):
+    text, job = written_job(tmp_path / "scene.tif", labels=str(tmp_path / "labels.tif"))
+    assert "image of 30 rows x 40 columns x 20 bands" in text
+    assert "4 classes" in text
+    assert "One piece of ground" in text
+    assert job.open
+    assert (job.scene.path, job.scene.labels) == ("scene.tif", "labels.tif")
+    assert plan(job).bands == 20
+
+
+def test_job_text__finds_labels_beside_the_scene(write_tif, small, written_job, tmp_path):
+    write_tif("ground.tif", small.cube, hole=small.hole)
+    write_tif("ground_labels.tif", small.labels, nodata=0)
+    _, job = written_job(tmp_path / "ground.tif")
+    assert job.scene.labels == "ground_labels.tif"
+
+
+def test_job_text__finds_labels_in_the_scenes_own_file(small, written_job, tmp_path):
+    np.savez(tmp_path / "both.npz", cube=small.cube, gt=small.labels)
+    _, job = written_job(tmp_path / "both.npz")
+    assert job.scene.labels == "both.npz"
+    assert plan(job).bands == 20
+
+
+def test_job_text__without_labels(small, written_job, tmp_path):
+    np.save(tmp_path / "scene.npy", small.cube)
+    text, job = written_job(tmp_path / "scene.npy")
+    assert job.scene.labels is None
+    assert "spectral-clustering" in text
+    assert plan(job).bands == 20
+
+
+def test_job_text__few_labels_get_a_method_for_few(small, written_job, tmp_path):
+    few = np.zeros_like(small.labels)
+    for number in (1, 2, 3, 4):
+        few.ravel()[np.flatnonzero(small.labels.ravel() == number)[:3]] = number
+    np.save(tmp_path / "scene.npy", small.cube)
+    np.save(tmp_path / "labels.npy", few)
+    text, job = written_job(tmp_path / "scene.npy", labels=str(tmp_path / "labels.npy"))
+    assert job.learn.method == "poisson"
+    assert "12 labelled pixels of 4 classes are few" in text
+
+
+def test_job_text__pixels_out_of_place(small, written_job, tmp_path):
+    pixels = np.random.default_rng(0).permutation(small.cube.reshape(-1, 20))
+    np.save(tmp_path / "scene.npy", pixels.reshape(small.cube.shape))
+    text, _ = written_job(tmp_path / "scene.npy")
+    assert "Pixels are out of place" in text
+
+
+def test_job_text__a_table(small, written_job, tmp_path):
+    np.save(tmp_path / "samples.npy", small.cube.reshape(-1, 20))
+    text, job = written_job(tmp_path / "samples.npy")
+    assert "A table" in text
+    assert plan(job).samples == 1200
+
+
+def test_job_text__labels_that_do_not_fit_are_refused(small, tmp_path):
+    np.save(tmp_path / "scene.npy", small.cube)
+    np.save(tmp_path / "labels.npy", small.labels[:5])
+    with pytest.raises(SceneError):
+        job_text(
+            [str(tmp_path / "scene.npy")], str(tmp_path / "labels.npy"), base=tmp_path, name="new"
+        )
+
+
+def test_find_bad_bands__water_by_wavelength_constant_and_empty(write_tif, small, tmp_path):
+    import rasterio
+
+    cube = small.cube.copy()
+    cube[..., 4] = 17
+    cube[:, 5:, 7] = np.nan
+    path = write_tif("scene.tif", cube)
+    wavelengths = np.linspace(400, 2500, 20)
+    with rasterio.open(path, "r+") as dataset:
+        for band, centre in enumerate(wavelengths, 1):
+            dataset.update_tags(band, wavelength=f"{centre:.1f}", wavelength_units="nm")
+    job = parse_job({"scene": {"path": "scene.tif"}}, base=tmp_path)
+    scene = open_scene(job.scene, job.resolve)
+    assert scene.bands.wavelength is not None
+    found = {each.reason.partition(" ")[0]: each.numbers for each in find_bad_bands(job, scene)}
+    wet = [
+        band for band, centre in enumerate(wavelengths, 1)
+        if 1350 <= centre <= 1430 or 1800 <= centre <= 1960
+    ]  # fmt: skip
+    assert found == {"water": tuple(wet), "constant": (5,), "has": (8,)}
+
+
+def test_write_new__never_overwrites_unless_forced(tmp_path):
+    path = tmp_path / "job.toml"
+    write_new(path, "a", force=False)
+    with pytest.raises(OutputError, match="--force"):
+        write_new(path, "b", force=False)
+    assert path.read_text() == "a"
+    write_new(path, "b", force=True)
+    assert path.read_text() == "b"
+
+
+def test_init__command(written, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = cli("init", "scene.tif", "--labels", "labels.tif")
+    assert result.exit_code == 0, result.stderr
+    assert "scene.toml: written" in result.stdout
+    assert cli("plan", "scene.toml").exit_code == 0
+    again = cli("init", "scene.tif")
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+    assert cli("init", "scene.tif", "--force", "--to", "scene.toml").exit_code == 0
+    assert cli("init", "nothing.tif").exit_code == 2

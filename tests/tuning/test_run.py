@@ -1,0 +1,265 @@
+import csv
+import json
+import subprocess
+import sys
+import time
+import tomllib
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from eigenscape import load_job, plan, tune
+from eigenscape.errors import InputError
+from eigenscape.labels.nested import Nested
+from eigenscape.scenes.types import Grid
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.run import Run
+from eigenscape.tuning import run as tuning
+from eigenscape.tuning.run import split_of
+from eigenscape.workflow import runner
+from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice.candidates import read_ladder
+from ladders import RUNGS
+
+pytestmark = pytest.mark.usefixtures("short_ladder")
+
+
+class Counted:
+    """Counts the stages that are computed, and ends the process at one of them."""
+
+    def __init__(self, monkeypatch, stop_at=None):
+        self.stages, self.stop_at = [], stop_at
+        inner = runner._work
+
+        def work(stage, *rest):
+            if len(self.stages) == self.stop_at:
+                raise KeyboardInterrupt
+            self.stages.append(stage.name)
+            return inner(stage, *rest)
+
+        monkeypatch.setattr(runner, "_work", work)
+
+
+def table_of(tuned):
+    with tuned.outputs["table"].open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_tune__writes_a_job_that_plans_a_table_and_a_picture(write_tunable):
+    tuned = tune(load_job(write_tunable()), budget=300)
+    best = load_job(tuned.outputs["job"])
+    assert best.learn.method == tuned.job.learn.method
+    assert best.features == tuned.job.features
+    assert best.graph == tuned.job.graph
+    assert plan(best).samples == 36 * 30
+    text = tuned.outputs["job"].read_text(encoding="utf-8")
+    assert "that tuning never saw" in text
+    assert text.startswith("# Chosen by")
+    rows = table_of(tuned)
+    assert {row["state"] for row in rows} == {"finished"}
+    assert sum("chosen" in row["candidate"] for row in rows) == 1
+    assert sum("as given" in row["candidate"] for row in rows) == 1
+    # Three kinds of features, two of which go on with three classifiers each; the job as it was given.
+    assert len(rows) == 3 + 4 + 1
+    assert tuned.outputs["plot"].read_bytes().startswith(b"\x89PNG")
+    assert json.loads(json.dumps(tuned.to_json()))["chosen"] == dict(tuned.values)
+
+
+def test_tune__chooses_the_best_mean_of_all_draws(write_tunable):
+    tuned = tune(load_job(write_tunable()), budget=300)
+    finalists = [one for one in tuned.tried if one.drawn == 10]
+    assert len(finalists) >= 2
+    best = max(finalists, key=lambda one: np.mean(one.accuracy))
+    assert best.candidate.values == tuned.values
+
+
+def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(write_tunable, make_scene):
+    path = write_tunable()
+    tuned = tune(load_job(path), budget=300)
+    variants = sorted((tuned.path / "variants").iterdir())
+    records = [Run(variant, create=False).manifest["stages"] for variant in variants]
+    judged = [
+        stages["judging-blocked-0-10"]["summary"]
+        for stages in records
+        if "judging-blocked-0-10" in stages
+    ]
+    labels = np.load(path.with_name("labels.npy"))
+    row, column = np.nonzero(labels)
+    job = load_job(path)
+    nested = Nested(
+        job.learn, "blocked", labels[row, column].astype(int) - 1, row, column, Grid(36, 30)
+    )
+    for summary in judged:
+        assert summary["seen"] == nested.seen.sum()
+        assert [draw["samples"] for draw in summary["draws"]] == [(~nested.seen).sum()] * 10
+    for stages in records:
+        for name, stage in stages.items():
+            if name.startswith("choosing"):
+                for draw in stage["summary"]["draws"]:
+                    assert draw["samples"] < nested.seen.sum()
+    means = {np.mean([draw["overall_accuracy"] for draw in one["draws"]]) for one in judged}
+    assert {100 * mean for mean in means} == {
+        tuned.judged["blocked"].mean, tuned.default["blocked"].mean,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("stop_at", [3, 11])
+def test_tune__killed_and_called_again_repeats_nothing(write_tunable, monkeypatch, stop_at):
+    path = write_tunable()
+    with monkeypatch.context() as patch:
+        counted = Counted(patch, stop_at)
+        with pytest.raises(KeyboardInterrupt):
+            tune(load_job(path), budget=300)
+    with monkeypatch.context() as patch:
+        again = Counted(patch)
+        tuned = tune(load_job(path), budget=300)
+    with monkeypatch.context() as patch:
+        once = Counted(patch)
+        whole = tune(load_job(path), budget=300, run_dir=path.parent / "whole")
+    assert sorted(counted.stages + again.stages) == sorted(once.stages)
+    assert tuned.values == whole.values
+    assert tuned.judged == whole.judged
+    with monkeypatch.context() as patch:
+        nothing = Counted(patch)
+        assert tune(load_job(path), budget=300).judged == whole.judged
+    assert nothing.stages == []
+
+
+def test_tune__leaves_the_keys_of_the_job_alone(write_tunable):
+    job = load_job(write_tunable(features={"method": "none"}, learn={"method": "k-nn", "k": 5}))
+    tuned = tune(job, budget=300)
+    assert all(one.candidate.job.features.method == "none" for one in tuned.tried)
+    assert all(one.candidate.job.learn.method == "k-nn" for one in tuned.tried)
+    assert tomllib.loads(tuned.outputs["job"].read_text(encoding="utf-8"))["learn"]["k"] == 5
+
+
+def test_tune__ends_when_the_budget_is_spent(write_tunable):
+    tuned = tune(load_job(write_tunable()), budget=0.001)
+    tried = [one for one in tuned.tried if one.accuracy]
+    assert 1 <= len(tried) <= 3
+    assert tuned.judged["blocked"].draws == 10
+
+
+def test_tune__a_table_by_pixels(write_tunable):
+    tuned = tune(load_job(write_tunable(image=False)), budget=300)
+    assert set(tuned.judged) == {"random"}
+    assert not any("mnf" in one.candidate.title for one in tuned.tried)
+    assert not any("spatial" in one.candidate.title for one in tuned.tried)
+
+
+def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
+    monkeypatch.setattr(tuning, "MOST_PIXELS", 600)
+    monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
+    tuned = tune(load_job(write_tunable()), budget=300)
+    assert any("a part of the scene: 600 of 1,080 pixels" in line for line in tuned.said)
+    assert load_job(tuned.outputs["job"]).scene.mask is None
+    assert np.load(tuned.path / "window.npy").sum() == 600
+
+
+def test_tune__without_labels_by_stability(write_tunable, make_scene):
+    path = write_tunable(labelled=False)
+    tuned = tune(load_job(path), budget=300)
+    assert tuned.job.learn.method == "spectral-clustering"
+    assert set(tuned.judged) == {"parts"}
+    assert "Agreement of the clusters" in "\n".join(tuned.said)
+    # One of the parts by hand.
+    jobs = {one: (one / "job.toml").read_text() for one in (tuned.path / "variants").iterdir()}
+    bands = {one: text for one, text in jobs.items() if 'method = "none"' in text}
+    (whole,) = [one for one, text in bands.items() if "mask" not in text]
+    (part,) = [one for one, text in bands.items() if "part-0.npy" in text]
+    one, other = Run(whole, create=False), Run(part, create=False)
+    kept = np.flatnonzero(np.load(tuned.path / "part-0.npy"))
+    np.testing.assert_array_equal(other.open("samples/pixel")[...], kept)
+    agreement = adjusted_rand_score(
+        one.open("labels/class")[...][kept], other.open("labels/class")[...]
+    )
+    tried = next(t for t in tuned.tried if t.candidate.values.get("features.method") == "none")
+    assert tried.accuracy[0] == pytest.approx(agreement)
+
+
+def test_tune__a_failing_candidate_does_not_stop_the_others(write_tunable, monkeypatch):
+    options = [
+        {"keys": {"learn.method": "eigenfunctions", "spectrum.dimension": 5000}},
+        {"keys": {"learn.method": "k-nn"}},
+    ]
+    rungs = [{"name": "classifier", "draws": 2, "keep": 2, "options": options}]
+    monkeypatch.setattr(tuning, "LADDER", read_ladder({"start": {}, "rungs": rungs}))
+    path = write_tunable()
+    text = path.read_text(encoding="utf-8").replace("dimension = 8\n", "")
+    path.write_text(text, encoding="utf-8")
+    tuned = tune(load_job(path), budget=300)
+    failed, *_ = [one for one in tuned.tried if one.error]
+    assert failed.candidate.values["spectrum.dimension"] == 5000
+    assert "spectrum.dimension = 5000" in failed.error
+    assert {row["state"] for row in table_of(tuned)} == {"finished", "failed"}
+
+
+def test_tune__refuses_a_study(write_tunable):
+    path = write_tunable(study={"grid": {"neighbors.k": [4, 8]}})
+    with pytest.raises(InputError, match="is a study"):
+        tune(load_job(path))
+
+
+def test_split_of__squares_unless_the_job_says_otherwise(write_tunable):
+    assert split_of(load_job(write_tunable()), table=False) == "blocked"
+    assert split_of(load_job(write_tunable()), table=True) == "random"
+    given = load_job(write_tunable(learn={"split": "balanced"}))
+    assert split_of(given, table=False) == "balanced"
+
+
+SCRIPT = """
+import sys
+from eigenscape import load_job
+from eigenscape.tuning import run as tuning
+from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice.candidates import read_ladder
+from ladders import RUNGS
+import json
+tuning.LADDER = read_ladder(json.loads(sys.argv[2]))
+tuning.tune(load_job(sys.argv[1]), budget=600)
+"""
+
+
+def scored(path):
+    """Return the finished scoring stages of all variants."""
+    found = set()
+    for manifest in path.glob("variants/*/manifest.json"):
+        stages = read_manifest(manifest.parent)["stages"]
+        found |= {(manifest.parent.name, name) for name in stages if name.startswith("choosing")}
+    return found
+
+
+@pytest.mark.slow
+def test_tune__a_killed_process_loses_the_job_at_work_alone(write_tunable, monkeypatch):
+    path = write_tunable()
+    directory = path.parent / "runs" / "ground-tuned"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), json.dumps(RUNGS)])
+    try:
+        while len(scored(directory)) < 3:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    before = scored(directory)
+    computed = Counted(monkeypatch)
+    tuned = tune(load_job(path), budget=600)
+    after = scored(directory)
+    assert before < after
+    choosing = [name for name in computed.stages if name.startswith("choosing")]
+    assert len(choosing) == len(after - before)
+    assert (directory / "best.toml").exists()
+    assert tuned.judged["blocked"].draws == 10
+
+
+def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, monkeypatch):
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    path = write_tunable()
+    path.write_text(
+        'scene.path = "scene.npy"\nscene.labels = "labels.npy"\noutput.directory = "runs"\n'
+    )
+    tuned = tune(load_job(path), budget=300)
+    assert "learn.method" in tuned.given
+    assert any("by itself" in line for line in tuned.said)
+    assert not load_job(tuned.outputs["job"]).open

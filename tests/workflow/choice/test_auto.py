@@ -1,0 +1,239 @@
+import tomllib
+
+import numpy as np
+import pytest
+import tomlkit
+
+from eigenscape import load_job, plan, run
+from eigenscape.cli.overview import directory_of
+from eigenscape.clusters import ClusterOptions
+from eigenscape.job.jobfile import parse_job
+from eigenscape.store.manifest import read_manifest
+from eigenscape.workflow import runner
+from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
+from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.choice.trials import Scored
+from eigenscape.workflow.stages import stage_keys
+
+RUNGS = {
+    "start": {"learn.method": "interpolated"},
+    "rungs": [
+        {
+            "name": "features", "draws": 2, "keep": 1,
+            "options": [
+                {"keys": {"features.method": "none"}},
+                {"keys": {"features.method": "pca", "features.dimension": 4}},
+            ],
+        },
+        {
+            "name": "space", "draws": 2, "keep": 1,
+            "options": [{"keys": {}}, {"keys": {"graph.spatial.weight": 2.0}, "needs": ["image"]}],
+        },
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def two_lines(tmp_path, make_scene, monkeypatch):
+    """Return a function that writes a job of a scene and its labels, and further tables."""
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    monkeypatch.chdir(tmp_path)
+    scene = make_scene(30, 24, 10, 3, hole=False)
+    noise = np.random.default_rng(1).normal(0, 4000, scene.cube.shape)
+    np.save(tmp_path / "scene.npy", (scene.cube + noise).astype(np.float32))
+
+    def write(labels=scene.labels, **tables):
+        given = {"path": "scene.npy"}
+        if labels is not None:
+            np.save(tmp_path / "labels.npy", labels)
+            given["labels"] = "labels.npy"
+        path = tmp_path / "ground.toml"
+        path.write_text(tomlkit.dumps({**tables, "scene": given}), encoding="utf-8")
+        return path
+
+    return write
+
+
+class Counted:
+    """Notes the stages that are computed, and ends the process at one of them."""
+
+    def __init__(self, monkeypatch, stop_at=None):
+        self.stages = []
+        inner = runner._work
+
+        def work(stage, *rest):
+            if len(self.stages) == stop_at:
+                raise KeyboardInterrupt
+            self.stages.append(stage.name)
+            return inner(stage, *rest)
+
+        monkeypatch.setattr(runner, "_work", work)
+
+
+# --- which jobs are open
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_open"),
+    [
+        ({}, True),
+        ({"learn": {"train": 0.1, "split": "blocked", "seed": 3}}, True),
+        ({"output": {"eigenvectors": 3}, "limits": {"memory": "1GiB"}}, True),
+        ({"neighbors": {"k": 12}}, False),
+        ({"learn": {"method": "centroid-angle"}}, False),
+        ({"learn": {"smoothing": 1.0}}, False),
+        ({"preset": "halevy-2011"}, False),
+        ({"preset": "auto", "neighbors": {"k": 8}}, True),
+        ({"learn": {"method": "auto"}, "neighbors": {"k": 8}}, True),
+        ({"study": {"grid": {"neighbors.k": [4, 8]}}}, False),
+    ],
+)
+def test_open(tables, is_open):
+    job = parse_job({"scene": {"path": "scene.tif"}, **tables})
+    assert job.open == is_open
+    again = parse_job(tomllib.loads(job.to_toml()))
+    assert again.open == is_open
+
+
+def test_stage_keys__an_open_job_is_another_than_that_with_the_defaults(two_lines):
+    path = two_lines()
+    first, second = (stage_keys(load_job(path, given)) for given in ((), ("preset=halevy-2011",)))
+    assert first["export"] != second["export"]
+    assert {**first, "export": ""} == {**second, "export": ""}
+
+
+# --- the choice
+
+
+def test_run__settles_an_open_job_and_keeps_the_choice(two_lines):
+    job = load_job(two_lines())
+    result = run(job)
+    kept = (result.path / "job.toml").read_text(encoding="utf-8")
+    assert kept.startswith("# methods chosen among 3 on the scene: ")
+    assert "accuracy there" in kept
+    resolved = load_job(result.path / "job.toml")
+    assert not resolved.open
+    assert resolved.learn.method == "interpolated"
+    entry = read_manifest(result.path)["choice"]
+    assert entry["values"]["learn.method"] == "interpolated"
+    assert result.scores["protocol"] == "pixels held out (blocked)"
+    assert not trial_parent(result.path).exists()
+    assert settled(job, result.path).learn.method == "interpolated"
+
+
+def test_run__the_better_method_is_taken(two_lines, monkeypatch):
+    def score(self, job, trials):
+        accuracy = (
+            0.4 + 0.2 * (job.features.method == "pca") + 0.3 * (job.graph.spatial is not None)
+        )
+        draws = [{"overall_accuracy": accuracy, "samples": 9}] * (trials.last - trials.first)
+        return Scored({"draws": draws}, 1.0, 1.0)
+
+    monkeypatch.setattr(auto.Accuracy, "score", score)
+    result = run(load_job(two_lines()))
+    entry = read_manifest(result.path)["choice"]
+    assert entry["values"] == {
+        "learn.method": "interpolated", "features.method": "pca", "features.dimension": 4,
+        "graph.spatial.weight": 2.0,
+    }  # fmt: skip
+    assert "accuracy there 90.0 +- 0.0 %, 50.0 +- 0.0 % over" in entry["said"][1]
+
+
+def test_run__is_that_of_the_settled_job(two_lines, tmp_path):
+    result = run(load_job(two_lines()))
+    alone = run(load_job(result.path / "job.toml"), run_dir=tmp_path / "alone")
+    for name in ("labels/class", "labels/confidence"):
+        ours, theirs = (
+            np.asarray(runner.Run(one.path, create=False).open(name)[...])
+            for one in (result, alone)
+        )
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_run__again_does_not_choose_again(two_lines, monkeypatch):
+    path = two_lines()
+    first = run(load_job(path))
+    counted = Counted(monkeypatch)
+    again = run(load_job(path))
+    assert counted.stages == []
+    assert again.path == first.path
+    assert all(stage["reused"] for stage in again.stages)
+
+
+@pytest.mark.parametrize("stop_at", [2, 9, 13])
+def test_run__killed_in_the_choice_or_after_it_goes_on(two_lines, monkeypatch, stop_at):
+    path = two_lines()
+    with monkeypatch.context() as patch:
+        counted = Counted(patch, stop_at)
+        with pytest.raises(KeyboardInterrupt):
+            run(load_job(path))
+    with monkeypatch.context() as patch:
+        again = Counted(patch)
+        result = run(load_job(path))
+    with monkeypatch.context() as patch:
+        once = Counted(patch)
+        whole = run(load_job(path), run_dir=path.parent / "elsewhere" / "whole")
+    assert sorted(counted.stages + again.stages) == sorted(once.stages)
+    assert result.scores == whole.scores
+
+
+def test_run__the_choice_does_not_depend_on_where_it_is_made(two_lines, tmp_path):
+    path = two_lines()
+    here = run(load_job(path))
+    on = ClusterOptions(kind="local", workers=1)
+    there = run(load_job(path), on=on, run_dir=tmp_path / "there" / "run")
+    ours, theirs = (read_manifest(one.path)["choice"]["values"] for one in (here, there))
+    assert ours == theirs
+
+
+def test_run__given_keys_stay_with_an_explicit_auto(two_lines):
+    job = load_job(two_lines(learn={"method": "auto"}, features={"method": "pca", "dimension": 6}))
+    result = run(job)
+    resolved = load_job(result.path / "job.toml")
+    assert (resolved.features.method, resolved.features.dimension) == ("pca", 6)
+
+
+def test_run__few_labels_try_nothing(two_lines, make_scene):
+    labels = make_scene(30, 24, 10, 3, hole=False).labels
+    few = np.zeros_like(labels)
+    for number in (1, 2, 3):
+        few.ravel()[np.flatnonzero(labels.ravel() == number)[:4]] = number
+    result = run(load_job(two_lines(few)))
+    assert load_job(result.path / "job.toml").learn.method == "poisson"
+    assert "few labels" in read_manifest(result.path)["choice"]["said"][0]
+
+
+def test_run__without_labels_the_defaults(two_lines):
+    result = run(load_job(two_lines(None)))
+    assert load_job(result.path / "job.toml").learn.method == "centroid-angle"
+    assert result.scores == {}
+
+
+# --- what is said before and after
+
+
+def test_plan__says_what_would_be_tried_and_then_what_was_chosen(two_lines):
+    job = load_job(two_lines())
+    before = plan(job)
+    said = before.notes[-1]
+    assert "methods are chosen before the first stage" in said
+    assert 'features.method = "pca"' in said
+    assert "graph.spatial.weight = 2" in said
+    result = run(job)
+    after = plan(job)
+    assert after.run == before.run == str(result.path)
+    assert all(after.reused.values())
+
+
+def test_directory_of__finds_the_run_of_an_open_job(two_lines):
+    path = two_lines()
+    result = run(load_job(path))
+    assert directory_of(path) == result.path
+
+
+def test_known_choice__of_another_scene_counts_for_nothing(two_lines):
+    path = two_lines()
+    result = run(load_job(path))
+    np.save(path.with_name("scene.npy"), np.ones((30, 24, 4), np.float32))
+    assert known_choice(load_job(path), result.path) is None

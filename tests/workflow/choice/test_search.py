@@ -1,0 +1,122 @@
+from eigenscape.base.progress import Silent
+from eigenscape.job.jobfile import parse_job
+from eigenscape.workflow.choice.candidates import candidate, read_ladder
+from eigenscape.workflow.choice.search import Search, Unlimited
+from eigenscape.workflow.choice.survey import Survey
+from eigenscape.workflow.choice.trials import Scored
+
+GROUND = Survey(table=False, pixels=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
+
+LADDER = read_ladder(
+    {
+        "start": {"learn.method": "interpolated"},
+        "rungs": [
+            {
+                "name": "k", "draws": 2, "keep": 2,
+                "options": [{"keys": {"neighbors.k": k}} for k in (4, 8, 16, 32)],
+            },
+            {
+                "name": "bandwidth", "draws": 5, "keep": 2,
+                "options": [{"keys": {}}, {"keys": {"graph.bandwidth": 0.5}}],
+            },
+        ],
+    }
+)  # fmt: skip
+
+
+class Fake:
+    """Scores jobs by a formula, and notes what it was asked for."""
+
+    def __init__(self, failing=()):
+        self.asked, self.failing = [], failing
+
+    def score(self, job, trials):
+        self.asked.append((job.neighbors.k, job.graph.bandwidth, trials.first, trials.last))
+        if job.neighbors.k in self.failing:
+            raise ValueError("it cannot")
+        accuracy = 0.5 + 0.01 * job.neighbors.k - 0.2 * (job.graph.bandwidth == "auto")
+        draws = [
+            {"overall_accuracy": accuracy + 0.001 * trial, "samples": 7}
+            for trial in range(trials.first, trials.last)
+        ]
+        return Scored({"draws": draws}, 1.0, 1.0)
+
+    def finished(self, job, trials):
+        return False
+
+
+class Few(Unlimited):
+    """Allows so many jobs."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def allows(self, *, last=False):
+        return self.left > 0
+
+    def end(self, *, fresh):
+        self.left -= 1
+
+
+def search_of(scorer, budget=None):
+    job = parse_job({"scene": {"path": "scene.npy"}, "output": {"eigenvectors": 0}})
+    return Search(job, GROUND, "blocked", scorer, budget or Unlimited(), Silent())
+
+
+def offline(monkeypatch):
+    """Let directories of trials depend on the job alone, not on files."""
+    monkeypatch.setattr(
+        "eigenscape.workflow.choice.search.trial_directory",
+        lambda parent, job: parent / f"{job.neighbors.k}-{job.graph.bandwidth}",
+    )
+
+
+def test_climb__keeps_the_best_and_scores_them_on_more_draws(monkeypatch):
+    offline(monkeypatch)
+    fake = Fake()
+    search = search_of(fake)
+    best = search.climb(LADDER)
+    assert [one.candidate.values["neighbors.k"] for one in best] == [32, 16]
+    assert all(one.candidate.values["graph.bandwidth"] == 0.5 for one in best)
+    # Cheapest first, each draw once: those that stay are scored on the draws that they lack.
+    assert fake.asked[:4] == [(k, "auto", 0, 2) for k in (4, 8, 16, 32)]
+    assert sorted(fake.asked[4:], key=str) == sorted(
+        [(k, *rest) for k in (16, 32) for rest in (("auto", 2, 5), (0.5, 0, 2), (0.5, 2, 5))],
+        key=str,
+    )
+    assert len(search.tried) == 6
+
+
+def test_finish__compares_by_all_draws(monkeypatch):
+    offline(monkeypatch)
+    search = search_of(Fake())
+    ranked = search.finish(search.climb(LADDER))
+    assert [one.drawn for one in ranked] == [10, 10]
+    assert ranked[0].candidate.values["neighbors.k"] == 32
+    assert len(ranked[0].accuracy) == 10
+
+
+def test_climb__a_job_that_fails_is_left_behind(monkeypatch):
+    offline(monkeypatch)
+    search = search_of(Fake(failing=(32,)))
+    best = search.climb(LADDER)
+    assert [one.candidate.values["neighbors.k"] for one in best] == [16, 8]
+    failed = [one for one in search.tried.values() if one.error]
+    assert [one.error for one in failed] == ["ValueError: it cannot"]
+
+
+def test_climb__stops_with_the_budget_and_returns_what_it_has(monkeypatch):
+    offline(monkeypatch)
+    fake = Fake()
+    best = search_of(fake, Few(2)).climb(LADDER)
+    assert len(fake.asked) == 2
+    assert [one.candidate.values["neighbors.k"] for one in best] == [8, 4]
+
+
+def test_climb__what_the_job_gives_is_tried_as_it_is(monkeypatch):
+    offline(monkeypatch)
+    job = parse_job({"scene": {"path": "scene.npy"}, "neighbors": {"k": 5}})
+    search = Search(job, GROUND, "blocked", Fake(), Unlimited(), Silent())
+    best = search.climb(LADDER)
+    assert {one.candidate.job.neighbors.k for one in best} == {5}
+    assert candidate(job, {"neighbors.k": 9}).values == {}

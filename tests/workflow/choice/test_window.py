@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from eigenscape.job.jobfile import parse_job
+from eigenscape.scenes.open import open_scene
+from eigenscape.workflow.choice import window
+from eigenscape.workflow.choice.window import window_of
+
+HEIGHT, WIDTH = 60, 90
+
+
+@pytest.fixture
+def job_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(window, "TILE", 10)
+
+    def make(labels, *, table=False, mask=None, **scene):
+        cube = np.random.default_rng(0).normal(size=(HEIGHT, WIDTH, 3)).astype(np.float32)
+        np.save(tmp_path / "scene.npy", cube.reshape(-1, 3) if table else cube)
+        if labels is not None:
+            np.save(tmp_path / "labels.npy", labels.reshape(-1, 1) if table else labels)
+            scene["labels"] = "labels.npy"
+        if mask is not None:
+            np.save(tmp_path / "mask.npy", mask.astype(np.uint8))
+            scene["mask"] = "mask.npy"
+        return parse_job({"scene": {"path": "scene.npy", **scene}}, base=tmp_path)
+
+    return make
+
+
+def test_window_of__small_scenes_are_left_alone(job_of, tmp_path):
+    job = job_of(None)
+    assert window_of(job, tmp_path / "w.npy", HEIGHT * WIDTH, 0) == (job, "")
+
+
+def test_window_of__holds_the_labels(job_of, tmp_path):
+    labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    labels[3, 4], labels[55, 82:86], labels[21:29, 41:49] = 1, 2, 3
+    part, said = window_of(job_of(labels), tmp_path / "w.npy", 600, 0)
+    chosen = np.load(tmp_path / "w.npy")
+    assert chosen.sum() == 600
+    assert (chosen[labels > 0] == 1).all()
+    assert "69 of 69 labelled ones of 3 of 3 classes" in said
+    _, valid = open_scene(part.scene, part.resolve).read(0, HEIGHT)
+    np.testing.assert_array_equal(valid, chosen > 0)
+
+
+def test_window_of__keeps_the_mask_of_the_job(job_of, tmp_path):
+    mask = np.zeros((HEIGHT, WIDTH), bool)
+    mask[:, 45:] = True
+    labels = np.ones((HEIGHT, WIDTH), np.uint8)
+    window_of(job_of(labels, mask=mask), tmp_path / "w.npy", 1000, 0)
+    assert not np.load(tmp_path / "w.npy")[~mask].any()
+
+
+def test_window_of__a_table_by_rows_of_every_class(job_of, tmp_path):
+    labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    labels.ravel()[::50] = 1
+    labels.ravel()[7] = 2
+    window_of(job_of(labels, table=True), tmp_path / "w.npy", 500, 0)
+    chosen = np.load(tmp_path / "w.npy").ravel()
+    assert chosen.sum() == 500
+    assert chosen[labels.ravel() > 0].all()
+
+
+def test_window_of__without_labels_at_random_and_the_same_again(job_of, tmp_path):
+    window_of(job_of(None), tmp_path / "a.npy", 900, 1)
+    window_of(job_of(None), tmp_path / "b.npy", 900, 1)
+    first, second = np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy")
+    np.testing.assert_array_equal(first, second)
+    assert first.sum() == 900
+
+
+def test_window_of__leaves_its_file_as_it_is(job_of, tmp_path):
+    # A newer file would be another input, and what was tried with it would be tried again.
+    window_of(job_of(None), tmp_path / "w.npy", 900, 1)
+    before = (tmp_path / "w.npy").stat().st_mtime_ns
+    window_of(job_of(None), tmp_path / "w.npy", 900, 1)
+    assert (tmp_path / "w.npy").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("most", [300, 1000, 4000])
+def test_window_of__is_of_the_size_asked_for(job_of, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(window, "TILE", 64)
+    window_of(job_of(np.ones((HEIGHT, WIDTH), np.uint8)), tmp_path / "w.npy", most, 1)
+    assert 0.5 * most <= np.load(tmp_path / "w.npy").sum() <= most
