@@ -192,7 +192,7 @@ def test_entry_point__reader_that_cannot_open(install):
     code = code.replace("    def open(", "    def opened(")
     install("plain", code, "eigenscape.readers", "plain = plain:PlainReader")
     with pytest.raises(
-        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open\."
+        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open"
     ):
         find_reader("scene.tif")
 
