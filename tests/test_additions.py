@@ -9,11 +9,11 @@ import pytest
 from distributed import get_worker
 
 import eigenscape
-from eigenscape.clusters import ClusterOptions, connect, load_cluster, register_kind
+from eigenscape.clusters import ClusterOptions, connect, load_cluster
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.registry import KINDS
 from eigenscape.errors import ClusterError, SceneError
-from eigenscape.scenes import Reader, register_reader
+from eigenscape.scenes import Reader
 from eigenscape.scenes.reading import READERS, find_reader
 from eigenscape.workflow import stages
 from eigenscape.workflow.stages import stage_keys
@@ -52,9 +52,7 @@ def install(tmp_path, monkeypatch):
 
     yield make
     for registry in (KINDS, READERS):
-        for name, found in list(registry._found.items()):
-            if not found.__module__.startswith(registry.folder):
-                del registry._found[name]
+        registry._registered.clear()
     for module in made:
         sys.modules.pop(module, None)
 
@@ -199,7 +197,7 @@ def test_entry_point__reader_that_cannot_open(install):
     code = code.replace("    def open(", "    def opened(")
     install("plain", code, "eigenscape.readers", "plain = plain:PlainReader")
     with pytest.raises(
-        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open\."
+        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open"
     ):
         find_reader("scene.tif")
 
@@ -246,13 +244,17 @@ def test_register__name_that_is_taken():
             raise NotImplementedError
 
     with pytest.raises(SceneError, match="'arrays': two of them are a reader of scenes"):
-        register_reader(Another)
-    with pytest.raises(ClusterError, match="is no kind of cluster"):
-        register_kind(Another)
+        eigenscape.register(Another)
+    with pytest.raises(
+        ClusterError, match=r"is no kind of cluster: .*derived from .*ClusterOptions"
+    ):
+        KINDS.register(Another)
 
 
 @pytest.mark.parametrize("registry", [KINDS, READERS], ids=["kinds", "readers"])
 def test_registry__names_of_the_folder_are_those_of_the_classes(registry):
-    for found in registry:
-        assert registry.name_of(found) == found.__module__.rpartition(".")[2]
-        assert found.__module__.startswith(registry.folder)
+    for name, found in registry.all().items():
+        assert registry.check(found) == name
+        assert found.__module__ == f"{registry.folder}.{name}"
+        assert eigenscape.register(found) is found
+    assert not registry._registered

@@ -115,7 +115,7 @@ def test_rooms__dask_stays_with_clusters():
 
 
 def test_modules__import_by_name_in_few_places_alone():
-    """Lazy public names, what registers itself in a folder below its own room, data sets, dask-jobqueue."""
+    """Lazy public names, classes in the folder of a registry, data sets, dask-jobqueue."""
     dynamic = {
         name_of(path)
         for path in MODULES
@@ -123,12 +123,11 @@ def test_modules__import_by_name_in_few_places_alone():
         if name in path.read_text(encoding="utf-8")
     }
     assert dynamic == {
-        "base/lazily.py", "base/plugins.py", "job/registry.py", "clusters/queues.py",
-        "scenes/registry.py",
+        "base/lazily.py", "base/registry.py", "clusters/queues.py", "scenes/registry.py",
     }  # fmt: skip
     for registry in REGISTRIES.values():
-        assert registry.package == f"eigenscape.{registry.table}.methods"
-        assert registry._interface.startswith(f"{registry.table}.")
+        assert registry.folder == f"eigenscape.{registry.table}.methods"
+        assert registry.base.startswith(f"eigenscape.{registry.table}.")
 
 
 def test_modules__import_no_source_root():

@@ -7,6 +7,7 @@ from eigenscape.base.version import __version__
 
 if TYPE_CHECKING:
     from eigenscape.applied.run import apply
+    from eigenscape.base.registry import register
     from eigenscape.estimators import (
         EigenfunctionClassifier,
         LaplacianEigenmaps,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     )
     from eigenscape.estimators.labels import labelled_accuracy
     from eigenscape.job.jobfile import Job, load_job, parse_job
-    from eigenscape.job.registry import register
     from eigenscape.learn.classify.nearestneighbors import classify_new
     from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
     from eigenscape.spectrum.extension import extend
@@ -48,7 +48,7 @@ _HOME = {
     "Job": "job.jobfile",
     "load_job": "job.jobfile",
     "parse_job": "job.jobfile",
-    "register": "job.registry",
+    "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
     "open_run": "workflow.results",
     "extend": "spectrum.extension",

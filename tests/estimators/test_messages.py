@@ -17,6 +17,7 @@ from eigenscape import (
 from eigenscape.errors import EstimatorError, InputError, MemoryLimitError, MissingExtraError
 from eigenscape.estimators import base, fitting
 from eigenscape.estimators.fitting import KEYS, in_parameters, parameter_names
+from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job
 
 RNG = np.random.default_rng(0)
@@ -25,8 +26,8 @@ Y = np.arange(60) % 2
 
 
 def keys(model=Job, place=""):
-    """Yield every key of a job, with its table."""
-    for name, field in model.model_fields.items():
+    """Yield every key of a job, of all methods, with its table."""
+    for name, field in keys_of(model).items():
         inner = [kind for kind in (field.annotation, *getattr(field.annotation, "__args__", ()))]
         tables = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
         for table in tables:
@@ -129,5 +130,5 @@ def test_parameter_names__keeps_a_missing_extra():
 
 
 def test_parameters__choices_are_those_of_the_hints():
-    assert fitting._OFFERED["neighbors"] == base.Neighbors.__args__
-    assert fitting._OFFERED["features"] == base.Features.__args__
+    assert sorted(fitting.offered("neighbors")) == sorted(base.Neighbors.__args__)
+    assert sorted(fitting.offered("features")) == sorted(base.Features.__args__)

@@ -67,6 +67,76 @@ def test_catalogue__says_how_to_get_it(name, data_home, monkeypatch):
         assert set(entry.data_set.forms[0].files) <= set(remote.brings)
 
 
+@pytest.fixture
+def provide(tmp_path, monkeypatch):
+    """Put packages on the path, each of which provides data sets, as if they were installed."""
+
+    def put(package, text):
+        folder = tmp_path / package
+        info = folder / f"{package}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (folder / f"{package}.py").write_text(text)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[eigenscape.scenes]\n{package} = {package}\n")
+        monkeypatch.syspath_prepend(str(folder))
+
+    return put
+
+
+PROVIDER = "def names():\n    return [{}]\n\n\ndef find(name):\n    return name.upper()\n"
+
+
+def test_provider__of_another_package(provide):
+    assert not is_registered("cuprite")
+    provide("fields", PROVIDER.format("'cuprite', 'jasper'"))
+    assert is_registered("cuprite")
+    assert registered("cuprite") == "CUPRITE"
+    assert registered_names()[-2:] == ("cuprite", "jasper")
+
+
+def test_provider__names_that_two_have(provide):
+    provide("fields_one", PROVIDER.format("'cuprite', 'mnist'"))
+    provide("fields_two", PROVIDER.format("'cuprite', 'jasper'"))
+    with pytest.raises(
+        SceneError, match=r"'cuprite': two of them are a registered data set"
+    ) as caught:
+        registered("cuprite")
+    for word in (
+        "the package fields_one (group eigenscape.scenes)",
+        "the package fields_two",
+        "uninstall",
+    ):
+        assert word in str(caught.value)
+    with pytest.raises(SceneError, match=r"eigenscape\.datasets\.registered and .*fields_one"):
+        registered("mnist")
+    assert registered("jasper") == "JASPER"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "import nothing_of_this_name\n",
+            "ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        ),
+        ("def names():\n    return 1 / 0\n", "ZeroDivisionError"),
+        ("", "AttributeError"),
+    ],
+    ids=["no import", "no names", "no provider"],
+)
+def test_provider__that_cannot_be_used(provide, text, said):
+    package = "broken_" + said[:4].lower()
+    provide(package, text)
+    with pytest.raises(SceneError) as caught:
+        is_registered("scene.tif")
+    message = str(caught.value)
+    assert message.startswith(
+        f"'{package}': the provider of data sets of the entry point {package} of the "
+    )
+    assert f"package {package} (group eigenscape.scenes) cannot be used ({said}" in message
+    assert "uninstall it." in message
+
+
 def test_identity__of_what_is_made_follows_the_draw(data_home):
     keys = [
         file_identity("swiss-roll", str, samples=samples, seed=seed)

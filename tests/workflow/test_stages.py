@@ -60,8 +60,9 @@ def changed(job, monkeypatch, file):
         ("features/kernels.py", FEATURES_ON),
         ("features/methods/random_projection.py", FEATURES_ON),
         ("features/methods/pca.py", set()),
-        # The stage filters in space by its pairs of neighbouring pixels.
+        # The filter in space compares neighbouring pixels as the noise fractions do.
         ("features/noise.py", FEATURES_ON),
+        ("features/methods/mnf.py", set()),
         ("neighbors/methods/lanczos_bisection.py", FEATURES_ON - {"features"}),
         ("neighbors/methods/landmarks.py", set()),
         ("learn/methods/centroid_angle.py", {"learn", "export"}),

@@ -17,7 +17,7 @@ _IMPORT = re.compile(
 )
 
 _FOLDER = re.compile(rf'folder="({_PACKAGE}[\w.]+)"')
-"""Of a registry (`eigenscape.base.plugins`): its modules are imported by name."""
+"""Of a registry (`eigenscape.base.registry`): its modules are imported by name."""
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+[^\n]*\n|\n)+", re.MULTILINE)
 
 

@@ -18,7 +18,6 @@ from eigenscape.base.lazily import lazy_names
 if TYPE_CHECKING:
     from eigenscape.clusters.loading import load_cluster
     from eigenscape.clusters.options import ClusterOptions, Say
-    from eigenscape.clusters.registry import register_kind
     from eigenscape.clusters.start import connect
     from eigenscape.clusters.workers.dask import Workers, on_one_machine
     from eigenscape.clusters.workers.executors import Executor, OnDone, Serial, Task, Threads
@@ -38,14 +37,12 @@ __all__ = [
     "connect",
     "load_cluster",
     "on_one_machine",
-    "register_kind",
 ]
 
 _HOME = {
     "load_cluster": "loading",
     "ClusterOptions": "options",
     "Say": "options",
-    "register_kind": "registry",
     "Supply": "workers.supply",
     "Unmended": "workers.supply",
     "connect": "start",

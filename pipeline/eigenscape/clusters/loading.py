@@ -43,7 +43,7 @@ def parse_cluster(table: Mapping[str, Any], source: str) -> ClusterOptions:
         A key that the kind does not know, or an impossible value; all of them are listed.
     """
     try:
-        kind = KINDS.get(str(table.get("kind", "threads")))
+        kind = KINDS.find(str(table.get("kind", "threads")))
     except ClusterError as error:
         raise ClusterError(f"{source}: kind = {error}") from None
     lines = [_unknown(key, kind) for key in table if key not in kind.model_fields]
@@ -60,9 +60,7 @@ def parse_cluster(table: Mapping[str, Any], source: str) -> ClusterOptions:
 def _unknown(key: str, kind: type[ClusterOptions]) -> str:
     own = kind.model_fields
     keys = sorted(own, key=lambda name: name not in kind.__annotations__)  # its own first
-    others = [
-        str(other.model_fields["kind"].default) for other in KINDS if key in other.model_fields
-    ]
+    others = [name for name, other in KINDS.all().items() if key in other.model_fields]
     meant = {"account": "project", "project": "account"}.get(key, key)
     question = did_you_mean(meant, own)
     what = f"unknown key {key}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import platformdirs
 from pydantic import AfterValidator, Field, model_validator
 
+from eigenscape.base.registry import Registry
 from eigenscape.clusters.registry import KINDS
 from eigenscape.job.options import Options, Size
 
@@ -66,8 +67,10 @@ class ClusterOptions(Options):
 
     ``ClusterOptions(kind="local", workers=2)`` is an object of the class of that kind. A kind derives
     from this class and from those below whose keys it has, gives `kind` as its only value, defines
-    `start`, and is registered (`eigenscape.clusters.register_kind`).
+    `start`, and is registered (`eigenscape.register`).
     """
+
+    registry: ClassVar[Registry["ClusterOptions"]] = KINDS
 
     kind: str = "threads"
     """What runs the tasks: one of the files of `clusters/kinds/`, or a kind of another package."""
@@ -81,7 +84,7 @@ class ClusterOptions(Options):
 
     def __new__(cls, *_: Any, **keys: Any) -> Self:
         """Make an object of the class of a kind."""
-        named = KINDS.get(keys.get("kind", "threads")) if cls is ClusterOptions else cls
+        named = KINDS.find(keys.get("kind", "threads")) if cls is ClusterOptions else cls
         return object.__new__(named)  # type: ignore[return-value]
 
     def start(

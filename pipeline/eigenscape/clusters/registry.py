@@ -1,32 +1,19 @@
 """The kinds of cluster by name: each is one class in one file of `kinds/`, or of another package."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eigenscape.base.plugins import Registry
+from eigenscape.base.registry import Registry
 from eigenscape.errors import ClusterError
 
 if TYPE_CHECKING:
     from eigenscape.clusters.options import ClusterOptions
     from eigenscape.clusters.queues import QueueOptions
 
-
-def _base() -> "type[ClusterOptions]":
-    from eigenscape.clusters.options import ClusterOptions
-
-    return ClusterOptions
-
-
-def _name(kind: Any) -> str:
-    return str(kind.model_fields["kind"].default)
-
-
 KINDS: "Registry[ClusterOptions]" = Registry(
     what="kind of cluster", folder="eigenscape.clusters.kinds", group="eigenscape.clusters",
-    base=_base, name_of=_name, error=ClusterError,
+    base="eigenscape.clusters.options:ClusterOptions", key="kind", error=ClusterError,
 )  # fmt: skip
 """All of them; packages add theirs by the entry-point group ``eigenscape.clusters``."""
-
-register_kind = KINDS.register
 
 
 def find_queue(kind: str) -> "type[QueueOptions]":
@@ -39,7 +26,7 @@ def find_queue(kind: str) -> "type[QueueOptions]":
     """
     from eigenscape.clusters.queues import QueueOptions
 
-    found = KINDS.get(kind)
+    found = KINDS.find(kind)
     if not issubclass(found, QueueOptions):
         raise ClusterError(
             f"kind = {kind!r} submits no jobs. Kinds that do: {', '.join(queue_names())}; "
@@ -67,4 +54,4 @@ def queue_names() -> tuple[str, ...]:
     """Return the kinds that submit jobs."""
     from eigenscape.clusters.queues import QueueOptions
 
-    return tuple(name for name in KINDS.names() if issubclass(KINDS.get(name), QueueOptions))
+    return tuple(name for name, kind in KINDS.all().items() if issubclass(kind, QueueOptions))

@@ -20,10 +20,13 @@ from eigenscape.clusters import Executor, Serial, Threads
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
 from eigenscape.estimators.samples import Samples, write_samples
-from eigenscape.features.method import feature_method
+from eigenscape.features.method import FeatureMethod, feature_method
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import FeatureOptions, NeighborOptions
+from eigenscape.job.registry import MethodOptions, MethodRegistry
+from eigenscape.neighbors.method import NeighborMethod
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.store.run import Run
@@ -53,12 +56,11 @@ KEYS = {
 }
 """The key of a job that each parameter of an estimator stands for."""
 
-_OFFERED = {
-    "neighbors": ("lanczos-bisection", "pynndescent", "exact"),
-    "features": ("random-projection", "pca", "none"),
+_METHODS: Mapping[str, MethodRegistry] = {
+    "neighbors": NeighborOptions.registry,
+    "features": FeatureOptions.registry,
 }
-_WHY_NOT = {"mnf": " Noise is estimated from neighbouring pixels, and samples have none."}
-"""Why an estimator does not offer what a job can do."""
+"""The methods that parameters name; an estimator offers some of them, `offered`."""
 
 _STAGES: Mapping[str, Work] = {
     "features": features_stage,
@@ -150,6 +152,30 @@ class Fitting:
         Plan(rows, columns, dimension, plans).check(limit)
 
 
+def offered(parameter: str) -> tuple[str, ...]:
+    """Return the methods that a parameter can name: on samples without pixels, with k neighbours each."""
+    return tuple(name for name, kind in _METHODS[parameter].all().items() if _works(kind))
+
+
+def _works(kind: type[MethodOptions]) -> bool:
+    if issubclass(kind, FeatureMethod):
+        return not kind.needs_pixels
+    return issubclass(kind, NeighborMethod) and kind.form == "nearest"
+
+
+def _check_method(parameter: str, value: object) -> None:
+    names = offered(parameter)
+    if value in names:
+        return
+    kind = _METHODS[parameter].all().get(str(value))
+    reason = ""
+    if kind is not None and issubclass(kind, FeatureMethod):
+        reason = f" It {kind.needs_pixels.partition('. ')[0]}, and samples have none."
+    raise EstimatorError(
+        f"{parameter} = {value!r}: give {', '.join(map(repr, names[:-1]))} or {names[-1]!r}.{reason}"
+    )
+
+
 def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
     """Return the job that parameters of an estimator stand for.
 
@@ -165,12 +191,8 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
     EstimatorError
         A value is impossible.
     """
-    for name, offered in _OFFERED.items():
-        if name in parameters and parameters[name] not in offered:
-            raise EstimatorError(
-                f"{name} = {parameters[name]!r}: give {', '.join(map(repr, offered[:-1]))} or "
-                f"{offered[-1]!r}.{_WHY_NOT.get(str(parameters[name]), '')}"
-            )
+    for name in _METHODS.keys() & parameters.keys():
+        _check_method(name, parameters[name])
     tables: dict[str, Any] = {"scene": {"path": "samples"}}
     tables |= {"features": {"seed": seed}, "learn": {"seed": seed}}
     for name, key in KEYS.items():

@@ -3,7 +3,7 @@
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import dask.array
 import numpy as np
@@ -19,8 +19,11 @@ from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, 
 from eigenscape.estimators.potentials import new_shares, spread_labels
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import LearnOptions
+from eigenscape.learn.method import Classifier
 from eigenscape.learn.propagate.fields import TOLERANCE
-from eigenscape.spectrum.kernels.gather import WIDTH
+
+Method = Literal["poisson", "poisson-mbo"]
 
 
 class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
@@ -63,7 +66,7 @@ class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
 
     def __init__(
         self,
-        method: Literal["poisson", "poisson-mbo"] = "poisson",
+        method: Method = "poisson",
         *,
         n_neighbors: int = 12,
         neighbors: Neighbors = "lanczos-bisection",
@@ -101,13 +104,13 @@ class PoissonClassifier(PartialClassifierMixin, GraphEstimator):
         X = self._check(X, reset=True)
         self.classes_, classes = encode_labels(y, X.shape[0], least=2)
         count = len(self.classes_)
-        if self.method not in ("poisson", "poisson-mbo"):
-            raise EstimatorError(f"method = {self.method!r}: give 'poisson' or 'poisson-mbo'.")
-        if self.method == "poisson-mbo" and count > WIDTH:
-            raise EstimatorError(
-                f"method = 'poisson-mbo': {count} classes; give {WIDTH} at most, or 'poisson'."
-            )
+        if self.method not in get_args(Method):
+            names = " or ".join(map(repr, get_args(Method)))
+            raise EstimatorError(f"method = {self.method!r}: give {names}.")
         with parameter_names():
+            method = LearnOptions.registry.find(self.method).model_validate({})
+            assert isinstance(method, Classifier), "both learn from labels"
+            method.check_classes([*range(count)])
             fitting = self._begin(X)
             fitting.through("graph")
             spread = fitting.stage("labels", lambda context: spread_labels(context, classes, count))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from eigenscape.base.memory import parse_bytes
-from eigenscape.job.registry import MethodOptions, Registry
+from eigenscape.job.registry import MethodOptions, MethodRegistry
 from eigenscape.job.scene import Options as Options
 from eigenscape.job.scene import SceneOptions as SceneOptions
 
@@ -90,7 +90,7 @@ class FilterOptions(Options):
 class FeatureOptions(MethodOptions):
     """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
 
-    registry: ClassVar[Registry] = Registry(
+    registry: ClassVar[MethodRegistry] = MethodRegistry(
         "features", default="random-projection", interface="features.method:FeatureMethod"
     )
 
@@ -113,7 +113,7 @@ class NeighborOptions(MethodOptions):
         Lists hold the k nearest samples; all within a radius, `reach`; or the k nearest landmarks.
     """
 
-    registry: ClassVar[Registry] = Registry(
+    registry: ClassVar[MethodRegistry] = MethodRegistry(
         "neighbors", default="lanczos-bisection", interface="neighbors.method:NeighborMethod"
     )
     form: ClassVar[ListForm] = "nearest"
@@ -240,7 +240,7 @@ class LearnOptions(MethodOptions):
         Whether a method without labels draws something.
     """
 
-    registry: ClassVar[Registry] = Registry(
+    registry: ClassVar[MethodRegistry] = MethodRegistry(
         "learn", default="centroid-angle", interface="learn.method:LearnMethod"
     )
     unsupervised: ClassVar[bool] = False

@@ -44,6 +44,10 @@ class Table:
     budget: int
 
 
+LOW_RECALL = 0.9
+"""A measured recall below this one is noted."""
+
+
 class NeighborMethod(NeighborOptions):
     """A method: its keys, the lists that it writes, and what that takes.
 
@@ -102,7 +106,15 @@ class NeighborMethod(NeighborOptions):
 
 
 class NearestMethod(NeighborMethod):
-    """A method that finds k neighbours of every sample; their recall is measured."""
+    """A method that finds k neighbours of every sample; their recall is measured.
+
+    Attributes
+    ----------
+    remedy
+        What to set for a higher recall.
+    """
+
+    remedy: ClassVar[str] = 'neighbors.method = "exact"'
 
     @abstractmethod
     def search(
@@ -128,7 +140,13 @@ class NearestMethod(NeighborMethod):
 
     def judge(self, measured: dict[str, Any]) -> str:
         """Return what is to be said of a measured recall, or nothing."""
-        return ""
+        recall = float(measured["recall"])
+        if recall >= LOW_RECALL:
+            return ""
+        return (
+            f"the recall of the neighbours is {recall:.4f}: the graph lacks {100 * (1 - recall):.0f} % of "
+            f"the nearest ones; set {self.remedy}, or a smaller features.dimension"
+        )
 
 
 class InMemoryMethod(NearestMethod):

@@ -6,14 +6,14 @@ from eigenscape.base.lazily import lazy_names
 
 if TYPE_CHECKING:
     from eigenscape.job.options import SceneOptions
-    from eigenscape.scenes.reading import Reader, Resolve, register_reader
+    from eigenscape.scenes.reading import Reader, Resolve
     from eigenscape.scenes.types import Bands, Grid, Scene
 
-__all__ = ["Bands", "Grid", "Reader", "Resolve", "Scene", "SceneOptions", "register_reader"]
+__all__ = ["Bands", "Grid", "Reader", "Resolve", "Scene", "SceneOptions"]
 
 _HOME = {
     "Bands": "types", "Grid": "types", "Scene": "types",
-    "Reader": "reading", "Resolve": "reading", "register_reader": "reading", "SceneOptions": "reading",
+    "Reader": "reading", "Resolve": "reading", "SceneOptions": "reading",
 }  # fmt: skip
 
 # On first use: whoever imports one of its modules needs no reader.

@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from eigenscape.base.fingerprint import reachable_modules
-from eigenscape.base.plugins import Registry
+from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.types import Scene
@@ -14,12 +14,20 @@ Resolve = Callable[[str], str]
 """Turns a path of the job into an absolute one; URLs stay as they are."""
 
 
+READERS: Registry["Reader"] = Registry(
+    what="reader of scenes", folder="eigenscape.scenes.readers", group="eigenscape.readers",
+    base="eigenscape.scenes.reading:Reader", key="name", error=SceneError,
+)  # fmt: skip
+"""All of them; packages add theirs by the entry-point group ``eigenscape.readers``."""
+
+
 class Reader(ABC):
     """A reader of scenes in one file or directory.
 
-    A reader derives from this class and is registered (`eigenscape.scenes.register_reader`).
+    A reader derives from this class and is registered (`eigenscape.register`).
     """
 
+    registry: ClassVar[Registry["Reader"]] = READERS
     name: ClassVar[str]
     """Of the reader, as its file or entry point is called."""
     priority: ClassVar[int] = 10
@@ -60,19 +68,6 @@ class Reader(ABC):
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return the name of the array that a scene is taken from; None where there is nothing to choose."""
         return None
-
-
-def _name(reader: Any) -> str:
-    return str(getattr(reader, "name", reader.__name__))
-
-
-READERS: Registry[Reader] = Registry(
-    what="reader of scenes", folder="eigenscape.scenes.readers", group="eigenscape.readers",
-    base=lambda: Reader, name_of=_name, error=SceneError,
-)  # fmt: skip
-"""All of them; packages add theirs by the entry-point group ``eigenscape.readers``."""
-
-register_reader = READERS.register
 
 
 def find_reader(path: str) -> Reader:

@@ -5,17 +5,20 @@ another package adds its own as an entry point of the group ``eigenscape.scenes`
 """
 
 import importlib
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Protocol, cast
 
+from eigenscape.base.registry import Additions, origin_of
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.types import Legend
 
-GROUP = "eigenscape.scenes"
+PROVIDERS = Additions("provider of data sets", "eigenscape.scenes", SceneError)
 """Entry points of this group are providers."""
+
+_SETS = replace(PROVIDERS, what="registered data set")
 
 _CATALOGUE = "eigenscape.datasets.registered"
 """Found by its name, as other providers are: readers of files do not depend on data sets."""
@@ -96,13 +99,25 @@ class Provider(Protocol):
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the names of all registered data sets."""
-    return tuple(_providers())
+    """Return the names of all registered data sets.
+
+    Raises
+    ------
+    SceneError
+        A provider of another package cannot be used.
+    """
+    return tuple(_providers(tuple(sys.path)))
 
 
 def is_registered(name: str) -> bool:
-    """Return whether a ``scene.path`` is the name of a registered data set."""
-    return name in _providers()
+    """Return whether a ``scene.path`` is the name of a registered data set.
+
+    Raises
+    ------
+    SceneError
+        A provider of another package cannot be used.
+    """
+    return name in _providers(tuple(sys.path))
 
 
 def registered(name: str) -> NamedScene:
@@ -111,23 +126,33 @@ def registered(name: str) -> NamedScene:
     Raises
     ------
     SceneError
-        There is none of that name.
+        There is none of that name, two providers have it, or one cannot be used.
     """
-    providers = _providers()
+    providers = _providers(tuple(sys.path))
     if name not in providers:
         raise SceneError(
             f"{name}: no registered data set.{did_you_mean(name, providers)} "
             f"Registered are: {', '.join(providers)}."
         )
-    return providers[name].find(name)
+    first, *others = providers[name].items()
+    if others:
+        raise _SETS.twice(name, first[0], others[0][0])
+    return first[1].find(name)
 
 
 @cache
-def _providers() -> dict[str, Provider]:
-    """Return who provides each name: the first of those that have it, the catalogue before all."""
-    found: dict[str, Provider] = {}
+def _providers(path: tuple[str, ...]) -> dict[str, dict[str, Provider]]:
+    """Return the providers of each name by where they are from, with packages of a path."""
+    found: dict[str, dict[str, Provider]] = {}
     catalogue = cast(Provider, importlib.import_module(_CATALOGUE))
-    for provider in (catalogue, *(point.load() for point in entry_points(group=GROUP))):
-        for name in provider.names():
-            found.setdefault(name, provider)
+    for name in catalogue.names():
+        found[name] = {_CATALOGUE: catalogue}
+    for entry in (entry for entries in PROVIDERS.by_name().values() for entry in entries):
+        provider = PROVIDERS.load(entry)
+        try:
+            names = tuple(provider.names())
+        except Exception as error:  # what the code of another package raises
+            raise PROVIDERS.unusable(entry, error) from error
+        for name in names:
+            found.setdefault(name, {})[origin_of(entry)] = provider
     return found

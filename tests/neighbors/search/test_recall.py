@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from eigenscape.neighbors.methods.pynndescent import NNDescent
 from eigenscape.neighbors.search import bisection, recall
 from lists import clustered, true_recall, words
 
@@ -97,6 +98,29 @@ def test_bisection__a_recall_out_of_reach_is_noted(find, hard, notes, monkeypatc
     for word in ("neighbors.recall = 1", f"{reached} was reached", "overlap", '"exact"'):
         assert word in notes[0], notes[0]
     assert found.summary["recall"] < 1
+
+
+def test_bisection__a_low_recall_is_noted_once(find, hard, notes):
+    found = find(hard, refine=0, **SMALL)
+    recall = found.summary["recall"]
+    assert recall < 0.9
+    assert notes == [
+        f"the recall of the neighbours is {recall:.4f}: the graph lacks {100 * (1 - recall):.0f} % of the "
+        "nearest ones; set neighbors.recall = 0.95, or a smaller features.dimension"
+    ]
+
+
+def test_bisection__no_note_where_a_low_recall_was_asked_for(find, hard, notes):
+    found = find(hard, recall=0.3, **SMALL)
+    assert found.summary["recall"] >= 0.3
+    assert notes == []
+
+
+@pytest.mark.parametrize(("recall", "noted"), [(0.8999, True), (0.9, False), (1.0, False)])
+def test_judge__of_a_method_without_a_key_of_recall(recall, noted):
+    said = NNDescent().judge({"recall": recall})
+    assert bool(said) == noted
+    assert noted == ('set neighbors.method = "exact", or a smaller features.dimension' in said)
 
 
 def test_bisection__a_recall_that_one_leaf_gives_takes_one_step(find, rng, notes):

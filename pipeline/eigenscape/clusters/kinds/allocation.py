@@ -25,7 +25,6 @@ from eigenscape.clusters.network import (
     worker_security,
 )
 from eigenscape.clusters.options import LogKey, NetworkKeys, Say, WorkerOptions
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.words import expanded
 from eigenscape.clusters.workers.reports import JobState, Report, last_line
 from eigenscape.clusters.workers.supply import Jobs, Supply
@@ -96,7 +95,6 @@ class StepReports:
         return last_line(job.log)
 
 
-@register_kind
 class AllocationOptions(NetworkKeys, LogKey, WorkerOptions):
     """Scheduler in this process, workers in a step of the same allocation."""
 

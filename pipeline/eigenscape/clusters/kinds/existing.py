@@ -10,12 +10,10 @@ from pydantic import model_validator
 from eigenscape.clusters.network import security_of
 from eigenscape.clusters.options import CertificateKeys, ClusterOptions, Say, WaitKey
 from eigenscape.clusters.owners import check_own
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.workers.supply import Supply, Unmended
 from eigenscape.errors import ClusterError
 
 
-@register_kind
 class ExistingOptions(WaitKey, CertificateKeys, ClusterOptions):
     """A scheduler that others started and end, with their workers."""
 

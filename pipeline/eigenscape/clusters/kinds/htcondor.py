@@ -3,12 +3,10 @@
 from typing import Any, ClassVar, Literal
 
 from eigenscape.clusters.queues import QueueOptions
-from eigenscape.clusters.registry import register_kind
 from eigenscape.errors import ClusterError
 from eigenscape.job.options import Size
 
 
-@register_kind
 class HTCondorOptions(QueueOptions):
     """Workers in jobs of HTCondor."""
 

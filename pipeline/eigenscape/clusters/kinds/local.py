@@ -11,14 +11,12 @@ from pydantic import Field
 
 from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.workers.supply import Supply, Unmended
 
 # Ctrl-C reaches every process of the terminal; the driver decides.
 _LEAVES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
-@register_kind
 class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
     """Scheduler in this process, workers beside it, all ports on the loopback."""
 

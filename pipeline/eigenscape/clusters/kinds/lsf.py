@@ -3,10 +3,8 @@
 from typing import ClassVar, Literal
 
 from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions
-from eigenscape.clusters.registry import register_kind
 
 
-@register_kind
 class LsfOptions(QueueKey, ProjectKey, QueueOptions):
     """Workers in jobs of LSF."""
 

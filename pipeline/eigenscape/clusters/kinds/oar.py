@@ -4,10 +4,8 @@ from typing import Any, ClassVar, Literal
 
 from eigenscape.clusters.options import Word
 from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions, ResourcesKey
-from eigenscape.clusters.registry import register_kind
 
 
-@register_kind
 class OarOptions(QueueKey, ProjectKey, ResourcesKey, QueueOptions):
     """Workers in jobs of OAR."""
 

@@ -3,11 +3,9 @@
 from typing import Literal
 
 from eigenscape.clusters.queues import AccountKey, QueueKey, QueueOptions, ResourcesKey
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.workers.reports import JobState
 
 
-@register_kind
 class PbsOptions(QueueKey, AccountKey, ResourcesKey, QueueOptions):
     """Workers in jobs of PBS."""
 

@@ -3,11 +3,9 @@
 from typing import Literal
 
 from eigenscape.clusters.queues import ProjectKey, QueueKey, QueueOptions, ResourcesKey
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.workers.reports import JobState
 
 
-@register_kind
 class SgeOptions(QueueKey, ProjectKey, ResourcesKey, QueueOptions):
     """Workers in jobs of Grid Engine."""
 

@@ -3,10 +3,8 @@
 from typing import ClassVar, Literal
 
 from eigenscape.clusters.queues import AccountKey, QueueKey, QueueOptions
-from eigenscape.clusters.registry import register_kind
 
 
-@register_kind
 class SlurmOptions(QueueKey, AccountKey, QueueOptions):
     """Workers in jobs of SLURM."""
 

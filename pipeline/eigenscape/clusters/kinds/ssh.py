@@ -18,13 +18,11 @@ from eigenscape.clusters.network import (
     security_of,
 )
 from eigenscape.clusters.options import NetworkKeys, ProcessOptions, Say, Word
-from eigenscape.clusters.registry import register_kind
 from eigenscape.clusters.words import python_word
 from eigenscape.clusters.workers.supply import Supply, Unmended
 from eigenscape.errors import ClusterError, MissingExtraError
 
 
-@register_kind
 class SshOptions(NetworkKeys, ProcessOptions):
     """Scheduler in this process, workers on machines that ssh reaches."""
 

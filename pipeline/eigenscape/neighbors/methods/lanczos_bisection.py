@@ -23,6 +23,8 @@ class LanczosBisection(NearestMethod):
 
     read_with: ClassVar[Mapping[str, Choices]] = {"refine": (Choice("neighbors.recall", (None,)),)}
 
+    remedy: ClassVar[str] = "neighbors.recall = 0.95"
+
     method: Literal["lanczos-bisection"] = "lanczos-bisection"
     """Recursive Lanczos bisection (Halevy 2011, chapter 5), refined."""
     overlap: Annotated[float, Field(ge=0, le=0.5)] = 0.1
@@ -53,8 +55,10 @@ class LanczosBisection(NearestMethod):
         return bisect_lists(context, layout, truth, self.refine, self.recall)
 
     def judge(self, measured: dict[str, Any]) -> str:
-        """Say that the recall is below the one that was asked for."""
-        if self.recall is None or measured["recall"] >= self.recall:
+        """Say that the recall is below the one that was asked for, or low where none was."""
+        if self.recall is None:
+            return super().judge(measured)
+        if measured["recall"] >= self.recall:
             return ""
         return (
             f"neighbors.recall = {self.recall}: {measured['recall']:.4f} was reached; raise "

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.reading import Reader, Resolve, register_reader
+from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.types import Scene
 
 if TYPE_CHECKING:
     from eigenscape.scenes.formats.raster import RasterScene
 
 
-@register_reader
 class RasterReader(Reader):
     """Rasters, or one of several in a NetCDF or HDF file."""
 

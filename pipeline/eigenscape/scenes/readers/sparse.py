@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.reading import Reader, Resolve, register_reader
+from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.types import Scene
 
 
-@register_reader
 class SparseReader(Reader):
     """Sparse tables."""
 

@@ -1,0 +1,270 @@
+"""Classes by name: methods of a table, kinds of cluster, readers of scenes.
+
+A class is found in one of three places:
+
+::
+
+    folder      clusters/kinds/slurm.py                            "-" of the name is "_" of the file's
+    call        @eigenscape.register                               above the class
+    other       [project.entry-points."eigenscape.clusters"]       polite = "mine:Polite"
+
+Nothing is imported to list the names; the module of a class is imported when its name is asked for.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any, Generic, TypeVar
+
+from eigenscape.errors import InputError, did_you_mean
+
+Base = TypeVar("Base")
+Class = TypeVar("Class", bound=type[Any])
+
+
+@dataclass(frozen=True)
+class Additions:
+    """Objects that installed packages add: the entry points of a group.
+
+    Attributes
+    ----------
+    what
+        What one of them is, for messages.
+    group
+        The group of entry points.
+    error
+        What is raised.
+    """
+
+    what: str
+    group: str
+    error: type[InputError]
+
+    def by_name(self) -> dict[str, list[EntryPoint]]:
+        """Return the entry points of each name; nothing is imported for it."""
+        return _entry_points(self.group, tuple(sys.path))
+
+    def load(self, entry: EntryPoint) -> Any:
+        """Return the object of an entry point.
+
+        Raises
+        ------
+        InputError
+            It cannot be imported.
+        """
+        try:
+            return entry.load()
+        except Exception as error:  # what the code of another package raises
+            raise self.unusable(entry, error) from error
+
+    def unusable(self, entry: EntryPoint, error: Exception) -> InputError:
+        """Return the error to raise for an object of a package that cannot be used."""
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        return self.error(
+            f"{entry.name!r}: the {self.what} of {origin_of(entry)} cannot be used ({reason}). Update that "
+            "package, or uninstall it."
+        )
+
+    def twice(self, name: str, first: str, second: str) -> InputError:
+        """Return the error to raise for a name that two of them have."""
+        return self.error(
+            f"{name!r}: two of them are a {self.what} of this name: {first} and {second}. Rename one, or "
+            "uninstall its package."
+        )
+
+
+class Registry(Generic[Base]):
+    """Classes that can be added to without touching what asks for them.
+
+    Parameters
+    ----------
+    what
+        What one of them is, for messages.
+    folder
+        Dotted name of the package that holds the built-in ones: each of its modules one, which has the
+        name of the module.
+    group
+        Entry-point group in which other packages name theirs.
+    base
+        What all of them derive from, as "MODULE:NAME"; imported on demand. It has the registry as its
+        attribute ``registry``.
+    key
+        The attribute, or the field of a model, whose value is the name of a class.
+    error
+        What is raised.
+    """
+
+    def __init__(
+        self, *, what: str, folder: str, group: str, base: str, key: str, error: type[InputError]
+    ) -> None:
+        self.what, self.folder, self.base, self.key, self.error = what, folder, base, key, error
+        self.additions = Additions(what, group, error)
+        self._registered: dict[str, type[Base]] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all of them, built-in ones first; nothing is imported for it."""
+        names = [*_modules(self.folder), *self._registered, *self.additions.by_name()]
+        return tuple(dict.fromkeys(names))
+
+    def find(self, name: str) -> type[Base]:
+        """Return the class of a name.
+
+        Raises
+        ------
+        InputError
+            There is none, two packages claim the name, or the class of a package cannot be used.
+        """
+        entries = self.additions.by_name().get(name, [])
+        if name in _modules(self.folder):
+            if entries:
+                raise self.additions.twice(name, self.folder, origin_of(entries[0]))
+            return self._of_module(name)
+        if len(entries) > 1:
+            raise self.additions.twice(name, *map(origin_of, entries[:2]))
+        if name in self._registered:
+            return self._registered[name]
+        if entries:
+            return self._of_entry(entries[0])
+        raise self.error(
+            f"{name!r}: no such {self.what}.{did_you_mean(name, self.names())} There are: "
+            f"{', '.join(self.names())}."
+        )
+
+    def __iter__(self) -> Iterator[type[Base]]:
+        """Yield the class of every name; see `find`."""
+        return map(self.find, self.names())
+
+    def all(self) -> dict[str, type[Base]]:
+        """Return every class by name, without those of packages that cannot be used."""
+        found = {}
+        for name in self.names():
+            try:
+                found[name] = self.find(name)
+            except self.error:  # said where the name is asked for
+                continue
+        return found
+
+    def register(self, given: Class) -> Class:
+        """Add a class; see the function `register`."""
+        name = self.check(given)
+        other: type = self._registered.get(name, given)
+        # The same class again: a notebook cell that is run once more, a module that is reloaded.
+        if (other.__module__, other.__qualname__) != (given.__module__, given.__qualname__):
+            raise self.additions.twice(name, other.__module__, given.__module__)
+        if name in _modules(self.folder):
+            if given.__module__ != self._home(name):
+                raise self.additions.twice(name, self.folder, given.__module__)
+        else:
+            self._registered[name] = given
+        return given
+
+    def check(self, given: Any) -> str:
+        """Return the name of a class that can be one of them.
+
+        Raises
+        ------
+        InputError
+            It does not derive from the base, defines too little, or has no name.
+        """
+        module, _, attribute = self.base.partition(":")
+        base = getattr(importlib.import_module(module), attribute)
+        shown, place = f"{given!r} is no {self.what}", f"{base.__module__}.{base.__qualname__}"
+        if not (inspect.isclass(given) and issubclass(given, base)):
+            raise self.error(f"{shown}: it must be a class derived from {place}.")
+        if inspect.isabstract(given):
+            lacking = ", ".join(sorted(getattr(given, "__abstractmethods__", ())))
+            raise self.error(f"{shown}: it does not define {lacking}.")
+        name = self._name_of(given)
+        if not isinstance(name, str):
+            raise self.error(f'{shown}: it has no name. Give it {self.key} = "NAME".')
+        return name
+
+    def _name_of(self, given: type[Any]) -> object:
+        fields = getattr(given, "model_fields", {})
+        return fields[self.key].default if self.key in fields else getattr(given, self.key, None)
+
+    def _home(self, name: str) -> str:
+        return f"{self.folder}.{name.replace('-', '_')}"
+
+    def _of_module(self, name: str) -> type[Base]:
+        module = importlib.import_module(self._home(name))
+        for given in vars(module).values():
+            own = inspect.isclass(given) and given.__module__ == module.__name__
+            if own and self._name_of(given) == name:
+                found: type[Base] = given
+                return found
+        raise TypeError(f"{module.__name__} has no class whose {self.key} is {name!r}")
+
+    def _of_entry(self, entry: EntryPoint) -> type[Base]:
+        given: type[Base] = self.additions.load(entry)
+        try:
+            name = self.check(given)
+        except InputError as error:
+            raise self.additions.unusable(entry, error) from error
+        if name != entry.name:
+            raise self.error(
+                f"{entry.name!r}: the {self.what} of {origin_of(entry)} calls itself {name!r}. Its entry "
+                "point must have the same name."
+            )
+        return given
+
+
+def register(given: Class) -> Class:
+    """Add a method, a kind of cluster or a reader of scenes, so that jobs and cluster files can name it.
+
+    Parameters
+    ----------
+    given
+        A class that says its name: a method derives from `eigenscape.features.method.FeatureMethod`, or
+        another interface of a table, and has ``method: Literal["NAME"] = "NAME"``; a kind of cluster
+        derives from `eigenscape.clusters.ClusterOptions` and has ``kind``; a reader derives from
+        `eigenscape.scenes.Reader` and has ``name = "NAME"``. A process that unpickles an object of the
+        class imports its module, and has it registered by that.
+
+    Returns
+    -------
+    type
+        The same class: for use as a decorator.
+
+    Raises
+    ------
+    InputError
+        It lacks something, or another class has its name.
+    """
+    registry = getattr(given, "registry", None)
+    if not isinstance(registry, Registry):
+        raise InputError(
+            f"{given!r} is no method, no kind of cluster and no reader of scenes: it must derive from the "
+            "method of a table, eigenscape.clusters.ClusterOptions or eigenscape.scenes.Reader."
+        )
+    return registry.register(given)
+
+
+def origin_of(entry: EntryPoint) -> str:
+    """Return where an entry point is declared, for messages."""
+    package = f" of the package {entry.dist.name}" if entry.dist is not None else ""
+    return f"the entry point {entry.value}{package} (group {entry.group})"
+
+
+@cache
+def _modules(folder: str) -> tuple[str, ...]:
+    """Return the names that the modules of a package stand for."""
+    spec = find_spec(folder)
+    assert spec is not None, folder
+    modules = pkgutil.iter_modules(spec.submodule_search_locations)
+    return tuple(module.name.replace("_", "-") for module in modules)
+
+
+@cache
+def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
+    """Return the entry points of a group by name; finding them reads a file of every package of the path."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=group):
+        found.setdefault(entry.name, []).append(entry)
+    return found
