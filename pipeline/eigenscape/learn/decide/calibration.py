@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eigenscape.labels.training import Labelled
 from eigenscape.labels.zones import Zones
-from eigenscape.learn.decide.calibrationfit import LEAST, Fit, Sample, fit_calibration, rarity_of
+from eigenscape.learn.decide.calibrationfit import LEAST, Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.sources import Source
 from eigenscape.learn.kernels.decisions import Calibration, choose
 
@@ -83,7 +83,8 @@ def calibrate(
         for step in STEPS
     }
     step = min(STEPS, key=lambda step: sum(test["log_loss"] for test in found[step].values()))
-    none = [Fit(Calibration.none(halves[0].scores.shape[1], zones), (0.0,) * zones)] * 2
+    count = halves[0].scores.shape[1]
+    none = [Fit(Calibration.none(count, zones), ((0.0, 0.0),) * zones, (1 / count,) * count)] * 2
     report: dict[str, Any] = {
         "pixels": sum(len(half.classes) for half in halves),
         "step": step,
@@ -139,11 +140,10 @@ def calibrate_fits(
         for number in taken:
             held = np.flatnonzero(~labelled.train[number] & (second == last))
             held = held[:: max(1, -(-len(held) // most))]
-            scores = np.asarray(source.at_labels(number))
-            rarity = rarity_of(labelled, number, scores)[choose(scores[held])]
-            parts.append(
-                Sample(scores[held], labelled.classes[held], zones.at_labels(number)[held], rarity)
-            )
+            scores = source.at_labels(number)
+            where = zones.at_labels(number)[held]
+            calls = calls_of(source, labelled, number)
+            parts.append(calls.sample(scores[held], labelled.classes[held], where))
         return Sample.join(parts)
 
     halves = {
@@ -157,4 +157,10 @@ def calibrate_fits(
     tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}
     parts = tuple(Sample.join([pair[last] for pair in usable.values()]) for last in (0, 1))
     fit, report = calibrate((parts[0], parts[1]), tests, zones.count)
-    return fit.of(rarity_of(labelled, 0, np.asarray(source.at_labels(0)))), report
+    return fit.of(calls_of(source, labelled, 0)), report
+
+
+def calls_of(source: Source, labelled: Labelled, number: int) -> Calls:
+    """Return the calls of a fit at the labelled samples that it did not learn from; of all if it did."""
+    scores, held = np.asarray(source.at_labels(number)), ~labelled.train[number]
+    return Calls.of(scores[held] if held.any() else scores)
