@@ -88,6 +88,8 @@ READ_WITH: Mapping[str, tuple[Choices, ...]] = {
     "learn.k": ((_method("learn", "k-nn"),),),
     "learn.eigenvectors": ((_method("learn", "eigenfunctions"),),),
     "learn.train": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
+    "learn.test": ((_FROM_LABELS,),),
+    "learn.areas": ((_FROM_LABELS,),),
     "learn.split": ((_FROM_LABELS, _DRAWN), (_TRAINED_POTENTIAL, _DRAWN)),
     "learn.trials": (
         (_FROM_LABELS, _DRAWN, Choice("graph.potential.labels", ("train",), other=True)),

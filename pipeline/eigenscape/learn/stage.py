@@ -7,6 +7,7 @@
     smooth     training sets   the same after smoothing over the scene       (where the job asks)
     calibrate  one task        scores to probabilities, on pixels that were held out
     classify   sample blocks   class, probability, entropy of every sample, by the first model
+    assess     one task        intervals of the scores, areas of the classes (where the job asks)
     queries    one task        which pixels to label next                    (where the job asks)
 """
 
@@ -20,15 +21,16 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, sample_blocks
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
-from eigenscape.labels.training import Labelled, plan_fits
+from eigenscape.labels.training import TEST, Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.clustering.stage import cluster_stage
+from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.decide.sources import Fitted, Source
 from eigenscape.learn.kernels.decisions import Calibration, decide
-from eigenscape.learn.kernels.scores import accuracy, lead, summarize
+from eigenscape.learn.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
 from eigenscape.learn.methods import prepare
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import chunk_rows, write_rows
@@ -56,6 +58,9 @@ def learn_stage(context: Context) -> dict[str, Any]:
         return {"skipped": "the scene has no labels"}
     grid = Grid.from_json(ingest.summary["grid"])
     labelled, fits = plan_fits(context, grid)
+    if labelled.disjoint is not None:
+        for note in labelled.disjoint.notes():
+            context.reporter.note(note)
     samples = context.open("samples/pixel").shape[0]
     target = context.workspace.create_array("labels/class", (samples,), np.uint16, dims=("sample",))
     confidence = context.workspace.create_array(
@@ -80,7 +85,7 @@ def learn_stage(context: Context) -> dict[str, Any]:
         scores = _score(confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(context, labelled, grid)
-    protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
+    protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
     found, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
@@ -91,12 +96,22 @@ def learn_stage(context: Context) -> dict[str, Any]:
     targets = (target, confidence, entropy)
     classify = partial(_classify, source, labelled, zones, calibration, targets)
     context.map("classify", classify, ranges, label="classifying")
+    split, test = _leading(scores["held_out"]), TEST in fits
+    pixel = np.load(zones.own)
+    assess = partial(
+        _assess, source, labelled, pixel, grid, fits[split], test, options.seed,
+        target if options.areas else None,
+    )  # fmt: skip
+    scores |= context.map("assess", assess, ["all"])[0]
+    scores["training_pixels"] = scores.pop("training_pixels")
     summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
         "calibration": calibration.to_json(),
         "scores": scores,
     }
+    if labelled.disjoint is not None:
+        summary["test"] = labelled.disjoint.report()
     if options.queries:
         summary["queries"] = propose(context, source, labelled, calibration)
     return summary
@@ -123,6 +138,24 @@ def _calibrate(
     return calibration.to_json(), report
 
 
+def _assess(
+    source: Source,
+    labelled: Labelled,
+    pixel: NDArray[np.int64],
+    grid: Grid,
+    fits: list[int],
+    test: bool,
+    seed: int,
+    classes: str | None,
+    _: str,
+) -> dict[str, Any]:
+    found = find_intervals(source, labelled, pixel, grid, fits, test=test, seed=seed)
+    scores: dict[str, Any] = {"intervals": found}
+    if classes is not None:
+        scores["areas"] = find_areas(source, labelled, classes, grid, test=test)
+    return scores
+
+
 def _classify(
     source: Source,
     labelled: Labelled,
@@ -146,21 +179,34 @@ def _score(
     confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
 ) -> dict[str, Any]:
     """Return the scores on held-out pixels, blocked first: what is to be expected of the map."""
+    # With a test file the draws make the confidence, and scores are of the file alone.
+    scored = {split: numbers for split, numbers in fits.items() if split != "all"}
+    scored = {TEST: scored[TEST]} if TEST in scored else scored
     held_out = {
-        split: summarize(list(confusions[numbers, 1]))
-        for split, numbers in sorted(fits.items(), key=lambda item: item[0] != "blocked")
-        if split != "all"
+        split: summarize(list(confusions[numbers, 2 if split == TEST else 1]))
+        for split, numbers in sorted(scored.items(), key=lambda item: item[0] != "blocked")
     }
     for split in held_out:
         held_out[split]["training_pixels"] = int(labelled.train[fits[split]].sum(axis=1).mean())
-    leading = lead(held_out)
-    split = leading or next(iter(held_out))
-    keys = ("overall_accuracy", "average_accuracy", "kappa", "per_class", "confusion")
+    leading, split = lead(held_out), _leading(held_out)
+    keys = (*OF_ALL, *OF_CLASSES, "confusion")
     return {
-        "protocol": f"pixels held out ({split})" if leading else "no pixel is held out",
+        "protocol": describe_protocol(leading),
         **{key: held_out[split][key] for key in keys},
         "held_out": held_out,
     }
+
+
+def _leading(held_out: dict[str, Any]) -> str:
+    """Return the protocol whose scores come first, even where it measured nothing."""
+    return lead(held_out) or next(iter(held_out))
+
+
+def describe_protocol(leading: str | None) -> str:
+    """Return in words which pixels scores are of."""
+    if leading == TEST:
+        return "disjoint test file"
+    return f"pixels held out ({leading})" if leading else "no pixel is held out"
 
 
 def _score_training(confusion: NDArray[np.int64]) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from eigenscape.base.blocks import blocks
+from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
-from eigenscape.scenes.labels.sources import PlaneLabels, open_labels
+from eigenscape.scenes.labels.sources import PlaneLabels, open_labels, open_test_labels
 from eigenscape.scenes.readers.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.subset import SubsetLabels
 from eigenscape.scenes.types import Labels, Scene
@@ -27,7 +28,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     Parameters
     ----------
     job
-        Its ``[scene]`` and ``learn.train`` name them.
+        Its ``[scene]``, ``learn.train`` and ``learn.test`` name them.
     scene
         The scene, as `open_scene` returned it.
 
@@ -49,23 +50,38 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         open_labels(marks, scene, job.resolve)
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:
+        if job.learn.test is not None:
+            raise SceneError(
+                f"learn.test = {job.learn.test!r}: the scene has no labels to learn from. Give them in "
+                "scene.labels."
+            )
         return [], None
-    text = f"labels: {_place(labels)}"
+    notes, counts = _describe("labels", labels, scene)
+    if counts is not None:
+        check_labelled([], labels, counts)
+    if job.learn.test is not None:
+        tested = open_test_labels(job.scene, job.learn.test, scene, job.resolve)
+        notes += _describe("test labels", tested, scene)[0]
+    return notes, counts
+
+
+def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[int, int] | None]:
+    """Return where labels are and of which classes, and their pixels of each if these are counted."""
+    text = f"{what}: {_place(labels)}"
     if scene.grid.size > MOST_COUNTED:
         named = ", ".join(list(labels.legend.names.values())[:_LISTED])
         text += f"; classes {named}" if named else ""
         return [f"{text}; counted when the scene is read", *notes_of(labels)], None
     counts = _count(labels, scene)
-    check_labelled([], labels, counts)
     total, names = sum(counts.values()), labels.legend.names
     listed = ", ".join(
         f"{' '.join(filter(None, (str(number), names.get(number))))} ({count:,})"
         for number, count in list(counts.items())[:_LISTED]
     )
     more = f", and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
-    what = "sample" if scene.grid.is_table else "pixel"
+    unit = "sample" if scene.grid.is_table else "pixel"
     text += (
-        f"; {total:,} {what}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
+        f"; {total:,} {unit}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
     )
     return [f"{text}: {listed}{more}", *notes_of(labels)], counts
 

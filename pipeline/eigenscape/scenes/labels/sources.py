@@ -94,6 +94,35 @@ def open_labels(
     return labels if labels is None or subset is None else SubsetLabels(labels, subset)
 
 
+def open_test_labels(
+    options: SceneOptions, test: str, scene: Scene, resolve: Callable[[str], str]
+) -> Labels:
+    """Open the labels that a map is tested on (``learn.test``), in the forms of ``scene.labels``.
+
+    Column and coordinate system are those of ``scene.labels`` where the file has such.
+
+    Parameters
+    ----------
+    options
+        ``[scene]`` of the job.
+    test
+        The file.
+    scene, resolve
+        See `open_labels`.
+    """
+    keys: dict[str, str | None] = {}
+    if is_tabular(test):
+        keys = {"labels_field": options.labels_field}
+        if not scene.grid.is_table:
+            keys["labels_crs"] = options.labels_crs
+    elif Path(test).suffix.lower() in _VECTORS:
+        keys = {"labels_field": options.labels_field}
+    own = SceneOptions(path=options.path, labels=test).model_copy(update=keys)
+    found = open_labels(own, scene, resolve)
+    assert found is not None, "the options name labels"
+    return found
+
+
 def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) -> Labels | None:
     if options.labels is not None:
         return _open(resolve(options.labels), options, grid)
@@ -133,6 +162,15 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
 
 def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:
     check_exists(path)
+    if is_tabular(path) and not grid.is_table:
+        from eigenscape.scenes.labels.points import open_point_labels
+
+        return open_point_labels(path, options.labels_field, options.labels_crs, grid)
+    if options.labels_crs is not None:
+        raise SceneError(
+            f"scene.labels_crs = {options.labels_crs!r}: names the coordinate system of points in a CSV "
+            f"or Parquet file, and {path} is none on an image. Leave the key out."
+        )
     if is_tabular(path):
         from eigenscape.scenes.labels.tables import open_table_labels
 
