@@ -5,22 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.blocks import Block
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
-    BLOCKS_ACROSS,
     MOST_DRAWS,
     balanced_split,
     blocked_split,
     random_split,
+    side_of,
     uniform_split,
 )
+from eigenscape.labels.testing import Disjoint, read_at, read_disjoint
 from eigenscape.scenes.ingested import IngestedScene
 from eigenscape.scenes.types import Grid, Labels
 
 HELD_OUT_SHARE = 0.1
 """Share of the labels that the trials learn from when the map learns from all of them."""
+
+TEST = "test"
+"""Protocol of the fits that make the map, or would as well, on the labels of a test file."""
 
 _STREAMS = ("random", "blocked", "uniform", "balanced")
 """Number of the random stream of each split: the place decides, so names go to the end."""
@@ -40,12 +44,28 @@ class Labelled:
         Class numbers of the source.
     train : array of bool, shape (fits, labelled)
         Training set of each fit; the first one makes the map.
+    disjoint
+        Labels of a test file, and what is left to learn from; None without one.
     """
 
     sample: NDArray[np.int64]
     classes: NDArray[np.intp]
     numbers: NDArray[np.uint16]
     train: NDArray[np.bool_]
+    disjoint: Disjoint | None = None
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Which are those of a test file, shape (labelled,)."""
+        if self.disjoint is None:
+            return np.zeros(len(self.sample), np.bool_)
+        found: NDArray[np.bool_] = self.disjoint.tested[self.sample] > 0
+        return found
+
+    def held(self, number: int) -> NDArray[np.bool_]:
+        """Return which a fit did not learn from, those of a test file left out, shape (labelled,)."""
+        found: NDArray[np.bool_] = ~self.train[number] & ~self.tested
+        return found
 
     @property
     def count(self) -> int:
@@ -113,7 +133,7 @@ class Draws:
             return self._draw_uniform(rng)
         if split == "balanced":
             return balanced_split(self.classes, self._each(), rng)
-        side = max(1, -(-max(self.grid.height, self.grid.width) // BLOCKS_ACROSS))
+        side = side_of(self.grid)
         return blocked_split(self.classes, self.row, self.column, side, self.share, rng)
 
     def _draw_uniform(self, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -173,7 +193,8 @@ def plan_fits(
 
     The sets depend on ``learn.seed``, the labels and the split alone: every method draws the same.
     The protocol of ``learn.split`` comes first. Of a scene the blocked one is there too, or the random
-    one beside it; a table has no squares to draw.
+    one beside it; a table has no squares to draw. With ``learn.test`` they draw from the labels that are
+    left to learn from, and ``"test"`` owns the fits of the map: that of all of them, or its draws.
 
     Parameters
     ----------
@@ -193,36 +214,54 @@ def plan_fits(
     InputError
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
-    sample = np.flatnonzero(given)
-    numbers, classes = np.unique(given[sample], return_inverse=True)
+    disjoint = None if options.test is None else read_disjoint(options.test, given, pixel, scene)
+    given, marked = (given, given) if disjoint is None else _both(disjoint)
+    sample = np.flatnonzero(marked)
+    learnable = given[sample] > 0
+    numbers = np.unique(given[given > 0])
+    classes = np.searchsorted(numbers, marked[sample])
     grid = scene.grid
     row, column = np.divmod(pixel[sample], grid.width)
+
+    def labelled(sets: list[NDArray[np.bool_]]) -> Labelled:
+        return Labelled(sample, classes, numbers, np.array(sets), disjoint)
+
+    def draw(split: str, trial: int) -> NDArray[np.bool_]:
+        train = np.zeros(len(sample), np.bool_)
+        train[learnable] = draws.draw(split, trial)
+        return train
+
     if isinstance(options.train, str) and options.train != "all":
         train = _read_training(options.train, scene.open_marks(options.train), grid, row, column)
-        return Labelled(sample, classes, numbers, train[None]), {"file": [0]}
-    draws = Draws(options, classes, row, column, grid)
+        fits = {"file": [0]}
+        return labelled([train & learnable]), fits if disjoint is None else {**fits, TEST: [0]}
+    draws = Draws(options, classes[learnable], row[learnable], column[learnable], grid)
     sets: list[NDArray[np.bool_]] = []
-    fits: dict[str, list[int]] = {}
+    fits = {}
     if options.train == "all":
         fits["all"] = [0]
-        sets.append(np.ones(len(sample), np.bool_))
+        sets.append(learnable)
     for split in draws.protocols:
         fits[split] = list(range(len(sets), len(sets) + options.trials))
-        sets.extend(draws.draw(split, trial) for trial in range(options.trials))
+        sets.extend(draw(split, trial) for trial in range(options.trials))
     if first_only:
-        return Labelled(sample, classes, numbers, np.array(sets[:1])), {draws.protocols[0]: [0]}
-    return Labelled(sample, classes, numbers, np.array(sets)), fits
+        sets, fits = sets[:1], {draws.protocols[0]: [0]}
+    if disjoint is not None:
+        fits[TEST] = next(iter(fits.values()))
+    return labelled(sets), fits
+
+
+def _both(disjoint: Disjoint) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the labels to learn from, and these with those to test on."""
+    tested = disjoint.tested
+    return disjoint.given, np.where(tested > 0, tested, disjoint.given)
 
 
 def _read_training(
     name: str, marks: Labels, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which labelled pixels a file marks, a strip of the scene at a time."""
-    train = np.zeros(len(row), np.bool_)
-    step = max(1, 2**22 // grid.width)
-    for start, stop in blocks(grid.height, step):
-        inside = (row >= start) & (row < stop)
-        train[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
+    """Return which labelled pixels a file marks."""
+    train = read_at(marks, grid, row, column) > 0
     if not train.any():
         raise SceneError(
             f"learn.train = {name!r}: none of the {len(row)} labelled pixels is marked "
