@@ -104,11 +104,14 @@ def find_areas(
         "area": [None if value is None else value * size for value in found["pixels"]],
         "area_se": [None if value is None else value * size for value in found["pixels_se"]],
     }
-    if lacking := found["without_sample"]:
-        numbers = ", ".join(str(labelled.numbers[place]) for place in lacking)
-        report["skipped"] = (
-            f"the map has the class {numbers}, and no label lies there: label some pixels of it"
-        )
+    for key, what in (
+        ("without_sample", "no label lies there, so no area is estimated: label some pixels of it"),
+        ("one_unit", "one label lies there, so areas have no standard errors: label more of it"),
+    ):
+        if found[key]:
+            numbers = ", ".join(str(labelled.numbers[place]) for place in found[key])
+            report["skipped"] = f"the map has the class {numbers}, and {what}"
+            break
     return report
 
 
