@@ -60,7 +60,8 @@ def changed(job, monkeypatch, file):
         ("features/kernels.py", FEATURES_ON),
         ("features/methods/random_projection.py", FEATURES_ON),
         ("features/methods/pca.py", set()),
-        ("features/noise.py", set()),
+        # Filters in the grid count by the noise of a feature.
+        ("features/noise.py", FEATURES_ON),
         ("neighbors/methods/lanczos_bisection.py", FEATURES_ON - {"features"}),
         ("neighbors/methods/landmarks.py", set()),
         ("learn/methods/centroid_angle.py", {"learn", "export"}),

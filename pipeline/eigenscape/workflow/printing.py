@@ -144,6 +144,8 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     for split in filter(calibrated.__contains__, scores["held_out"]):
         error = calibrated[split]["expected_calibration_error"]
         yield f"  confidence off by {_percent(error)} on average ({_split(split)})"
+    if skipped := scores.get("areas", {}).get("skipped"):
+        yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
     yield (
         f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "

@@ -117,6 +117,7 @@ def test_estimate_areas__strata_without_units_or_with_one():
     assert found["users_accuracy"][1] is None
     sample[0] = [1, 0, 0]
     found = estimate_areas(sample, np.array([60, 0, 40]))
+    assert found["one_unit"] == [0]
     assert found["users_accuracy_se"][0] is None
     assert found["pixels"][0] == pytest.approx(60)
     assert found["overall_accuracy_se"] is None

@@ -1,5 +1,6 @@
 """What is said of the scores beside their values: intervals, and areas with standard errors."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,20 +55,27 @@ def find_intervals(
     rng = np.random.default_rng([seed, 5])
     if grid.is_table:
         groups = rng.permutation(len(pixel)) % _MOST_GROUPS
-        units = "samples: a table has no squares, and samples that are alike make them too narrow"
+        units = (
+            "groups of samples drawn at random: a table has no squares, and where samples are alike the "
+            "intervals are too narrow"
+        )
     else:
         groups = square_of(pixel // grid.width, pixel % grid.width, grid)
         units = "squares of the scene"
-    parts = []
-    for trial, number in enumerate(fits):
-        here = np.flatnonzero(labelled.tested if test else labelled.held(number))
-        called = choose(np.asarray(source.at_labels(number))[here])
-        parts.append((groups[here], np.full(len(here), trial), labelled.classes[here], called))
-    groups, trials, truth, called = map(np.concatenate, zip(*parts, strict=True))
     report = {"level": LEVEL, "resampled": units}
-    if not len(truth):
+
+    def tested(number: int) -> NDArray[np.bool_]:
+        return labelled.tested if test else labelled.held(number)
+
+    if not any(tested(number).any() for number in fits):
         return {**report, "skipped": "no pixel is held out"}
-    return {**report, **bootstrap(groups, trials, truth, called, labelled.count, rng)}
+
+    def trials() -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
+        for number in fits:
+            here, called = tested(number), choose(source.at_labels(number))
+            yield groups[here], labelled.classes[here], called[here]
+
+    return {**report, **bootstrap(trials(), int(groups.max()) + 1, labelled.count, rng)}
 
 
 def find_areas(
@@ -89,7 +97,7 @@ def find_areas(
         ``unit``, with ``mapped``, what is counted on the map; the confusion of the map as ``sample``.
     """
     here = np.flatnonzero(labelled.tested if test else labelled.held(0))
-    called = choose(np.asarray(source.at_labels(0))[here])
+    called = choose(source.at_labels(0))[here]
     # Strata are what the map says: rows, where confusion matrices have the reference.
     sample = confusion_matrix(labelled.classes[here], called, labelled.count)[:, :-1].T
     mapped = _count_mapped(classes, labelled.numbers)
@@ -104,11 +112,14 @@ def find_areas(
         "area": [None if value is None else value * size for value in found["pixels"]],
         "area_se": [None if value is None else value * size for value in found["pixels_se"]],
     }
-    if lacking := found["without_sample"]:
-        numbers = ", ".join(str(labelled.numbers[place]) for place in lacking)
-        report["skipped"] = (
-            f"the map has the class {numbers}, and no label lies there: label some pixels of it"
-        )
+    for key, what in (
+        ("without_sample", "no label lies there, so no area is estimated: label some pixels of it"),
+        ("one_unit", "one label lies there, so areas have no standard errors: label more of it"),
+    ):
+        if found[key]:
+            numbers = ", ".join(str(labelled.numbers[place]) for place in found[key])
+            report["skipped"] = f"the map has the class {numbers}, and {what}"
+            break
     return report
 
 
@@ -121,7 +132,9 @@ def _count_mapped(classes: str, numbers: NDArray[np.uint16]) -> NDArray[np.int64
 
 
 def pixel_area(grid: Grid) -> tuple[float, str]:
-    """Return the area of a pixel and its unit: square kilometres, or 1 pixel where no metre is known."""
+    """Return the area of a pixel and its unit: square kilometres, or where no metre is known a pixel."""
+    if grid.is_table:
+        return 1.0, "samples"
     if grid.transform is None or grid.crs_wkt is None:
         return 1.0, "pixels"
     from rasterio.crs import CRS

@@ -27,6 +27,10 @@ _MOST_VALUES = 2**18
 """Scores that a calibration is fitted to and measured on, at most: seconds of work."""
 
 
+_MOST_CALLED = 2**20
+"""Scores of a fit of which the ranks of calls are learned, at most: 4 MiB."""
+
+
 def measure(sample: Sample, fit: Fit) -> dict[str, float]:
     """Return how good probabilities are, by classes that did not make them.
 
@@ -174,13 +178,14 @@ def _on_test(
     source: FitScores, labelled: Labelled, zones: Zones, calibrations: dict[str, Calibration]
 ) -> dict[str, dict[str, Any]]:
     """Return `measure` of the map on the samples of a test file, which make no calibration."""
-    tested = labelled.tested
-    scores = np.asarray(source.at_labels(0))
-    tested &= ~np.isnan(scores).any(axis=1)
-    if not tested.any():
+    tested = np.flatnonzero(labelled.tested)
+    tested = tested[:: max(1, -(-len(tested) * labelled.count // _MOST_CALLED))]
+    scores = np.asarray(source.at_labels(0)[tested])
+    known = ~np.isnan(scores).any(axis=1)
+    tested, scores = tested[known], scores[known]
+    if not len(tested):
         return {}
-    scores, classes = scores[tested], labelled.classes[tested]
-    where = zones.at_labels(0)[tested]
+    where, classes = zones.at_labels(0)[tested], labelled.classes[tested]
     return {
         when: {TEST: quality(probabilities(scores, own, where).astype(float), scores, classes)}
         for when, own in calibrations.items()
@@ -188,6 +193,11 @@ def _on_test(
 
 
 def calls_of(source: FitScores, labelled: Labelled, number: int) -> Calls:
-    """Return the calls of a fit at the labelled samples that it did not learn from; of all if it did."""
-    scores, held = np.asarray(source.at_labels(number)), labelled.held(number)
-    return Calls.of(scores[held] if held.any() else scores)
+    """Return the calls of a fit at the labelled samples that it did not learn from; of all if it did.
+
+    Of many every few.
+    """
+    held = np.flatnonzero(labelled.held(number))
+    chosen = held if len(held) else np.arange(len(labelled.sample))
+    step = max(1, -(-len(chosen) * labelled.count // _MOST_CALLED))
+    return Calls.of(np.asarray(source.at_labels(number)[chosen[::step]]))

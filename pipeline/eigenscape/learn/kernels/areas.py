@@ -42,13 +42,14 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
     dict
         ``overall_accuracy``, ``overall_accuracy_se``; of each class ``users_accuracy``,
         ``producers_accuracy`` and ``proportion``, with ``..._se``; ``pixels``, the number of pixels that
-        it has, and ``pixels_se``. A standard error is None where a stratum has one sample unit.
-        ``without_sample``: places of classes of the map that no unit lies in; all else is
-        None then, since nothing is known of their ground.
+        it has, and ``pixels_se``. Standard errors are None where a stratum has one sample unit alone:
+        ``one_unit``, its place. ``without_sample``: places of classes of the map that no unit lies in;
+        all else is None then, since nothing is known of their ground.
     """
     n = sample.sum(axis=1).astype(np.float64)
     total, count = float(mapped.sum()), len(mapped)
     missing = np.flatnonzero((mapped > 0) & (n == 0)).tolist()
+    alone = np.flatnonzero((mapped > 0) & (n == 1)).tolist()
     if missing or not total:
         each = ("users_accuracy", "producers_accuracy", "proportion", "pixels")
         names = [name + end for name in each for end in ("", "_se")]
@@ -57,6 +58,7 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
             "overall_accuracy_se": None,
             **{name: [None] * count for name in names},
             "without_sample": missing,
+            "one_unit": alone,
         }
     # A class that the map lacks is no stratum: what was drawn there cannot be.
     used = mapped > 0
@@ -87,4 +89,4 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
     }
     for name, (value, error) in found.items():
         report[name], report[f"{name}_se"] = plain(value.tolist()), plain(error.tolist())
-    return {**report, "without_sample": []}
+    return {**report, "without_sample": [], "one_unit": alone}

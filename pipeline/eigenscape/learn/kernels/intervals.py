@@ -5,6 +5,7 @@ ones would. Squares of the scene are drawn with replacement, each with all of it
 Tibshirani 1993, 8.5: the block bootstrap), and measured like the scene; intervals are percentiles.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,8 @@ _REPLICATES = 1000
 
 
 def bootstrap(
-    groups: NDArray[np.intp],
-    trials: NDArray[np.intp],
-    truth: NDArray[np.intp],
-    called: NDArray[np.intp],
+    trials: Iterable[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]],
+    groups: int,
     count: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
@@ -31,12 +30,11 @@ def bootstrap(
 
     Parameters
     ----------
-    groups, trials : array of int, shape (m,)
-        Group and trial of each tested sample, from 0; a sample may be in several trials.
-    truth, called : array of int, shape (m,)
-        Classes, -1 where it was called nothing.
-    count
-        Number of classes.
+    trials : iterable of three arrays of int, shape (m,)
+        Of the tested samples of each trial: group, class, and the class that each was called, -1 for
+        none.
+    groups, count
+        Number of groups, some of which may hold no tested sample, and of classes.
     rng
         Source of the draws.
 
@@ -46,32 +44,37 @@ def bootstrap(
         Of `OF_ALL` [low, high]; of `OF_CLASSES` a list of them. None where fewer than two groups
         hold what is measured; ``replicates`` and the number of ``groups``.
     """
-    names, group = np.unique(groups, return_inverse=True)
-    shape = (int(trials.max(initial=0)) + 1, count)
-    good = called == truth
-    # How many samples of each group are right, of a class, called it: in each trial.
-    tables = [
-        _table(trials[own] * count + classes[own], group[own], (shape[0] * count, len(names)))
-        for own, classes in ((good, truth), (truth >= 0, truth), (called >= 0, called))
-    ]
+    parts: list[list[sp.csr_array]] = []
+    for group, truth, called in trials:
+        # Samples of each class and group that are right, that have it, that are called it.
+        right, known = called == truth, called >= 0
+        pairs = ((truth[right], group[right]), (truth, group), (called[known], group[known]))
+        parts.append([_table(rows, columns, (count, groups)) for rows, columns in pairs])
+    tables = [sp.vstack(column, format="csr") for column in zip(*parts, strict=True)]
+    shape = (len(parts), count)
+    used = np.flatnonzero(tables[1].sum(axis=0))
+    report: dict[str, Any] = {"replicates": _REPLICATES, "groups": len(used)}
+    if len(used) < 2:
+        return {**report, **dict.fromkeys(OF_ALL), **{name: [None] * count for name in OF_CLASSES}}
     found: dict[str, list[Any]] = {name: [] for name in (*OF_ALL, *OF_CLASSES)}
     for _ in range(_REPLICATES):
-        drawn = np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))
+        drawn = np.bincount(used[rng.integers(len(used), size=len(used))], minlength=groups)
         measured = measures(*((table @ drawn).reshape(shape) for table in tables))
         for name, values in found.items():
             values.append(_mean(measured[name]))
-    report: dict[str, Any] = {"replicates": _REPLICATES, "groups": len(names)}
-    if len(names) < 2:
-        return {**report, **dict.fromkeys(OF_ALL), **{name: [None] * count for name in OF_CLASSES}}
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    held = [len(np.unique(group[truth == number])) > 1 for number in range(count)]
+    held = [0] * count
+    for number in range(count):
+        rows = [part[1][[number]].indices for part in parts]
+        held[number] = len(np.unique(np.concatenate(rows)))
     for name, values in found.items():
         with np.errstate(invalid="ignore"):
-            low_high = _percentiles(np.array(values), ends)
-        report[name] = plain(low_high.T.tolist())
+            report[name] = plain(_percentiles(np.array(values), ends).T.tolist())
     for name in OF_CLASSES:
-        pairs = zip(report[name], held, strict=True)
-        report[name] = [pair if known and None not in pair else None for pair, known in pairs]
+        report[name] = [
+            low_high if known > 1 and None not in low_high else None
+            for low_high, known in zip(report[name], held, strict=True)
+        ]
     return report
 
 
@@ -79,7 +82,8 @@ def _table(
     rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
 ) -> sp.csr_array:
     """Return how often each row meets each column."""
-    return sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    cells, counts = np.unique(rows * shape[1] + columns, return_counts=True)
+    return sp.csr_array((counts.astype(np.float64), divmod(cells, shape[1])), shape=shape)
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
