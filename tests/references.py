@@ -395,6 +395,12 @@ def _check_learn(stored: Stored, job: Job, scene: scenery.Scene) -> list[str]:
     known = sure[np.isfinite(sure)]
     if len(known) and not (known.min() >= -1e-6 and known.max() <= 1 + 1e-6):
         return [f"confidence from {known.min():.3g} to {known.max():.3g}"]
+    tested = _tested(stored, job, scene)
+    if tested.any():
+        share = stored.summary("learn")["scores"]["overall_accuracy"]
+        found = float((classes == tested)[tested > 0].mean())
+        if abs(share - found) > 1e-9:
+            return [f"accuracy on the test file {share:.4f}, by counting {found:.4f}"]
     expected = None
     if not unsupervised and job.learn.train == "all":
         expected = _expected_classes(stored, job, scene)
@@ -405,9 +411,18 @@ def _check_learn(stored: Stored, job: Job, scene: scenery.Scene) -> list[str]:
     return [] if agree >= 0.995 else [f"{agree:.4f} of the classes are those of the reference"]
 
 
+def _tested(stored: Stored, job: Job, scene: scenery.Scene) -> NDArray[np.int64]:
+    """Return the class of every sample that the file of ``learn.test`` has, 0 for none."""
+    pixel = stored["samples/pixel"]
+    third = pixel % 3 == 0
+    chosen = {"test.tif": third, "points.csv": ~third}.get(str(job.learn.test), False)
+    return np.where(chosen, scene.labels[pixel], 0).astype(int)
+
+
 def _expected_classes(stored: Stored, job: Job, scene: scenery.Scene) -> NDArray[np.int64] | None:
     """Return the class of every sample by a dense solution, 0 for none; None where there is none."""
     given, options = stored["labels/given"].astype(int), job.learn
+    given[_tested(stored, job, scene) > 0] = 0
     n = len(given)
     plain = getattr(options, "prior", "none") == "none" and job.neighbors.method != "landmarks"
     if n > DENSE or not plain:

@@ -118,6 +118,16 @@ def _write_pixels(folder: Path, cube: NDArray[np.float32], labels: NDArray[np.ui
     _write_tif(folder / "barrier.tif", barrier[..., None])
     np.savez(folder / "cube.npz", cube=cube, truth=labels)
     _write_fields(folder / "fields.geojson", *labels.shape)
+    third = np.arange(labels.size).reshape(labels.shape) % 3 == 0
+    _write_tif(
+        folder / "test.tif", np.where(third, labels, 0).astype(np.uint8)[..., None], nodata=0
+    )
+    rows, columns = np.nonzero(np.where(third, 0, labels))
+    places = (_WEST + (columns + 0.5) * _PIXEL, _NORTH - (rows + 0.5) * _PIXEL)
+    np.savetxt(
+        folder / "points.csv", np.column_stack([*places, labels[rows, columns]]), delimiter=",",
+        header="lon,lat,class", comments="", fmt=("%.9f", "%.9f", "%d"),
+    )  # fmt: skip
 
 
 _WEST, _NORTH, _PIXEL = 13.0, 52.0, 1e-4

@@ -21,11 +21,9 @@ from unittest import mock
 import numpy as np
 
 import eigenscape
-from eigenscape.labels.training import Labelled
 from eigenscape.learn import stage
 from eigenscape.learn.decide.calibration import calibrate, measure
-from eigenscape.learn.decide.calibrationfit import Fit, Sample, rarity_of
-from eigenscape.learn.kernels.decisions import choose
+from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample
 
 METHODS = (
     "interpolated", "eigenfunctions", "tikhonov", "poisson", "poisson-mbo", "centroid-angle",
@@ -85,8 +83,6 @@ def halves_of(path: Path, seed: int) -> tuple[dict[str, list[Sample]], int]:
     with np.load(path) as file:
         scores, where, train, classes = (file[key] for key in ("S", "Z", "train", "classes"))
         protocols = json.loads(str(file["prot"]))
-    numbers = np.arange(scores.shape[2], dtype=np.uint16)
-    labelled = Labelled(np.arange(len(classes)), classes, numbers, train)
     second = np.random.default_rng([seed, 4]).random(len(classes)) < 0.5
     found: dict[str, list[Sample]] = {}
     for protocol, fits in protocols.items():
@@ -95,8 +91,8 @@ def halves_of(path: Path, seed: int) -> tuple[dict[str, list[Sample]], int]:
             parts = []
             for fit in fits[last::2]:
                 held = np.flatnonzero(~train[fit] & (second == last))
-                rarity = rarity_of(labelled, fit, scores[fit])[choose(scores[fit][held])]
-                parts.append(Sample(scores[fit][held], classes[held], where[fit][held], rarity))
+                calls = Calls.of(scores[fit][~train[fit]])
+                parts.append(calls.sample(scores[fit][held], classes[held], where[fit][held]))
             found[protocol].append(Sample.join(parts))
     return found, int(where.max()) + 1
 

@@ -64,7 +64,8 @@ BASE: dict[str, Any] = {
 
 EXAMPLES: dict[str, list[Any]] = {
     "scene.variable": ["cube"],
-    "scene.labels": ["labels.tif"],
+    "scene.labels": ["labels.tif", "points.csv"],
+    "scene.labels_crs": ["EPSG:4326"],
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
     "scene.mask": ["mask.tif"],
@@ -110,6 +111,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "learn.k": [1, 7],
     "learn.eigenvectors": ["auto", 4],
     "learn.train": ["all", 0.2, 60, "labels.tif"],
+    "learn.test": ["test.tif", "points.csv"],
     "learn.trials": [2],
     "learn.seed": [1],
     "learn.prior": ["none", "training", "uniform", [0.2, 0.3, 0.3, 0.2]],
@@ -160,6 +162,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "learn.time": {"learn.method": "tikhonov", "learn.kernel": "heat"},
     "learn.k": {"learn.method": "k-nn"},
     "learn.eigenvectors": {"learn.method": "eigenfunctions"},
+    "scene.labels_crs": {"scene.labels": "points.csv"},
+    "learn.areas": {"learn.train": 0.2},
     "learn.seed": {"learn.train": 0.2},
     "learn.split": {"learn.train": 0.2},
     "learn.prior=training": {"learn.method": "poisson"},
@@ -185,7 +189,7 @@ REFUSED: dict[str, dict[str, str]] = {
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
     "scene.nodata", "scene.bad_bands", "graph.potential.raster", "graph.potential.labels=labels.tif",
-    "learn.train=labels.tif", "scene.labels",
+    "learn.train=labels.tif", "learn.test", "scene.labels", "scene.labels_crs",
 )  # fmt: skip
 """Keys about files of a raster."""
 

@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from eigenscape.errors import InputError
 from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
+from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
@@ -36,9 +37,11 @@ def learn(tmp_path, scene):
     _, vectors, given = scene
 
     def run(
-        name="run", executor=None, *, values=vectors, nulls=1, memory="2GiB", grid=GRID, **options
+        name="run", executor=None, *, values=vectors, nulls=1, memory="2GiB", grid=GRID,
+        scene=None, **options,
     ):  # fmt: skip
-        harness = Harness(tmp_path / name, learn=options, limits={"memory": memory})
+        tables = {"learn": options, "limits": {"memory": memory}}
+        harness = Harness(tmp_path / name, **tables, **({"scene": scene} if scene else {}))
         if harness.run_directory.record("ingest") is None:
             arrays = {"samples/pixel": np.arange(GRID.size), "labels/given": given}
             harness.put("ingest", arrays, grid=grid.to_json(), labelled=int((given > 0).sum()))
@@ -431,3 +434,55 @@ def test_learn_stage__smoothing_by_next_to_nothing_changes_no_class(learn, metho
     plain, _ = learn("plain", method=method, trials=1)
     smooth, _ = learn("smooth", method=method, trials=1, smoothing=1e-7)
     assert (plain["labels/class"] != smooth["labels/class"]).mean() < 0.002
+
+
+@pytest.fixture
+def tested(scene, tmp_path):
+    """Test labels on a third of the pixels, in a file."""
+    classes, *_ = scene
+    values = np.where(np.arange(GRID.size) % 3 == 0, 10 * (classes + 1), 0).astype(np.uint16)
+    np.save(tmp_path / "test.npy", values.reshape(GRID.height, GRID.width))
+    np.save(tmp_path / "scene.npy", np.ones((GRID.height, GRID.width, 2)))
+    return values
+
+
+def test_learn_stage__scores_are_those_of_the_test_file(learn, scene, tested, tmp_path):
+    classes, vectors, given = scene
+    options = {"method": "eigenfunctions", "eigenvectors": 5, "trials": 2, "areas": True}
+    path = {"path": str(tmp_path / "scene.npy")}
+    harness, summary = learn(test=str(tmp_path / "test.npy"), scene=path, **options)
+    train = (given > 0) & (tested == 0)
+    expected = 10 * (lstsq_classes(vectors, classes, train, 6) + 1)
+    np.testing.assert_array_equal(harness["labels/class"], expected)
+    scores, chosen = summary["scores"], tested > 0
+    assert scores["protocol"] == "disjoint test file"
+    assert list(scores["held_out"]) == ["test"]
+    share = accuracy_score(tested[chosen], expected[chosen])
+    assert scores["overall_accuracy"] == pytest.approx(share)
+    low, high = scores["intervals"]["overall_accuracy"]
+    assert low <= share <= high
+    assert scores["training_pixels"]["samples"] == train.sum()
+    assert list(scores)[-1] == "training_pixels"
+    # The draws make the confidence; the file only measures it.
+    assert set(scores["calibration"]["after"]) == {"random", "blocked", "test"}
+    assert scores["calibration"]["pixels"] < 4 * train.sum()
+    right = (expected == tested)[chosen]
+    error = calibration_error(harness["labels/confidence"][chosen].astype(float), right)
+    found = scores["calibration"]["after"]["test"]["expected_calibration_error"]
+    assert found == pytest.approx(error, abs=1e-6)
+    assert summary["test"]["not_learned_from"] == ((given > 0) & chosen).sum()
+    # The reference sees every third pixel: areas are those of the scene within their errors.
+    areas = scores["areas"]
+    assert areas["unit"] == "pixels"
+    assert np.sum(areas["mapped"]) == GRID.size
+    away = np.abs(np.array(areas["area"]) - np.bincount(classes))
+    assert (away < 4 * np.array(areas["area_se"]) + 1).all()
+
+
+def test_learn_stage__draws_of_a_share_on_a_test_file(learn, tested, tmp_path):
+    path = {"path": str(tmp_path / "scene.npy")}
+    _, summary = learn(test=str(tmp_path / "test.npy"), scene=path, train=0.2, trials=3)
+    held = summary["scores"]["held_out"]["test"]
+    assert held["trials"] == 3
+    assert np.sum(held["confusion"]) == 3 * (tested > 0).sum()
+    assert held["overall_accuracy_std"] > 0

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from eigenscape import load_job, parse_job
 from eigenscape.errors import JobError
 from eigenscape.job.study import PictureOptions
+from eigenscape.store.run import Run
 from eigenscape.study.pictures import draw_pictures
 from eigenscape.study.results import write_results
 from eigenscape.study.run import run_study
@@ -76,6 +77,21 @@ def test_draw_pictures__classes_look_the_same_in_every_panel(draw):
     assert len(looks) == 3
     assert looks[0] == looks[1] == looks[2]
     assert len(set(looks[0])) == 3
+
+
+def test_draw_pictures__accuracy_of_classes_on_held_out_pixels(draw, finished):
+    figure = draw(kind="classes", where="learn.train == 12")
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "accuracy of the class (%): pixels held out (blocked)"
+    assert len(axes.lines) == len(legend(figure)) > 1
+    runs = {outcome.path for outcome in finished[1].outcomes}
+    found = [
+        100 * np.array(scores["held_out"]["blocked"]["per_class"])
+        for path in runs
+        if (scores := Run(path, create=False).record("learn").summary["scores"])
+    ]
+    for line in axes.lines:
+        assert any(np.allclose(line.get_xdata(), shares) for shares in found)
 
 
 def test_draw_pictures__class_maps_beside_the_labels(draw, finished):

@@ -123,7 +123,7 @@ def open_model(path: str | Path) -> Model:
     why, origin = _why_not(run, job), read_origin(run)
     calibration = Calibration.none(len(numbers))
     given = learn.get("calibration", {})
-    if "slopes" in given:
+    if "excess" in given:
         calibration = Calibration.from_json(given)
     elif given:
         why = why or "an earlier version made the run, which calibrated in another way"

@@ -15,7 +15,7 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.study.table import read_table
 
 _PATHS = (
-    "scene.path", "scene.labels", "scene.mask", "learn.train",
+    "scene.path", "scene.labels", "scene.mask", "learn.train", "learn.test",
     "graph.potential.labels", "graph.potential.raster",
 )  # fmt: skip
 """Keys of a job that name files."""

@@ -15,6 +15,7 @@ from eigenscape.export.geotiff import write_raster
 from eigenscape.export.palette import complete_legend
 from eigenscape.export.queries import write_queries
 from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
+from eigenscape.export.scores import write_scores
 from eigenscape.export.sidecar import write_categories, write_legend_csv
 from eigenscape.export.tables import write_classes, write_embedding
 from eigenscape.scenes.types import Grid, Legend
@@ -51,6 +52,10 @@ def export_stage(context: Context) -> dict[str, Any]:
         legend = complete_legend(known, learn.summary["classes"])
         subtitle = describe_scores(learn.summary["scores"])
         outputs |= _write_classes(context, canvas, legend, learn.summary["scores"])
+        if "held_out" in learn.summary["scores"]:
+            outputs |= write_scores(
+                context, legend, learn.summary["classes"], learn.summary["scores"]
+            )
         if learn.summary.get("queries"):
             write_queries(context, grid, legend, "queries.csv")
             outputs["queries"] = "queries.csv"
@@ -256,7 +261,8 @@ def describe_scores(scores: dict[str, Any]) -> str:
         accuracy = _percent(scores["overall_accuracy"])
         return f"accuracy {accuracy} on {scores['samples']} labelled pixels: {scores['protocol']}"
     held_out = ", ".join(
-        f"{split} split {_percent(result['overall_accuracy'])}"
+        f"{'disjoint test file' if split == 'test' else f'{split} split'} "
+        f"{_percent(result['overall_accuracy'])}"
         for split, result in scores["held_out"].items()
     )
     itself = _percent(scores["training_pixels"]["overall_accuracy"])

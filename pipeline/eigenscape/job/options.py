@@ -250,6 +250,12 @@ class LearnOptions(MethodOptions):
     """How classes come from eigenvectors, the graph and labels, or clusters without labels."""
     train: Literal["all"] | int | float | str = "all"
     """Labels to learn from: "all", a share in (0, 1), a number of pixels in all, or a raster of them."""
+    test: Annotated[str, Field(min_length=1)] | None = None
+    """Labels to test on, in the forms of ``scene.labels``: scores are of them alone, and pixels that both
+    label are not learned from."""
+    areas: bool = False
+    """Estimate the area of each class from the labels that scores are measured on, which have to be a
+    random sample of the scene, or of each mapped class (Olofsson and others 2014)."""
     split: Literal["random", "blocked", "uniform", "balanced"] = "random"
     """How a share or number is drawn: the same share of each class; square blocks of the scene; from all
     labelled pixels alike until each class has one (Belkin 2003, 3.8); or as many pixels of each class."""
@@ -291,6 +297,15 @@ class LearnOptions(MethodOptions):
         InputError
             With the numbers, and the fix.
         """
+
+    @model_validator(mode="after")
+    def _check_areas(self) -> "LearnOptions":
+        if self.areas and self.train == "all" and self.test is None:
+            raise ValueError(
+                "areas = true needs labels that the map does not learn from: set learn.test to a file of "
+                "them, or learn.train to a share"
+            )
+        return self
 
     @field_validator("train")
     @classmethod

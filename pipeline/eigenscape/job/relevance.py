@@ -57,6 +57,8 @@ READ_WITH: Mapping[str, tuple[Choices, ...]] = {
     "features.spatial.components": ((_LEADING,),),
     "graph.bandwidth": ((Choice("graph.weights", ("self-tuning", "heat")),),),
     "learn.train": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
+    "learn.test": ((_FROM_LABELS,), (_TRAINED_POTENTIAL,)),
+    "learn.areas": ((_FROM_LABELS,),),
     "learn.split": ((_FROM_LABELS, _DRAWN), (_TRAINED_POTENTIAL, _DRAWN)),
     "learn.trials": (
         (_FROM_LABELS, _DRAWN, Choice("graph.potential.labels", ("train",), other=True)),

@@ -34,11 +34,15 @@ class SceneOptions(Options):
     variable: Annotated[str, Field(min_length=1)] | None = None
     """Name of the cube or table in a .mat, .npz, zarr, NetCDF or HDF file; the cube of most bands else."""
     labels: Annotated[str, Field(min_length=1)] | None = None
-    """Raster (any CRS or grid), vector points or polygons, array, CSV or Parquet file with the classes."""
+    """Raster (any CRS or grid), vector points or polygons, array, CSV or Parquet file with the classes;
+    on an image points: columns x and y, easting and northing, lon and lat, or row and column from 0."""
     labels_variable: Annotated[str, Field(min_length=1)] | None = None
     """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
     labels_field: Annotated[str, Field(min_length=1)] | None = None
     """Attribute of a vector file, or column of a CSV or Parquet file, with the class (numbers or names)."""
+    labels_crs: Annotated[str, Field(min_length=1)] | None = None
+    """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default the
+    scene's, of columns lon and lat EPSG:4326."""
     mask: Annotated[str, Field(min_length=1)] | None = None
     """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
     bad_bands: tuple[int | str, ...] = ()

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.scenes.types import Grid
+
 BLOCKS_ACROSS = 12
 """Squares along the longer side of the scene in a blocked split."""
 
@@ -124,8 +126,7 @@ def blocked_split(
     share, rng
         See `random_split`.
     """
-    blocks = (row // side) * (int(column.max(initial=0)) // side + 1) + column // side
-    names, block = np.unique(blocks, return_inverse=True)
+    names, block = np.unique(_squares(row, column, side), return_inverse=True)
     sizes = np.bincount(block, minlength=len(names))
     order = rng.permutation(len(names))
     rank = np.empty(len(names), np.int64)
@@ -144,3 +145,17 @@ def blocked_split(
             chosen[number] = True
             held += int(sizes[number])
     return chosen[block]
+
+
+def side_of(grid: Grid) -> int:
+    """Return the pixels along a square of a scene."""
+    return max(1, -(-max(grid.height, grid.width) // BLOCKS_ACROSS))
+
+
+def square_of(row: NDArray[np.int64], column: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+    """Return the square of a scene, as a number, in which each pixel lies."""
+    return _squares(row, column, side_of(grid))
+
+
+def _squares(row: NDArray[np.int64], column: NDArray[np.int64], side: int) -> NDArray[np.int64]:
+    return (row // side) * (int(column.max(initial=0)) // side + 1) + column // side

@@ -5,22 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.blocks import Block
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
-    BLOCKS_ACROSS,
     MOST_DRAWS,
     balanced_split,
     blocked_split,
     random_split,
+    side_of,
     uniform_split,
 )
+from eigenscape.labels.testing import Disjoint, read_at, read_disjoint
 from eigenscape.scenes.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 
 HELD_OUT_SHARE = 0.1
 """Share of the labels that the trials learn from when the map learns from all of them."""
+
+TEST = "test"
+"""Protocol of the fits that make the map, or would as well, on the labels of a test file."""
 
 _STREAMS = ("random", "blocked", "uniform", "balanced")
 """Number of the random stream of each split: the place decides, so names go to the end."""
@@ -40,6 +44,8 @@ class Labelled:
         Class numbers of the source.
     train : array of bool, shape (fits, labelled)
         Training set of each fit.
+    disjoint
+        Labels of a test file, and what is left to learn from; None without one.
     mapped
         Whether the first fit makes a map; else the scores of the labelled samples are all that is asked
         for, and need not be as exact.
@@ -49,7 +55,21 @@ class Labelled:
     classes: NDArray[np.intp]
     numbers: NDArray[np.uint16]
     train: NDArray[np.bool_]
+    disjoint: Disjoint | None = None
     mapped: bool = True
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Which are those of a test file, shape (labelled,)."""
+        if self.disjoint is None:
+            return np.zeros(len(self.sample), np.bool_)
+        found: NDArray[np.bool_] = self.disjoint.tested[self.sample] > 0
+        return found
+
+    def held(self, number: int) -> NDArray[np.bool_]:
+        """Return which a fit did not learn from, those of a test file left out, shape (labelled,)."""
+        found: NDArray[np.bool_] = ~self.train[number] & ~self.tested
+        return found
 
     @property
     def count(self) -> int:
@@ -88,8 +108,7 @@ class Draws:
     @property
     def side(self) -> int:
         """Pixels along a square of the blocked split."""
-        longer = max(self.grid.height, self.grid.width)
-        return self.square or max(1, -(-longer // BLOCKS_ACROSS))
+        return self.square or side_of(self.grid)
 
     @property
     def share(self) -> float:
@@ -185,7 +204,8 @@ def plan_fits(
 
     The sets depend on ``learn.seed``, the labels and the split alone: every method draws the same.
     The protocol of ``learn.split`` comes first. Of a scene the blocked one is there too, or the random
-    one beside it; a table has no squares to draw.
+    one beside it; a table has no squares to draw. With ``learn.test`` they draw from the labels that are
+    left to learn from, and ``"test"`` owns the fits of the map: that of all of them, or its draws.
 
     Parameters
     ----------
@@ -205,30 +225,51 @@ def plan_fits(
     InputError
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
-    sample, classes, numbers, row, column = labelled_samples(given, pixel, scene.grid.width)
-    train = training_from_file(options.train, scene, row, column)
-    if train is not None:
-        return Labelled(sample, classes, numbers, train[None]), {"file": [0]}
-    draws = Draws(options, classes, row, column, scene.grid)
+    disjoint = None if options.test is None else read_disjoint(options.test, given, pixel, scene)
+    given, marked = (given, given) if disjoint is None else _both(disjoint)
+    sample, row, column = labelled_samples(marked, pixel, scene.grid.width)
+    learnable = given[sample] > 0
+    numbers = np.unique(given[given > 0])
+    classes = np.searchsorted(numbers, marked[sample])
+
+    def labelled(sets: list[NDArray[np.bool_]]) -> Labelled:
+        return Labelled(sample, classes, numbers, np.array(sets), disjoint)
+
+    def draw(split: str, trial: int) -> NDArray[np.bool_]:
+        train = np.zeros(len(sample), np.bool_)
+        train[learnable] = draws.draw(split, trial)
+        return train
+
+    marks = training_from_file(options.train, scene, row, column)
+    if marks is not None:
+        fits = {"file": [0]}
+        return labelled([marks & learnable]), fits if disjoint is None else {**fits, TEST: [0]}
+    draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.grid)
     sets: list[NDArray[np.bool_]] = []
-    fits: dict[str, list[int]] = {}
+    fits = {}
     if options.train == "all":
         fits["all"] = [0]
-        sets.append(np.ones(len(sample), np.bool_))
+        sets.append(learnable)
     for split in draws.protocols:
         fits[split] = list(range(len(sets), len(sets) + options.trials))
-        sets.extend(draws.draw(split, trial) for trial in range(options.trials))
+        sets.extend(draw(split, trial) for trial in range(options.trials))
     if first_only:
-        return Labelled(sample, classes, numbers, np.array(sets[:1])), {draws.protocols[0]: [0]}
-    return Labelled(sample, classes, numbers, np.array(sets)), fits
+        sets, fits = sets[:1], {draws.protocols[0]: [0]}
+    if disjoint is not None:
+        fits[TEST] = next(iter(fits.values()))
+    return labelled(sets), fits
+
+
+def _both(disjoint: Disjoint) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the labels to learn from, and these with those to test on."""
+    tested = disjoint.tested
+    return disjoint.given, np.where(tested > 0, tested, disjoint.given)
 
 
 def labelled_samples(
     given: NDArray[np.uint16], pixel: NDArray[np.int64], width: int
-) -> tuple[
-    NDArray[np.int64], NDArray[np.intp], NDArray[np.uint16], NDArray[np.int64], NDArray[np.int64]
-]:
-    """Return number and class of the labelled samples, the numbers of the classes, rows and columns.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the labelled samples, and their rows and columns.
 
     Parameters
     ----------
@@ -238,9 +279,8 @@ def labelled_samples(
         Columns of the scene.
     """
     sample = np.flatnonzero(given)
-    numbers, classes = np.unique(given[sample], return_inverse=True)
     row, column = np.divmod(pixel[sample], width)
-    return sample, classes, numbers, row, column
+    return sample, row, column
 
 
 def training_from_file(
@@ -274,12 +314,7 @@ def training_from_file(
     """
     if not isinstance(train, str) or train == "all":
         return None
-    marks = scene.open_marks(train)
-    marked = np.zeros(len(row), np.bool_)
-    step = max(1, 2**22 // scene.grid.width)
-    for start, stop in blocks(scene.grid.height, step):
-        inside = (row >= start) & (row < stop)
-        marked[inside] = marks.read(start, stop)[row[inside] - start, column[inside]] > 0
+    marked = read_at(scene.open_marks(train), scene.grid, row, column) > 0
     if not marked.any():
         raise SceneError(
             f"learn.train = {train!r}: none of the {len(row)} labelled pixels is marked "

@@ -50,6 +50,11 @@ class ClassMap:
         ]
         return cls(samples, tuple(paths))
 
+    @property
+    def classes(self) -> str:
+        """Path of ``labels/class``."""
+        return self.paths[list(DTYPES).index("class")]
+
     def blocks(self, budget: int, bytes_per_sample: float) -> list[Block]:
         """Return blocks of whole chunks, each within a budget of bytes."""
         return sample_blocks(self.samples, chunk_rows(self.samples, 4), budget, bytes_per_sample)

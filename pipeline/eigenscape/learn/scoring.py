@@ -19,6 +19,7 @@ from eigenscape.context import Context
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.nested import Nested, Part
 from eigenscape.labels.priors import Prior
+from eigenscape.labels.testing import read_disjoint
 from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.smoothing import prepare_smoothing
@@ -55,12 +56,16 @@ def scoring_stage(
     """
     ingest = context.run.record("ingest")
     assert ingest is not None, "scoring follows ingest"
-    scene = IngestedScene.from_summary(ingest.summary, context.job.resolve)
-    sample, classes, numbers, row, column = labelled_samples(
-        context.open("labels/given")[...], context.open("samples/pixel")[...], scene.grid.width
-    )
-    given = training_from_file(context.job.learn.train, scene, row, column)
-    nested = Nested(context.job.learn, split, classes, row, column, scene.grid, given)
+    scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
+    options = context.job.learn
+    given, pixel = context.open("labels/given")[...], context.open("samples/pixel")[...]
+    if options.test is not None:
+        # What the job is tested on has no part in the choice.
+        given = read_disjoint(options.test, given, pixel, scene).given
+    sample, row, column = labelled_samples(given, pixel, scene.grid.width)
+    numbers, classes = np.unique(given[sample], return_inverse=True)
+    train = training_from_file(options.train, scene, row, column)
+    nested = Nested(options, split, classes, row, column, scene.grid, train)
     last = trials[0] + nested.trials(part, trials[1] - trials[0])
     drawn = [nested.draw(part, trial) for trial in range(trials[0], last)]
     train = np.array([train for train, _ in drawn])

@@ -9,6 +9,7 @@ Clusterings have steps of their own: `eigenscape.learn.clustering.stage`.
     smooth     training sets   the same after smoothing over the scene       (with learn.smoothing)
     calibrate  one task        scores to probabilities, on pixels that were held out
     classify   sample blocks   class, probability, entropy of every sample, by the first model
+    assess     one task        intervals of the scores, areas of the classes (with learn.areas)
     queries    one task        pixels to label next                          (with learn.queries)
 """
 
@@ -22,17 +23,19 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
-from eigenscape.labels.training import Labelled, plan_fits
+from eigenscape.labels.training import TEST, Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.classmap import ClassMap, class_numbers
+from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.kernels.decisions import Calibration, decide
-from eigenscape.learn.kernels.scores import accuracy, lead, summarize
+from eigenscape.learn.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
@@ -53,12 +56,15 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
         return {"skipped": "the scene has no labels"}
-    scene = IngestedScene.from_summary(ingest.summary, context.job.resolve)
+    scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
     potential = context.job.graph.potential
     labelled, fits = plan_fits(
         options, context.open("labels/given")[...], context.open("samples/pixel")[...], scene,
         first_only=potential is not None and potential.labels == "train",
     )  # fmt: skip
+    if labelled.disjoint is not None:
+        for note in labelled.disjoint.notes():
+            context.reporter.note(note)
     class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
     folder = context.workspace.folder("learn")
     method = chosen.prepare(context, labelled)
@@ -76,22 +82,30 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         scores = _score(confusions, fits, labelled)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
-    protocols = {split: numbers for split, numbers in fits.items() if split != "all"}
+    protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
     work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
     calibrated, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
-    # Last: what a map says of its own training pixels is no measure of it.
-    scores["training_pixels"] = _score_training(confusions[0, 0])
     calibration = Calibration.from_json(calibrated)
     row = method.bytes_per_sample + 24 * labelled.count
     classify = partial(_classify, source, labelled, zones, calibration, class_map)
     ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
+    leading = fits[_leading(scores["held_out"])]
+    assess = partial(
+        _assess, source, labelled, zones.own, scene.grid, leading, TEST in fits, options.seed,
+        class_map if options.areas else None,
+    )  # fmt: skip
+    scores |= context.map("assess", assess, ["all"])[0]
+    # Last: what a map says of its own training pixels is no measure of it.
+    scores["training_pixels"] = _score_training(confusions[0, 0])
     summary = {
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
         "calibration": calibration.to_json(),
         "scores": scores,
     }
+    if labelled.disjoint is not None:
+        summary["test"] = labelled.disjoint.report()
     if options.queries:
         summary["queries"] = propose(context, source, labelled, calibration)
     return summary
@@ -121,6 +135,24 @@ def _calibrate(
     return calibration.to_json(), report
 
 
+def _assess(
+    source: FitScores,
+    labelled: Labelled,
+    pixel: Path,
+    grid: Grid,
+    fits: list[int],
+    test: bool,
+    seed: int,
+    class_map: ClassMap | None,
+    _: str,
+) -> dict[str, Any]:
+    intervals = find_intervals(source, labelled, np.load(pixel), grid, fits, test=test, seed=seed)
+    scores: dict[str, Any] = {"intervals": intervals}
+    if class_map is not None:
+        scores["areas"] = find_areas(source, labelled, class_map.classes, grid, test=test)
+    return scores
+
+
 def _classify(
     source: FitScores,
     labelled: Labelled,
@@ -143,21 +175,34 @@ def _score(
     confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
 ) -> dict[str, Any]:
     """Return the scores on held-out pixels, blocked first: the accuracy to be expected of the map."""
+    # With a test file the draws make the confidence, and scores are of the file alone.
+    scored = {split: numbers for split, numbers in fits.items() if split != "all"}
+    scored = {TEST: scored[TEST]} if TEST in scored else scored
     held_out = {
-        split: summarize(list(confusions[numbers, 1]))
-        for split, numbers in sorted(fits.items(), key=lambda item: item[0] != "blocked")
-        if split != "all"
+        split: summarize(list(confusions[numbers, 2 if split == TEST else 1]))
+        for split, numbers in sorted(scored.items(), key=lambda item: item[0] != "blocked")
     }
     for split in held_out:
         held_out[split]["training_pixels"] = int(labelled.train[fits[split]].sum(axis=1).mean())
-    leading = lead(held_out)
-    split = leading or next(iter(held_out))
-    keys = ("overall_accuracy", "average_accuracy", "kappa", "per_class", "confusion")
+    leading, split = lead(held_out), _leading(held_out)
+    keys = (*OF_ALL, *OF_CLASSES, "confusion")
     return {
-        "protocol": f"pixels held out ({split})" if leading else "no pixel is held out",
+        "protocol": describe_protocol(leading),
         **{key: held_out[split][key] for key in keys},
         "held_out": held_out,
     }
+
+
+def _leading(held_out: dict[str, Any]) -> str:
+    """Return the protocol whose scores come first, even where it measured nothing."""
+    return lead(held_out) or next(iter(held_out))
+
+
+def describe_protocol(leading: str | None) -> str:
+    """Return in words which pixels scores are of."""
+    if leading == TEST:
+        return "disjoint test file"
+    return f"pixels held out ({leading})" if leading else "no pixel is held out"
 
 
 def _score_training(confusion: NDArray[np.int64]) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.draws import Subset
-from eigenscape.scenes.labels.sources import open_marks
+from eigenscape.scenes.labels.sources import open_marks, open_test_labels
 from eigenscape.scenes.types import Grid, Labels
 
 
 @dataclass(frozen=True)
 class IngestedScene:
-    """Grid of a scene that was read.
+    """Grid and classes of a scene that was read.
 
     Attributes
     ----------
@@ -21,6 +22,10 @@ class IngestedScene:
         Rows drawn of a table, None for all.
     labelled
         Whether it has labels.
+    class_names
+        Names of their classes by number, as far as there are any.
+    options
+        ``[scene]`` of the job.
     resolve
         Turns a path of the job into an absolute one.
     """
@@ -28,17 +33,29 @@ class IngestedScene:
     grid: Grid
     subset: Subset | None
     labelled: bool
+    class_names: Mapping[int, str]
+    options: SceneOptions
     resolve: Callable[[str], str]
 
     @classmethod
     def from_summary(
-        cls, summary: Mapping[str, Any], resolve: Callable[[str], str]
+        cls, summary: Mapping[str, Any], options: SceneOptions, resolve: Callable[[str], str]
     ) -> "IngestedScene":
         """Return the scene of the summary of an ingest stage."""
         drawn = summary.get("subset")
-        subset = None if drawn is None else Subset(**drawn)
-        return cls(Grid.from_json(summary["grid"]), subset, bool(summary["labelled"]), resolve)
+        return cls(
+            grid=Grid.from_json(summary["grid"]),
+            subset=None if drawn is None else Subset(**drawn),
+            labelled=bool(summary["labelled"]),
+            class_names={int(key): name for key, name in summary.get("class_names", {}).items()},
+            options=options,
+            resolve=resolve,
+        )
 
     def open_marks(self, path: str) -> Labels:
         """Open a file of the job that marks samples; see `eigenscape.scenes.labels.sources.open_marks`."""
         return open_marks(self.resolve(path), self.grid, self.subset)
+
+    def open_test_labels(self, path: str) -> Labels:
+        """Open a file of the job with test labels: `eigenscape.scenes.labels.sources.open_test_labels`."""
+        return open_test_labels(self.resolve(path), self.options, self.grid, self.subset)

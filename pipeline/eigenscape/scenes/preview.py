@@ -5,11 +5,17 @@ from pathlib import Path
 import numpy as np
 
 from eigenscape.base.blocks import blocks
+from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
-from eigenscape.scenes.labels.sources import PlaneLabels, open_labels, open_marks
+from eigenscape.scenes.labels.sources import (
+    PlaneLabels,
+    open_labels,
+    open_marks,
+    open_test_labels,
+)
 from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Labels, Scene
 
@@ -26,7 +32,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     Parameters
     ----------
     job
-        Its ``[scene]`` and ``learn.train`` name them.
+        Its ``[scene]``, ``learn.train`` and ``learn.test`` name them.
     scene
         The scene, as `open_scene` returned it.
 
@@ -42,28 +48,43 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     SceneError
         They cannot be read, are not of the scene's size, or label nothing.
     """
-    train = job.learn.train
+    train, subset = job.learn.train, subset_of(scene)
     if isinstance(train, str) and train != "all":
-        open_marks(job.resolve(train), scene.grid, subset_of(scene))
+        open_marks(job.resolve(train), scene.grid, subset)
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:
+        if job.learn.test is not None:
+            raise SceneError(
+                f"learn.test = {job.learn.test!r}: the scene has no labels to learn from. Give them in "
+                "scene.labels."
+            )
         return [], None
-    text = f"labels: {_place(labels)}"
+    notes, counts = _describe("labels", labels, scene)
+    if counts is not None:
+        check_labelled([], labels, counts)
+    if job.learn.test is not None:
+        tested = open_test_labels(job.resolve(job.learn.test), job.scene, scene.grid, subset)
+        notes += _describe("test labels", tested, scene)[0]
+    return notes, counts
+
+
+def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[int, int] | None]:
+    """Return where labels are and of which classes, and their pixels of each if these are counted."""
+    text = f"{what}: {_place(labels)}"
     if scene.grid.size > MOST_COUNTED:
         named = ", ".join(list(labels.legend.names.values())[:_LISTED])
         text += f"; classes {named}" if named else ""
         return [f"{text}; counted when the scene is read", *notes_of(labels)], None
     counts = count_labels(labels, scene)
-    check_labelled([], labels, counts)
     total, names = sum(counts.values()), labels.legend.names
     listed = ", ".join(
         f"{' '.join(filter(None, (str(number), names.get(number))))} ({count:,})"
         for number, count in list(counts.items())[:_LISTED]
     )
     more = f", and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
-    what = "sample" if scene.grid.is_table else "pixel"
+    unit = "sample" if scene.grid.is_table else "pixel"
     text += (
-        f"; {total:,} {what}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
+        f"; {total:,} {unit}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
     )
     return [f"{text}: {listed}{more}", *notes_of(labels)], counts
 

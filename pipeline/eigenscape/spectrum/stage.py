@@ -100,7 +100,7 @@ def _potential(context: Context, degree: NDArray[np.float64]) -> Potential:
     if job.graph.potential is None:
         return Potential()
     assert record is not None, "the spectrum follows ingest"
-    scene = IngestedScene.from_summary(record.summary, job.resolve)
+    scene = IngestedScene.from_summary(record.summary, job.scene, job.resolve)
     given = context.open("labels/given") if scene.labelled else None
     samples = SceneSamples(
         context.open("samples/pixel"), given, context.memmap("graph/sample"), scene

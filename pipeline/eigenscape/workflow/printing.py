@@ -127,21 +127,34 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     if "held_out" not in scores:
         return
     yield _accuracy(scores)
+    intervals = scores.get("intervals", {})
+    if intervals.get("overall_accuracy"):
+        low, high = intervals["overall_accuracy"]
+        yield (
+            f"  interval   {_percent(low)} to {_percent(high)} overall ({100 * intervals['level']:.0f} %, "
+            f"bootstrap over {intervals['groups']} {intervals['resampled'].split(':')[0]})"
+        )
     for split, held in scores["held_out"].items():
         yield (
             f"  held out   {_percent(held['overall_accuracy'])} +- "
-            f"{_percent(held['overall_accuracy_std'])} overall ({split} split, "
+            f"{_percent(held['overall_accuracy_std'])} overall ({_split(split)}, "
             f"{held['training_pixels']} training pixels, {held['trials']} trials)"
         )
     calibrated = scores.get("calibration", {}).get("after", {})
     for split in filter(calibrated.__contains__, scores["held_out"]):
         error = calibrated[split]["expected_calibration_error"]
-        yield f"  confidence off by {_percent(error)} on average ({split} split)"
+        yield f"  confidence off by {_percent(error)} on average ({_split(split)})"
+    if skipped := scores.get("areas", {}).get("skipped"):
+        yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
     yield (
         f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "
         "that the map learned from: no measure of others"
     )
+
+
+def _split(name: str) -> str:
+    return "disjoint test file" if name == "test" else f"{name} split"
 
 
 def print_plan(planned: Any, limit: int) -> None:

@@ -78,7 +78,9 @@ def _scene(job: Job) -> dict[str, Any]:
 
 def label_options(job: Job) -> dict[str, Any]:
     """Return the options and files that a scene's labels depend on."""
-    options = job.scene.model_dump(mode="json", include={"labels_variable", "labels_field"})
+    options = job.scene.model_dump(
+        mode="json", include={"labels_variable", "labels_field", "labels_crs"}
+    )
     labels = job.scene.labels
     return {
         **options,
@@ -91,6 +93,8 @@ def learn_options(job: Job) -> dict[str, Any]:
     options = job.learn.model_dump(mode="json")
     if isinstance(job.learn.train, str) and job.learn.train != "all":
         options["train"] = _identity(job, job.learn.train, "learn.train")
+    if job.learn.test is not None:
+        options["test"] = _identity(job, job.learn.test, "learn.test")
     return options
 
 
@@ -112,7 +116,7 @@ def _potential(job: Job, potential: PotentialOptions) -> Any:
         options["labels"] = _identity(job, potential.labels, "graph.potential.labels")
     if potential.labels == "train":
         learn = learn_options(job)
-        options["learn"] = [learn[key] for key in ("train", "split", "seed")]
+        options["learn"] = [learn[key] for key in ("train", "test", "split", "seed")]
     if potential.raster:
         options["raster"] = _identity(job, potential.raster, "graph.potential.raster")
     return options

@@ -23,14 +23,20 @@ def draw(rng, rows=4000, *, factor=1.0, offsets=(0, 0, 0)):
     scores = rng.dirichlet([1.5, 1, 1], rows).astype(np.float32)
     p = probabilities(scores, Calibration((factor,), (0.0,), (1.0,), (tuple(offsets),)))
     classes = (rng.random((rows, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
-    zones = np.zeros(rows, np.intp)
-    return Sample(scores, np.minimum(classes, 2), zones, np.zeros(rows))
+    # As if the fit had called each class once: nothing too often.
+    few = np.full(rows, 1e-9)
+    return Sample(scores, np.minimum(classes, 2), np.zeros(rows, np.intp), few, few)
+
+
+def plain(calibration):
+    """A fit for which nothing is called too often."""
+    return Fit(calibration, ((0.0, 0.0),), (1 / 3,) * 3)
 
 
 def test_measure__against_scikit_learn(rng):
     sample = draw(rng)
     calibration = Calibration((1.7,), (0.1,), (0.8,), ((0.3, 0, -0.4),))
-    found = measure(sample, Fit(calibration, (0.0,)))
+    found = measure(sample, plain(calibration))
     p = probabilities(sample.scores, calibration)
     assert found["log_loss"] == pytest.approx(log_loss(sample.classes, p), rel=1e-5)
     brier = ((p - np.eye(3)[sample.classes]) ** 2).sum(axis=1).mean()
@@ -84,7 +90,7 @@ def test_calibrate_fits__halves_share_no_pixel_and_no_fit(rng, monkeypatch, tria
 
     def note(halves, tests, zones):
         seen.extend([halves, tests])
-        return Fit(Calibration.none(3), (0.0,)), {}
+        return plain(Calibration.none(3)), {}
 
     monkeypatch.setattr("eigenscape.learn.decide.calibration.calibrate", note)
     calibrate_fits(source, labelled, zones, {"random": list(range(trials))}, 0)
@@ -115,3 +121,22 @@ def test_calibrate_fits__samples_without_scores_do_not_count(rng):
     found, report = calibrate_fits(source, labelled, zones, {"random": [0, 1]}, 0)
     assert np.isfinite(found.offsets).all()
     assert np.isfinite(report["after"]["random"]["log_loss"])
+
+
+def test_calibrate_fits__a_class_that_one_fit_calls_too_often(rng):
+    """Two kinds of fits: those that call one class of all, and good ones. The calls tell them apart."""
+    rows, trials = 3000, 10
+    classes = rng.choice(3, rows, p=[0.2, 0.3, 0.5])
+    train = rng.random((trials, rows)) < 0.1
+    labelled = Labelled(np.arange(rows), classes, np.arange(1, 4, dtype=np.uint16), train)
+    scores = rng.dirichlet([1, 1, 1], (trials, rows)).astype(np.float32) / 4
+    for trial in range(trials):
+        called = classes if trial % 4 > 1 else np.full(rows, trial % 3)
+        scores[trial, np.arange(rows), called] += np.float32(0.75)
+    source = SimpleNamespace(at_labels=lambda number: scores[number])
+    zones = SimpleNamespace(count=1, at_labels=lambda number: np.zeros(rows, np.intp))
+    found, report = calibrate_fits(source, labelled, zones, {"random": list(range(trials))}, 0)
+    assert report["before"]["random"]["expected_calibration_error"] > 0.2
+    assert report["after"]["random"]["expected_calibration_error"] < 0.08
+    # The first fit calls nothing but the first class, which a fifth of the samples have.
+    assert probabilities(scores[0], found).max(axis=1).mean() < 0.42

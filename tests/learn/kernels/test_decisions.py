@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -11,7 +13,9 @@ from eigenscape.learn.kernels.decisions import (
     decide,
     evidence,
     keep_class,
+    lead_of,
     probabilities,
+    rank,
 )
 
 
@@ -39,6 +43,9 @@ def test_decide__class_probability_runner_up_and_entropy(seed, classes):
 def some_calibration(rng, classes, zones=1):
     values = {"factors": rng.uniform(0.05, 20, zones), "even": rng.uniform(0, 0.95, zones)}
     values |= {"slopes": rng.uniform(0.02, 4, zones), "offsets": rng.normal(0, 3, (zones, classes))}
+    leads = -np.sort(-rng.normal(0, 3, (classes, 9)), axis=1)
+    values |= {"excess": rng.uniform(0, 4, zones), "overcalls": rng.uniform(0.1, 9, classes)}
+    values["leads"] = leads
     calibration = Calibration.from_json({name: own.tolist() for name, own in values.items()})
     assert Calibration.from_json(calibration.to_json()) == calibration
     return calibration
@@ -66,7 +73,9 @@ def test_decide__the_called_class_has_the_largest_probability(seed, classes, sca
         assert (found.confidence >= 1 / classes).all()
         assert (found.runner_up != found.classes).all()
     for zone in (0, 1):
-        own = Calibration(*((values[zone],) for values in vars(calibration).values()))
+        names = ("factors", "even", "slopes", "offsets", "excess")
+        of_zone = {name: (getattr(calibration, name)[zone],) for name in names}
+        own = replace(calibration, **of_zone)
         expected = probabilities(scores, own)[zones == zone]
         np.testing.assert_array_equal(
             probabilities(scores, calibration, zones)[zones == zone], expected
@@ -95,6 +104,36 @@ def test_probabilities__log_odds_of_the_called_class():
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
     # As sure as numbers go: nothing is left for the others, which is no division by 0.
     assert np.isfinite(probabilities(10 * np.eye(3, dtype=np.float32), some_sure())).all()
+
+
+def test_probabilities__a_class_that_is_called_too_often():
+    scores = np.array([[0.9, 0.1], [0.7, 0.3], [0.55, 0.45], [0.2, 0.8]], np.float32)
+    called = choose(scores)
+    leads = lead_of(scores, called)
+    # Of ten calls of the first class three have at least the lead of the second row.
+    table = ((5.0, 3.0, float(leads[1]), 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.0), (2.0, 1.0))
+    own = replace(
+        Calibration.none(2), excess=(1.5,), overcalls=(4.0, 0.0), leads=(table[0], table[1])
+    )
+    plain, found = (probabilities(scores, one).astype(float) for one in (Calibration.none(2), own))
+    np.testing.assert_array_equal(found[3], plain[3])
+    odds = np.log(plain[1, 0] / plain[1, 1]) - 1.5 * np.log1p(4 * 0.2)
+    assert found[1, 0] == pytest.approx(max(0.5, 1 / (1 + np.exp(-odds))), rel=1e-5)
+    assert plain[0, 0] > found[0, 0] > found[1, 0] >= found[2, 0] >= 0.5
+
+
+def test_rank__is_the_share_of_calls_with_at_least_a_lead(rng):
+    called = rng.integers(-1, 3, 999)
+    leads = np.round(rng.normal(0, 1, 999), 1).astype(np.float32)
+    table = []
+    for number in range(3):
+        own = -np.sort(-leads[called == number])
+        table.append([own[0], *own])
+    found = rank(called, leads, table)
+    for place in range(999):
+        own = leads[called == called[place]]
+        expected = np.mean(own >= leads[place]) if called[place] >= 0 else 0
+        assert found[place] == pytest.approx(expected, abs=1e-6)
 
 
 def some_sure():

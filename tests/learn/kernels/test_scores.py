@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from eigenscape.learn.kernels.scores import accuracy, confusion_matrix, summarize
+from eigenscape.learn.kernels.scores import OF_CLASSES, accuracy, confusion_matrix, rates, summarize
 
 
 @given(seed=st.integers(0, 1000), count=st.integers(2, 6), size=st.integers(5, 200))
@@ -25,6 +25,16 @@ def test_accuracy__against_scikit_learn(seed, count, size):
     assert found["per_class"] == pytest.approx(
         metrics.recall_score(truth, predicted, average=None, labels=range(count))
     )
+    precision = metrics.precision_score(
+        truth, predicted, average=None, labels=range(count), zero_division=np.nan
+    )
+    users = [np.nan if value is None else value for value in found["users_accuracy"]]
+    np.testing.assert_allclose(users, precision)
+    for name, measure in (("f1", metrics.f1_score), ("iou", metrics.jaccard_score)):
+        expected = measure(truth, predicted, average=None, labels=range(count))
+        assert found[name] == pytest.approx(expected)
+    for name, measure in (("mean_f1", metrics.f1_score), ("mean_iou", metrics.jaccard_score)):
+        assert found[name] == pytest.approx(measure(truth, predicted, average="macro"))
     assert found["samples"] == len(truth)
 
 
@@ -81,3 +91,19 @@ def test_summarize__of_nothing_has_one_entry_for_each_class():
     found = summarize([np.zeros((2, 3), np.int64)])
     assert found["overall_accuracy"] is None
     assert found["per_class"] == [None, None]
+
+
+def test_rates__of_several_matrices_are_those_of_each(rng):
+    matrices = rng.integers(0, 9, (4, 3, 4))
+    matrices[2] = 0
+    matrices[3, 1] = 0
+    found = rates(matrices)
+    for place, matrix in enumerate(matrices):
+        for name, values in rates(matrix).items():
+            np.testing.assert_array_equal(found[name][place], values)
+
+
+def test_rates__a_class_that_is_called_and_has_no_samples():
+    found = accuracy(np.array([[8, 2, 0], [0, 0, 0]]))
+    assert [found[name][1] for name in OF_CLASSES] == [None, 0, 0, 0]
+    assert found["mean_f1"] == pytest.approx(16 / 18)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.labels.training import Labelled
+from eigenscape.labels.training import TEST, Labelled
 from eigenscape.labels.zones import Zones
-from eigenscape.learn.decide.calibrationfit import LEAST, Fit, Sample, fit_calibration, rarity_of
+from eigenscape.learn.decide.calibrationfit import LEAST, Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.fitscores import FitScores
-from eigenscape.learn.kernels.decisions import Calibration, choose
+from eigenscape.learn.kernels.decisions import Calibration, choose, probabilities
 
 F8 = NDArray[np.float64]
 
@@ -27,6 +27,10 @@ _MOST_VALUES = 2**18
 """Scores that a calibration is fitted to and measured on, at most: seconds of work."""
 
 
+_MOST_CALLED = 2**20
+"""Scores of a fit of which the ranks of calls are learned, at most: 4 MiB."""
+
+
 def measure(sample: Sample, fit: Fit) -> dict[str, float]:
     """Return how good probabilities are, by classes that did not make them.
 
@@ -36,12 +40,16 @@ def measure(sample: Sample, fit: Fit) -> dict[str, float]:
         ``expected_calibration_error`` of the called class; ``log_loss`` in nats and ``brier`` (sum of
         squares over the classes) of the whole distribution.
     """
-    p = fit.probabilities(sample)
-    rows, called = np.arange(len(p)), choose(sample.scores)
-    truth = p[rows, sample.classes]
+    return quality(fit.probabilities(sample), sample.scores, sample.classes)
+
+
+def quality(p: F8, scores: NDArray[np.float32], classes: NDArray[np.intp]) -> dict[str, float]:
+    """Return `measure` of probabilities, of the scores that they come from and of the true classes."""
+    rows, called = np.arange(len(p)), choose(scores)
+    truth = p[rows, classes]
     squares = (p**2).sum(axis=1) - 2 * truth + 1
     return {
-        "expected_calibration_error": calibration_error(p[rows, called], called == sample.classes),
+        "expected_calibration_error": calibration_error(p[rows, called], called == classes),
         "log_loss": float(-np.log(np.maximum(truth, LEAST)).mean()),
         "brier": float(squares.mean()),
     }
@@ -83,7 +91,8 @@ def calibrate(
         for step in STEPS
     }
     step = min(STEPS, key=lambda step: sum(test["log_loss"] for test in found[step].values()))
-    none = [Fit(Calibration.none(halves[0].scores.shape[1], zones), (0.0,) * zones)] * 2
+    count = halves[0].scores.shape[1]
+    none = [Fit(Calibration.none(count, zones), ((0.0, 0.0),) * zones, (1 / count,) * count)] * 2
     report: dict[str, Any] = {
         "pixels": sum(len(half.classes) for half in halves),
         "step": step,
@@ -137,13 +146,12 @@ def calibrate_fits(
         taken = numbers[last::2] if len(numbers) > 1 else numbers
         parts = []
         for number in taken:
-            held = np.flatnonzero(~labelled.train[number] & (second == last))
+            held = np.flatnonzero(labelled.held(number) & (second == last))
             held = held[:: max(1, -(-len(held) // most))]
-            scores = np.asarray(source.at_labels(number))
-            rarity = rarity_of(labelled, number, scores)[choose(scores[held])]
-            parts.append(
-                Sample(scores[held], labelled.classes[held], zones.at_labels(number)[held], rarity)
-            )
+            scores = source.at_labels(number)
+            where = zones.at_labels(number)[held]
+            calls = calls_of(source, labelled, number)
+            parts.append(calls.sample(scores[held], labelled.classes[held], where))
         return Sample.join(parts)
 
     halves = {
@@ -153,8 +161,43 @@ def calibrate_fits(
     usable = {name: pair for name, pair in halves.items() if all(len(s.classes) for s in pair)}
     if not usable:
         reason = "no labelled pixel is held out: confidence is the share that speaks for the class"
-        return Calibration.none(labelled.count, zones.count), {"skipped": reason}
+        none = Calibration.none(labelled.count, zones.count)
+        return none, {"skipped": reason, **_on_test(source, labelled, zones, {"after": none})}
     tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}
     parts = tuple(Sample.join([pair[last] for pair in usable.values()]) for last in (0, 1))
     fit, report = calibrate((parts[0], parts[1]), tests, zones.count)
-    return fit.of(rarity_of(labelled, 0, np.asarray(source.at_labels(0)))), report
+    found = fit.of(calls_of(source, labelled, 0))
+    none = Calibration.none(labelled.count, zones.count)
+    on_test = _on_test(source, labelled, zones, {"before": none, "after": found})
+    for when, measured in on_test.items():
+        report[when] |= measured
+    return found, report
+
+
+def _on_test(
+    source: FitScores, labelled: Labelled, zones: Zones, calibrations: dict[str, Calibration]
+) -> dict[str, dict[str, Any]]:
+    """Return `measure` of the map on the samples of a test file, which make no calibration."""
+    tested = np.flatnonzero(labelled.tested)
+    tested = tested[:: max(1, -(-len(tested) * labelled.count // _MOST_CALLED))]
+    scores = np.asarray(source.at_labels(0)[tested])
+    known = ~np.isnan(scores).any(axis=1)
+    tested, scores = tested[known], scores[known]
+    if not len(tested):
+        return {}
+    where, classes = zones.at_labels(0)[tested], labelled.classes[tested]
+    return {
+        when: {TEST: quality(probabilities(scores, own, where).astype(float), scores, classes)}
+        for when, own in calibrations.items()
+    }
+
+
+def calls_of(source: FitScores, labelled: Labelled, number: int) -> Calls:
+    """Return the calls of a fit at the labelled samples that it did not learn from; of all if it did.
+
+    Of many every few.
+    """
+    held = np.flatnonzero(labelled.held(number))
+    chosen = held if len(held) else np.arange(len(labelled.sample))
+    step = max(1, -(-len(chosen) * labelled.count // _MOST_CALLED))
+    return Calls.of(np.asarray(source.at_labels(number)[chosen[::step]]))

@@ -48,7 +48,7 @@ class Fitted:
     folder: Path
 
     def fit(self, number: int) -> list[list[list[int]]]:
-        """Fit to one training set; return its confusion on it, and on the other labelled samples."""
+        """Fit to one training set; return its `confusions`."""
         scores = self.method.fit(number)
         if self.prior.wanted != "none":
             self.prior.settle(self.labelled, number, self.method.implied(number))
@@ -70,9 +70,12 @@ class Fitted:
 
 
 def confusions(labelled: Labelled, number: int, scores: F4) -> list[list[list[int]]]:
-    """Return the confusion matrix of a fit's training samples, and that of the others."""
-    called, train = choose(scores), labelled.train[number]
+    """Return the confusion matrices of a fit.
+
+    They are those of its training samples, of the others, and of the samples of a test file.
+    """
+    called = choose(scores)
     return [
         confusion_matrix(labelled.classes[own], called[own], labelled.count).tolist()
-        for own in (train, ~train)
+        for own in (labelled.train[number], labelled.held(number), labelled.tested)
     ]

@@ -8,14 +8,18 @@ class that is called with such a share is right::
     s_c = score_c, all of a sample less what its largest one is above 1
     h_c = (s_c + sqrt(s_c^2 + 4 floor^2)) / 2             about s_c, and above 0
     q_c = (1 - e) exp(a log h_c) / sum + e / classes      a = 1, e = 0: the shares themselves
-    log odds p_k = b log odds q_k + o_k                   k the called class; b = 1, o = 0: as it is
+    log odds p_k = b log odds q_k + o_k - w log(1 + r)    k the called class; b = 1, o = w = 0: as it is
     p_c = (1 - p_k) q_c / (1 - q_k)                       c another one; evened where it exceeds p_k
+
+r says whether a class was called before more often than there are samples of it: the calls of class k
+with at least the lead of this one, over the samples that have class k. Of a class that is called twice
+as often as it is found, the half of least lead is wrong, whatever the leads are.
 
 Each step keeps the order of the scores, so the called class is the one of the largest probability,
 which is 1 / classes at least.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +49,21 @@ class Calibration:
         b, above 0.
     offsets : tuple of tuple of float, one for each zone
         o of the samples for which each class is called.
+    excess : tuple of float, one for each zone
+        w, at least 0; none where every w is 0, as of the two that follow.
+    overcalls : tuple of float, one for each class
+        r of the call of least lead: calls of the class over samples that have it.
+    leads : tuple of tuple of float, one for each class
+        Leads of its calls, descending at equal steps of their number: see `rank`.
     """
 
     factors: tuple[float, ...]
     even: tuple[float, ...]
     slopes: tuple[float, ...]
     offsets: tuple[tuple[float, ...], ...]
+    excess: tuple[float, ...] = ()
+    overcalls: tuple[float, ...] = ()
+    leads: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def none(cls, count: int, zones: int = 1) -> "Calibration":
@@ -61,13 +74,19 @@ class Calibration:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Calibration":
         """Return what `to_json` was made of."""
-        plain = {name: tuple(values[name]) for name in ("factors", "even", "slopes")}
-        return cls(**plain, offsets=tuple(map(tuple, values["offsets"])))
+        return cls(**{name: _frozen(value) for name, value in values.items()})
 
     def to_json(self) -> dict[str, list[Any]]:
         """Return it as lists, for a summary."""
-        lists = {name: list(values) for name, values in vars(self).items()}
-        return {**lists, "offsets": [list(zone) for zone in self.offsets]}
+        return {name: _plain(values) for name, values in vars(self).items()}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -157,9 +176,43 @@ def probabilities(scores: F4, calibration: Calibration, zones: ZoneNumbers = Non
     called = choose(scores)
     zone = np.broadcast_to(np.intp(-1) if zones is None else zones, called.shape)
     q = tempered(evidence(scores), calibration, zone)
-    slope = np.asarray(calibration.slopes, np.float32)[zone]
-    offset = np.asarray(calibration.offsets, np.float32)[zone, called]
-    return keep_class(resolve(q, called, slope * log_odds(q, called) + offset), called)
+    odds = np.asarray(calibration.slopes, np.float32)[zone] * log_odds(q, called)
+    odds += np.asarray(calibration.offsets, np.float32)[zone, called]
+    if any(calibration.excess):
+        places = rank(called, lead_of(scores, called), calibration.leads)
+        places *= np.asarray(calibration.overcalls)[called]
+        weight = np.asarray(calibration.excess, np.float32)[zone]
+        odds -= weight * np.log1p(places).astype(np.float32)
+    return keep_class(resolve(q, called, odds), called)
+
+
+def lead_of(scores: F4, called: NDArray[np.intp]) -> F4:
+    """Return by how much the called classes lead: log odds of the shares as they are, shape (m,).
+
+    Rounded, so that equal votes have equal leads wherever they are computed.
+    """
+    return np.round(log_odds(softmax(evidence(scores)), called), 3)
+
+
+def rank(
+    called: NDArray[np.intp], leads: F4, table: Sequence[Sequence[float]]
+) -> NDArray[np.float64]:
+    """Return the share of the calls of each one's class that have at least its lead, shape (m,).
+
+    Parameters
+    ----------
+    called : array of int, shape (m,)
+        -1 for none, of which nothing is said.
+    leads : array, shape (m,)
+        See `lead_of`.
+    table
+        For each class leads, descending: j / (length - 1) of its calls have at least the j-th.
+    """
+    found = np.zeros(len(called))
+    for number in np.unique(called[called >= 0]):
+        own, steps = called == number, -np.asarray(table[number])
+        found[own] = np.interp(-leads[own].astype(np.float64), steps, np.linspace(0, 1, len(steps)))
+    return found
 
 
 def tempered(logs: F4, calibration: Calibration, zones: NDArray[np.intp]) -> F4:

@@ -21,8 +21,79 @@ def confusion_matrix(truth: NDArray[np.intp], predicted: NDArray[np.intp], count
     return cells.reshape(count, count + 1)
 
 
+OF_ALL = ("overall_accuracy", "average_accuracy", "kappa", "mean_f1", "mean_iou")
+"""Measures of all classes together."""
+
+OF_CLASSES = ("per_class", "users_accuracy", "f1", "iou")
+"""Measures of each class, the first one being the producer's accuracy."""
+
+
+def rates(confusion: NDArray[np.number]) -> dict[str, NDArray[np.float64]]:
+    """Return the measures of confusion matrices; see `measures`.
+
+    Parameters
+    ----------
+    confusion : array, shape (..., classes, classes + 1)
+        See `confusion_matrix`.
+    """
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    return measures(right, confusion.sum(axis=-1), confusion[..., :-1].sum(axis=-2))
+
+
+def measures(
+    right: NDArray[np.number], sizes: NDArray[np.number], calls: NDArray[np.number]
+) -> dict[str, NDArray[np.float64]]:
+    """Return all measures of what was called how often.
+
+    With n samples of a class, m calls of it and t of both: producer's accuracy t / n (recall), user's
+    accuracy t / m (precision), F1 2 t / (n + m), intersection over union t / (n + m - t). Means are
+    over the classes that have samples. Kappa is Cohen's.
+
+    Parameters
+    ----------
+    right, sizes, calls : array, shape (..., classes)
+        Of each class the samples called rightly, those that have it, and the calls of it.
+
+    Returns
+    -------
+    dict
+        `OF_ALL`, shape (...), and `OF_CLASSES`, shape (..., classes); NaN where nothing was measured.
+    """
+    right, sizes, calls = (values.astype(np.float64) for values in (right, sizes, calls))
+    total = sizes.sum(axis=-1)
+
+    def share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = np.full(part.shape, np.nan)
+        np.divide(part, whole, out=shares, where=whole > 0)
+        return shares
+
+    found = {
+        "per_class": share(right, sizes),
+        "users_accuracy": share(right, calls),
+        "f1": share(2 * right, sizes + calls),
+        "iou": share(right, sizes + calls - right),
+    }
+    overall = share(right.sum(axis=-1), total)
+    chance = share((sizes * calls).sum(axis=-1), total**2)
+    kappa = np.where(chance < 1, share(overall - chance, 1 - chance), 1.0)
+    present = np.maximum((sizes > 0).sum(axis=-1), 1)
+
+    def mean(name: str) -> NDArray[np.float64]:
+        values = np.where(sizes > 0, found[name], 0).sum(axis=-1) / present
+        return np.where(total > 0, values, np.nan)
+
+    return {
+        "overall_accuracy": overall,
+        "average_accuracy": mean("per_class"),
+        "kappa": np.where(total > 0, kappa, np.nan),
+        "mean_f1": mean("f1"),
+        "mean_iou": mean("iou"),
+        **found,
+    }
+
+
 def accuracy(confusion: Confusion) -> dict[str, Any]:
-    """Return overall and average accuracy, kappa and the accuracy of each class.
+    """Return the measures of a confusion matrix as numbers and lists, None where nothing was measured.
 
     Parameters
     ----------
@@ -32,26 +103,20 @@ def accuracy(confusion: Confusion) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``overall_accuracy``: share of the samples called rightly; ``average_accuracy``: mean of
-        the classes' own shares (producer's accuracy) over classes that have samples; ``kappa``:
-        Cohen's; ``per_class``: share of each class, None without samples; ``samples``.
+        What `rates` says, and ``samples``.
     """
-    total = int(confusion.sum())
-    if total == 0:
-        empty = dict.fromkeys(("overall_accuracy", "average_accuracy", "kappa"))
-        return {**empty, "per_class": [None] * len(confusion), "samples": 0}
-    right = np.diag(confusion).astype(np.float64)
-    sizes = confusion.sum(axis=1)
-    overall = float(right.sum() / total)
-    shares = np.divide(right, sizes, out=np.full(len(right), np.nan), where=sizes > 0)
-    chance = float((sizes / total) @ (confusion[:, :-1].sum(axis=0) / total))
+    found = rates(confusion)
     return {
-        "overall_accuracy": overall,
-        "average_accuracy": float(np.nanmean(shares)),
-        "kappa": (overall - chance) / (1 - chance) if chance < 1 else 1.0,
-        "per_class": [None if np.isnan(share) else float(share) for share in shares],
-        "samples": total,
+        **{name: plain(found[name].tolist()) for name in (*OF_ALL, *OF_CLASSES)},
+        "samples": int(confusion.sum()),
     }
+
+
+def plain(value: Any) -> Any:
+    """Return numbers of nested lists, None for NaN."""
+    if isinstance(value, list):
+        return [plain(part) for part in value]
+    return None if np.isnan(value) else value
 
 
 def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -77,12 +142,13 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     trials = [trial for trial in every if trial["samples"]]
     total = np.sum(confusions, axis=0)
     result: dict[str, Any] = {"trials": len(trials)}
-    for name in ("overall_accuracy", "average_accuracy", "kappa"):
+    for name in OF_ALL:
         values = [trial[name] for trial in trials]
         result[name] = float(np.mean(values)) if values else None
         result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    columns = zip(*(trial["per_class"] for trial in every), strict=True)
-    per_class = [[share for share in column if share is not None] for column in columns]
-    result["per_class"] = [float(np.mean(shares)) if shares else None for shares in per_class]
+    for name in OF_CLASSES:
+        columns = zip(*(trial[name] for trial in every), strict=True)
+        known = [[share for share in column if share is not None] for column in columns]
+        result[name] = [float(np.mean(shares)) if shares else None for shares in known]
     result["confusion"] = total.tolist()
     return result

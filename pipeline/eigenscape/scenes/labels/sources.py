@@ -110,8 +110,41 @@ def open_marks(path: str, grid: Grid, subset: Subset | None) -> Labels:
     SceneError
         The file cannot be read, or cannot be brought onto the scene's grid.
     """
+    return _open_beside(SceneOptions(path=path, labels=path), grid, subset)
+
+
+def open_test_labels(path: str, options: SceneOptions, grid: Grid, subset: Subset | None) -> Labels:
+    """Open the labels that a map is tested on (``learn.test``), in the forms of ``scene.labels``.
+
+    Parameters
+    ----------
+    path
+        An absolute path.
+    options
+        ``[scene]`` of the job: column and coordinate system of ``scene.labels`` are those of the file too,
+        where it has such.
+    grid, subset
+        Of the scene.
+
+    Raises
+    ------
+    SceneError
+        See `open_marks`.
+    """
+    tabular = is_tabular(path)
+    named = tabular or Path(path).suffix.lower() in _VECTORS
+    own = SceneOptions(
+        path=path,
+        labels=path,
+        labels_field=options.labels_field if named else None,
+        labels_crs=options.labels_crs if tabular and not grid.is_table else None,
+    )
+    return _open_beside(own, grid, subset)
+
+
+def _open_beside(options: SceneOptions, grid: Grid, subset: Subset | None) -> Labels:
     whole = grid if subset is None else Grid(subset.total, 1)
-    labels = _open(path, SceneOptions(path=path), whole)
+    labels = _open(str(options.labels), options, whole)
     return labels if subset is None else SubsetLabels(labels, subset)
 
 
@@ -154,6 +187,15 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
 
 def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:
     check_exists(path)
+    if is_tabular(path) and not grid.is_table:
+        from eigenscape.scenes.labels.points import open_point_labels
+
+        return open_point_labels(path, options.labels_field, options.labels_crs, grid)
+    if options.labels_crs is not None:
+        raise SceneError(
+            f"scene.labels_crs = {options.labels_crs!r}: names the coordinate system of points in a CSV "
+            f"or Parquet file, and {path} is none on an image. Leave the key out."
+        )
     if is_tabular(path):
         from eigenscape.scenes.labels.tables import open_table_labels
 

@@ -80,17 +80,17 @@ def open_table_labels(path: str, field: str | None, scene: Grid) -> TableLabels:
         The file has another number of rows or no such column, or its values are no classes.
     """
     file = open_tabular(path)
-    if not scene.is_table:
-        raise SceneError(
-            f"{path}: labels in a table belong to the rows of a table, and the scene is an image of "
-            f"{scene.height} x {scene.width} pixels. Give a raster, an array or a vector file."
-        )
     if file.rows != scene.height:
         raise SceneError(
             f"{path}: has labels for {file.rows} rows, and the scene is a table of {scene.height} "
             "samples. Give one for each sample, in their order; empty where there is none."
         )
-    column = find_label_column(file, field)
+    return label_column(file, field)
+
+
+def label_column(file: TabularFile, field: str | None) -> TableLabels:
+    """Return the classes in a column, collected in one pass; see `open_table_labels`."""
+    path, column = file.path, find_label_column(file, field)
     name = file.columns[column].name
     numbers, names = _number_classes(_distinct(file, column), name, path)
     notes: tuple[str, ...] = ()

@@ -1,0 +1,181 @@
+"""Labels of a file of their own that a map is tested on, and those that are left to learn from.
+
+Benchmarks publish disjoint files for training and testing. The test file stays whole: a pixel that both
+files label is not learned from. A class that only the test file has cannot be called, so its pixels
+are left out of the scores. Both are counted and said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import blocks
+from eigenscape.errors import InputError
+from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.types import Grid, Labels
+
+_STRIP_PIXELS = 2**22
+
+
+@dataclass(frozen=True)
+class Disjoint:
+    """Labels to learn from and labels to test on, of which no sample has both.
+
+    Attributes
+    ----------
+    given, tested : array of uint16, shape (samples,)
+        Class numbers to learn from and to test on, 0 for none.
+    file
+        Of the test labels.
+    shared
+        Samples that both files label.
+    unknown
+        Test samples of each class that nothing is learned of.
+    """
+
+    given: NDArray[np.uint16]
+    tested: NDArray[np.uint16]
+    file: str
+    shared: int
+    unknown: Mapping[int, int]
+
+    def report(self) -> dict[str, Any]:
+        """Return what was tested on, as JSON values."""
+        numbers, counts = np.unique(self.tested[self.tested > 0], return_counts=True)
+        absent = np.setdiff1d(self.given[self.given > 0], numbers)
+        return {
+            "file": self.file,
+            "pixels": int(counts.sum()),
+            "per_class": dict(zip(map(str, numbers.tolist()), counts.tolist(), strict=True)),
+            "not_learned_from": self.shared,
+            "unknown_classes": {str(number): count for number, count in self.unknown.items()},
+            "classes_without_test": absent.tolist(),
+        }
+
+    def notes(self) -> list[str]:
+        """Return what a user should know."""
+        found, notes = self.report(), []
+        if self.shared:
+            notes.append(
+                f"{self.shared} pixels are labelled in the test file too, and are not learned from"
+            )
+        if self.unknown:
+            notes.append(
+                f"{sum(self.unknown.values())} test pixels are left out of the scores: nothing is learned "
+                f"of their classes {_listed(self.unknown)}"
+            )
+        if found["classes_without_test"]:
+            notes.append(
+                f"no test pixel has the class {_listed(found['classes_without_test'])}: its accuracy "
+                "is not measured"
+            )
+        few = [number for number, count in found["per_class"].items() if count <= _FEW]
+        if few:
+            notes.append(
+                f"the class {_listed(few)} has one or two test pixels: its accuracy says little"
+            )
+        return notes
+
+
+_FEW = 2
+
+
+def read_disjoint(
+    test: str, given: NDArray[np.uint16], pixel: NDArray[np.int64], scene: IngestedScene
+) -> Disjoint:
+    """Read the labels of ``learn.test`` at all samples.
+
+    Parameters
+    ----------
+    test
+        The file, as the job names it.
+    given, pixel : array, shape (samples,)
+        Label of each sample in ``scene.labels``, 0 for none, and its pixel.
+    scene
+        Their scene.
+
+    Raises
+    ------
+    InputError
+        Nothing is left to test on, or of fewer than two classes something to learn from.
+    """
+    labels, grid = scene.open_test_labels(test), scene.grid
+    row, column = np.divmod(pixel, grid.width)
+    tested = read_at(labels, grid, row, column)
+    tested = renumber(tested, labels.legend.names, scene.class_names)
+    shared = (given > 0) & (tested > 0)
+    given = np.where(shared, np.uint16(0), given)
+    asked = f"learn.test = {test!r}"
+    if len(np.unique(given[given > 0])) < 2:
+        raise InputError(
+            f"{asked}: {int(shared.sum())} pixels are labelled in scene.labels too and are not learned "
+            f"from, which leaves {int((given > 0).sum())} pixels of fewer than two classes. Give files that "
+            "do not overlap."
+        )
+    known = np.isin(tested, np.unique(given))
+    numbers, counts = np.unique(tested[(tested > 0) & ~known], return_counts=True)
+    unknown = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    tested = np.where(known, tested, np.uint16(0))
+    if not tested.any():
+        why = (
+            f"its {sum(unknown.values())} pixels have the classes {_listed(unknown)}, and scene.labels "
+            f"has {_listed(np.unique(given[given > 0]).tolist())}"
+            if unknown
+            else "none of its labels lies on a valid pixel of the scene"
+        )
+        raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
+    return Disjoint(given, tested, labels.files[0], int(shared.sum()), unknown)
+
+
+def read_at(
+    labels: Labels, grid: Grid, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> NDArray[np.uint16]:
+    """Return the class numbers at some pixels, shape (pixels,), read by strips.
+
+    Parameters
+    ----------
+    labels, grid
+        On the grid.
+    row, column : array, shape (pixels,)
+        Of the pixels, by rows.
+    """
+    found = np.zeros(len(row), np.uint16)
+    for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
+        here = slice(*np.searchsorted(row, (start, stop)).tolist())
+        if here.stop > here.start:
+            found[here] = labels.read(start, stop)[row[here] - start, column[here]]
+    return found
+
+
+def renumber(
+    tested: NDArray[np.uint16], names: Mapping[int, str], known: Mapping[int, str]
+) -> NDArray[np.uint16]:
+    """Return class numbers of another file as those of the same names.
+
+    Names of a file are numbered by the alphabet, so that a class which one file lacks shifts those after
+    it. Classes of other names get the numbers after the last.
+
+    Parameters
+    ----------
+    tested : array of uint16
+        Numbers of the file.
+    names, known
+        Of its classes, and of those that are known. Where either has no names, numbers are taken
+        as they are.
+    """
+    if not names or not known:
+        return tested
+    numbers, place = {name: number for number, name in known.items()}, np.arange(2**16)
+    following = max(*known, *names) + 1
+    for number, name in names.items():
+        if name not in numbers:
+            numbers[name], following = following, following + 1
+        place[number] = numbers[name]
+    return place[tested].astype(np.uint16)
+
+
+def _listed(numbers: Any) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,147 @@
+"""What is said of the scores beside their values: intervals, and areas with standard errors."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import blocks
+from eigenscape.labels.splits import square_of
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.decide.fitscores import FitScores
+from eigenscape.learn.kernels.areas import estimate_areas
+from eigenscape.learn.kernels.decisions import choose
+from eigenscape.learn.kernels.intervals import LEVEL, bootstrap
+from eigenscape.learn.kernels.scores import confusion_matrix
+from eigenscape.scenes.types import Grid
+from eigenscape.store.arrays import open_array
+
+_MOST_GROUPS = 500
+"""Groups of samples of a table: drawing them instead of samples leaves intervals as they are."""
+
+_SQUARE_KILOMETRE = 1e6
+
+
+def find_intervals(
+    source: FitScores,
+    labelled: Labelled,
+    pixel: NDArray[np.int64],
+    grid: Grid,
+    fits: list[int],
+    *,
+    test: bool,
+    seed: int,
+) -> dict[str, Any]:
+    """Return confidence intervals of the scores.
+
+    Parameters
+    ----------
+    source
+        Scores of every fit at the labelled samples.
+    labelled
+        They, and what each fit learned from.
+    pixel : array, shape (labelled,)
+        Where they lie.
+    grid
+        Of the scene.
+    fits
+        Those that are scored.
+    test
+        Whether on the samples of a test file, or on those that were held out.
+    seed
+        Of the draws.
+    """
+    rng = np.random.default_rng([seed, 5])
+    if grid.is_table:
+        groups = rng.permutation(len(pixel)) % _MOST_GROUPS
+        units = (
+            "groups of samples drawn at random: a table has no squares, and where samples are alike the "
+            "intervals are too narrow"
+        )
+    else:
+        groups = square_of(pixel // grid.width, pixel % grid.width, grid)
+        units = "squares of the scene"
+    report = {"level": LEVEL, "resampled": units}
+
+    def tested(number: int) -> NDArray[np.bool_]:
+        return labelled.tested if test else labelled.held(number)
+
+    if not any(tested(number).any() for number in fits):
+        return {**report, "skipped": "no pixel is held out"}
+
+    def trials() -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
+        for number in fits:
+            here, called = tested(number), choose(source.at_labels(number))
+            yield groups[here], labelled.classes[here], called[here]
+
+    return {**report, **bootstrap(trials(), int(groups.max()) + 1, labelled.count, rng)}
+
+
+def find_areas(
+    source: FitScores, labelled: Labelled, classes: str, grid: Grid, *, test: bool
+) -> dict[str, Any]:
+    """Return the areas of the classes, estimated from what the map was not made of.
+
+    Parameters
+    ----------
+    source, labelled, grid, test
+        See `find_intervals`.
+    classes
+        Path of ``labels/class``, the map.
+
+    Returns
+    -------
+    dict
+        What `eigenscape.learn.kernels.areas.estimate_areas` says; ``area`` and ``area_se`` of each class in
+        ``unit``, with ``mapped``, what is counted on the map; the confusion of the map as ``sample``.
+    """
+    here = np.flatnonzero(labelled.tested if test else labelled.held(0))
+    called = choose(source.at_labels(0))[here]
+    # Strata are what the map says: rows, where confusion matrices have the reference.
+    sample = confusion_matrix(labelled.classes[here], called, labelled.count)[:, :-1].T
+    mapped = _count_mapped(classes, labelled.numbers)
+    found = estimate_areas(sample, mapped)
+    size, unit = pixel_area(grid)
+    report = {
+        **found,
+        "estimator": "stratified by the classes of the map (Olofsson and others 2014, equations 4 to 11)",
+        "sample": sample.tolist(),
+        "unit": unit,
+        "mapped": (mapped * size).tolist(),
+        "area": [None if value is None else value * size for value in found["pixels"]],
+        "area_se": [None if value is None else value * size for value in found["pixels_se"]],
+    }
+    for key, what in (
+        ("without_sample", "no label lies there, so no area is estimated: label some pixels of it"),
+        ("one_unit", "one label lies there, so areas have no standard errors: label more of it"),
+    ):
+        if found[key]:
+            numbers = ", ".join(str(labelled.numbers[place]) for place in found[key])
+            report["skipped"] = f"the map has the class {numbers}, and {what}"
+            break
+    return report
+
+
+def _count_mapped(classes: str, numbers: NDArray[np.uint16]) -> NDArray[np.int64]:
+    array = open_array(classes)
+    counts = np.zeros(2**16, np.int64)
+    for start, stop in blocks(array.shape[0], array.chunks[0]):
+        counts += np.bincount(array[start:stop], minlength=2**16)
+    return counts[numbers]
+
+
+def pixel_area(grid: Grid) -> tuple[float, str]:
+    """Return the area of a pixel and its unit: square kilometres, or where no metre is known a pixel."""
+    if grid.is_table:
+        return 1.0, "samples"
+    if grid.transform is None or grid.crs_wkt is None:
+        return 1.0, "pixels"
+    from rasterio.crs import CRS
+
+    crs = CRS.from_wkt(grid.crs_wkt)
+    if not crs.is_projected:
+        return 1.0, "pixels"
+    a, b, _, d, e, _ = grid.transform
+    metres = crs.linear_units_factor[1]
+    return abs(a * e - b * d) * metres**2 / _SQUARE_KILOMETRE, "km2"
