@@ -231,7 +231,7 @@ def _check_neighbors(stored: Stored, job: Job, scene: scenery.Scene) -> list[str
         wanted += options.k
     said = [] if off <= slack else [f"distances are off by {off:.2g}"]
     least = {"exact": 1.0, "landmarks": 0.999}.get(
-        options.method, 0.75 if options.refine < 2 else 0.9
+        options.method, 0.75 if getattr(options, "refine", 3) < 2 else 0.9
     )
     if wanted and found < least * wanted:
         said.append(f"recall {found / wanted:.4f} is less than {least}")
@@ -409,7 +409,7 @@ def _expected_classes(stored: Stored, job: Job, scene: scenery.Scene) -> NDArray
     """Return the class of every sample by a dense solution, 0 for none; None where there is none."""
     given, options = stored["labels/given"].astype(int), job.learn
     n = len(given)
-    plain = options.prior == "none" and job.neighbors.method != "landmarks"
+    plain = getattr(options, "prior", "none") == "none" and job.neighbors.method != "landmarks"
     if n > DENSE or not plain:
         return None
     known, numbers = np.flatnonzero(given), np.unique(given[given > 0])

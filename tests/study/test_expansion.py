@@ -31,7 +31,7 @@ def test_expand__every_combination_that_where_leaves(write_study):
         "eigenfunctions", 12, 3,
     )  # fmt: skip
     assert (last.learn.method, last.learn.train, last.learn.k) == ("k-nn", 40, 3)
-    assert last.learn.eigenvectors == "auto"
+    assert not hasattr(last.learn, "eigenvectors")
     assert {variant.job.study for variant in variants} == {None}
     assert len({variant.slug for variant in variants}) == len(variants)
 
@@ -129,7 +129,7 @@ def test_expand__shared_keys_are_left_out_where_nothing_reads_them():
         "study": {"grid": {"learn.method": ["tikhonov", "k-nn", "normalized-cut"]}},
     }
     found = [variant.job.learn for variant in expand(parse_job(table, name="study"))]
-    assert [learn.gamma for learn in found] == [0.5, 1e-5, 1e-5]
+    assert [getattr(learn, "gamma", None) for learn in found] == [0.5, None, None]
     assert [learn.split for learn in found] == ["blocked", "blocked", "random"]
     table["study"]["grid"]["learn.method"] = ["k-nn", "poisson"]
     with pytest.raises(
