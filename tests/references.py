@@ -220,7 +220,7 @@ def _check_neighbors(stored: Stored, job: Job, scene: scenery.Scene) -> list[str
         near, length = lists[sample]
         exact = _distances(job, features[[sample]], features[near])[0]
         off = max(off, float(np.abs(exact - length).max(initial=0)))
-        if options.radius is not None:
+        if options.method == "radius":
             low = int((truth[row] < options.radius - slack).sum())
             high = int((truth[row] <= options.radius + slack).sum())
             if not low <= len(near) <= high:

@@ -284,7 +284,7 @@ def combinations() -> list[Cell]:
     for method in literals("features.spatial.method"):
         found += [
             Cell(f"{method} x {name}", {"features.spatial.method": method, **keys}, {},
-                 ("pixels",), applied=True)
+                 ("pixels",), applied="scene.mask" not in keys)
             for name, keys in filters.items()
         ]  # fmt: skip
     for method in literals("learn.method"):

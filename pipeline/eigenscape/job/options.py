@@ -34,8 +34,8 @@ class FilterOptions(Options):
     """Joint bilateral filter (Tomasi, Manduchi 1998), guided filter (He, Sun, Tang 2013), or morphological
     profiles by reconstruction beside the features (Benediktsson, Palmason, Sveinsson 2005)."""
     radius: Radius | tuple[Radius, ...] | Literal["auto"] = "auto"
-    """In pixels. Of the square window of "bilateral", one for each scale, 5 by default; of the squares of
-    "guided", 3; of the disks of "profiles", one for each opening and closing, 2, 4 and 6."""
+    """In pixels. Of the square windows of "bilateral", one for each scale, 2 and 5 by default; of the
+    squares of "guided", 3; of the disks of "profiles", one for each opening and closing, 2, 4 and 6."""
     space_sigma: Sigma | tuple[Sigma, ...] | Literal["auto"] = "auto"
     """For "bilateral": standard deviation of the weights by place, in pixels; "auto": 0.6 radius."""
     range_sigma: Sigma | tuple[Sigma, ...] = 4.0
@@ -72,7 +72,7 @@ class FilterOptions(Options):
         """``radius`` as a list."""
         if self.radius != "auto":
             return self.radius if isinstance(self.radius, tuple) else (self.radius,)
-        return {"bilateral": (5,), "guided": (3,), "profiles": (2, 4, 6)}[self.method]
+        return {"bilateral": (2, 5), "guided": (3,), "profiles": (2, 4, 6)}[self.method]
 
     @property
     def scales(self) -> tuple[tuple[int, float, float], ...]:

@@ -204,5 +204,6 @@ def test_filter_options__refuse_impossible_values(options, message):
 def test_filter_options__one_number_stands_for_all_scales():
     options = FilterOptions(radius=(5, 10), range_sigma=3)
     assert options.scales == ((5, 3.0, 3.0), (10, 6.0, 3.0))
-    assert FilterOptions().scales == ((5, 3.0, 4.0),)
+    assert FilterOptions(radius=5).scales == ((5, 3.0, 4.0),)
+    assert FilterOptions(range_sigma=2).radii == (2, 5)
     assert FilterOptions(radius=2, space_sigma=(1.0, 2.0)).scales == ((2, 1.0, 4.0), (2, 2.0, 4.0))

@@ -191,8 +191,8 @@ def _laid_bytes(features: int) -> float:
 
 
 def _filtered_bytes(width: int) -> float:
-    # What is filtered, and a copy as chunks are written.
-    return 8.0 * width
+    # What is filtered, and copies as chunks are written.
+    return 12.0 * width
 
 
 def _read(source: str, block: Block) -> F4:
