@@ -19,9 +19,12 @@ from eigenscape.store.arrays import open_array
 from eigenscape.workflow.stages import stage_keys
 
 PAGE = Path(__file__).resolve().parents[1] / "pipeline" / "README.md"
+SECTION = (
+    PAGE.read_text(encoding="utf-8").partition("## Adding a method\n")[2].partition("\n## ")[0]
+)
 CODE = dict(zip(
     ("toy_features", "toy_neighbors", "toy_learn"),
-    re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL), strict=True,
+    re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL), strict=True,
 ))  # fmt: skip
 POINTS = """\
 [eigenscape.features]
