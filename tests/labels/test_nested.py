@@ -14,7 +14,12 @@ def nested(split="blocked", *, height=60, width=48, classes=4, seed=0, share=1.0
     truth = (row // 9 + 3 * (column // 7)) % classes
     kept = rng.random(len(row)) < share
     return Nested(
-        LearnOptions(**options), split, truth[kept], row[kept], column[kept], Grid(height, width)
+        LearnOptions.model_validate(options),
+        split,
+        truth[kept],
+        row[kept],
+        column[kept],
+        Grid(height, width),
     )
 
 
@@ -74,7 +79,9 @@ def test_draw__trials_differ_and_repeat():
 def test_seen__squares_shrink_until_some_are_left_to_judge():
     # One square of the usual side holds all labels.
     row, column = np.divmod(np.arange(400), 20)
-    draws = Nested(LearnOptions(), "blocked", (row + column) % 2, row, column, Grid(240, 240))
+    draws = Nested(
+        LearnOptions.model_validate({}), "blocked", (row + column) % 2, row, column, Grid(240, 240)
+    )
     assert draws.side == 10
     assert (~draws.seen).mean() >= 0.25
 
