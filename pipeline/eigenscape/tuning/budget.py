@@ -11,11 +11,8 @@ from eigenscape.errors import InputError
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _FORM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*")
 
-_RESERVE = 0.25
-"""Share of the budget that is left to the best jobs and to the verdict."""
-
 _CAUTION = 1.25
-"""The next job may take so many times as long as those before it did on average."""
+"""The next scores may take so many times as long as those before them did on average."""
 
 
 def parse_budget(text: str) -> float:
@@ -61,11 +58,10 @@ class Budget:
         self._took: list[float] = []
         self._began = 0.0
 
-    def allows(self, *, last: bool = False) -> bool:
-        """Whether one more job fits; `last` of those that the reserve is kept for."""
+    def allows(self, calls: int = 1) -> bool:
+        """Whether so many more scores fit."""
         mean = sum(self._took) / len(self._took) if self._took else 0.0
-        whole = self.seconds if last else (1 - _RESERVE) * self.seconds
-        return self.spent + _CAUTION * mean <= whole
+        return self.spent + _CAUTION * calls * mean < self.seconds
 
     def begin(self) -> None:
         """Note that a job begins."""

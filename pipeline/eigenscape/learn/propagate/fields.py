@@ -279,8 +279,10 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, said in pairs if said["residual"] > tolerance]
-    solved = [said for said in solved if said["residual"] <= tolerance]
+    # Where no map is made, what converges slowly is good enough as it is.
+    again = [n for n, said in pairs if said["residual"] > tolerance] if labelled.mapped else []
+    if labelled.mapped:
+        solved = [said for said in solved if said["residual"] <= tolerance]
     if exact or again:
         operator = store_laplacian(
             context, context.workspace.folder("learn/exact"), "unnormalized", "float64"
