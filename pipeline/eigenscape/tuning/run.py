@@ -157,6 +157,8 @@ def _tune(
     if not ranked:
         reasons = "; ".join(sorted({str(one.error) for one in search.tried.values() if one.error}))
         raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
+    if first.error:
+        raise InputError(f"{job.name}: as it was given it cannot work: {first.error}")
     chosen = ranked[0].candidate
     judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)
