@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.labels.nested import Nested, halves_of_squares
+from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.scenes.types import Grid
 
 

@@ -31,7 +31,7 @@ from eigenscape.workflow.choice.tried import Interval, Tried
 from eigenscape.workflow.choice.window import window_of
 from eigenscape.workflow.stages import stage_keys
 
-MOST_PIXELS = 6144
+MOST_PIXELS = 4096
 """Pixels of the part of a scene by which methods are chosen."""
 
 LEAST_LABELS = 10
