@@ -41,3 +41,16 @@ def test_budget__allows_as_many_as_took_no_longer_than_those_before(tmp_path, mo
     assert str(budget) == "20 s of 60 s, "
     assert budget.allows(3)
     assert not budget.allows(4)
+
+
+def test_budget__counts_what_is_done_beside_but_expects_no_more_of_it(tmp_path, monkeypatch):
+    now = iter([0.0, 50.0, 50.0, 52.0])
+    monkeypatch.setattr("eigenscape.tuning.budget.time.monotonic", lambda: next(now))
+    budget = Budget(60, tmp_path / "tune.json")
+    with budget.beside():
+        pass
+    budget.begin()
+    budget.end(fresh=True)
+    assert budget.spent == 52
+    assert budget.allows(3)
+    assert not budget.allows(4)

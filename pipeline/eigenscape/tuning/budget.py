@@ -3,6 +3,8 @@
 import json
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from eigenscape.base.files import write_json
@@ -70,10 +72,21 @@ class Budget:
     def end(self, *, fresh: bool) -> None:
         """Note that it has ended; one that was finished before costs nothing."""
         if fresh:
-            took = time.monotonic() - self._began
-            self._took.append(took)
-            self.spent += took
-            write_json(self._path, {"spent_seconds": round(self.spent, 3)})
+            self._took.append(time.monotonic() - self._began)
+            self._spend(self._took[-1])
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Count what the block takes, but not as the scores of a job."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spend(time.monotonic() - began)
+
+    def _spend(self, seconds: float) -> None:
+        self.spent += seconds
+        write_json(self._path, {"spent_seconds": round(self.spent, 3)})
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""

@@ -121,10 +121,9 @@ def tune(
                 start = CLUSTERS.start
             elif is_open and not clusters:
                 # About what a run would choose by itself; of the labels that judge it sees none.
-                spent.begin()
-                chosen = choose(part, path / "default", on, reporter, executor, "choosing")
+                with spent.beside():
+                    chosen = choose(part, path / "default", on, reporter, executor, "choosing")
                 start = chosen.values
-                spent.end(fresh=True)
             given = candidate(part, start)
             return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)
 
