@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigenscape.job.options import LearnOptions
-from eigenscape.labels.nested import Nested
+from eigenscape.labels.nested import Nested, halves_of_squares
+from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.scenes.types import Grid
 
 
@@ -14,12 +14,7 @@ def nested(split="blocked", *, height=60, width=48, classes=4, seed=0, share=1.0
     truth = (row // 9 + 3 * (column // 7)) % classes
     kept = rng.random(len(row)) < share
     return Nested(
-        LearnOptions.model_validate(options),
-        split,
-        truth[kept],
-        row[kept],
-        column[kept],
-        Grid(height, width),
+        CentroidAngle(**options), split, truth[kept], row[kept], column[kept], Grid(height, width)
     )
 
 
@@ -79,9 +74,7 @@ def test_draw__trials_differ_and_repeat():
 def test_seen__squares_shrink_until_some_are_left_to_judge():
     # One square of the usual side holds all labels.
     row, column = np.divmod(np.arange(400), 20)
-    draws = Nested(
-        LearnOptions.model_validate({}), "blocked", (row + column) % 2, row, column, Grid(240, 240)
-    )
+    draws = Nested(CentroidAngle(), "blocked", (row + column) % 2, row, column, Grid(240, 240))
     assert draws.side == 10
     assert (~draws.seen).mean() >= 0.25
 
@@ -97,3 +90,20 @@ def test_draw__given_training_samples_are_all_that_the_choice_sees():
     train, chosen = draws.draw("choosing", 0)
     assert not ((train | chosen) & ~marked).any()
     assert chosen.any()
+
+
+@given(seed=st.integers(0, 200), squares=st.integers(1, 40), count=st.integers(1, 8))
+def test_halves_of_squares__every_class_is_learned_and_about_half_of_it(seed, squares, count):
+    rng = np.random.default_rng(seed)
+    square = rng.integers(0, squares, 600)
+    square = np.unique(square, return_inverse=True)[1]
+    classes = np.unique((square * 7 + rng.integers(0, 2, 600)) % count, return_inverse=True)[1]
+    chosen = halves_of_squares(classes, square, rng)
+    assert chosen.shape == (square.max() + 1,)
+    for one in range(classes.max() + 1):
+        sizes = np.bincount(square[classes == one], minlength=len(chosen))
+        assert sizes[chosen].sum() > 0
+    sizes = np.bincount(square)
+    if len(sizes) > 20 and count == 1:
+        # As in dealing: no farther from half than the largest part.
+        assert abs(sizes[chosen].sum() - 300) <= sizes.max()

@@ -30,8 +30,27 @@ def test_budget__counts_what_earlier_calls_have_spent(tmp_path):
     assert Budget(100, tmp_path / "tune.json").spent == pytest.approx(spent, abs=1e-3)
 
 
-def test_budget__keeps_a_reserve(tmp_path):
-    (tmp_path / "tune.json").write_text('{"spent_seconds": 80}')
-    budget = Budget(100, tmp_path / "tune.json")
-    assert not budget.allows()
-    assert budget.allows(last=True)
+def test_budget__allows_as_many_as_took_no_longer_than_those_before(tmp_path, monkeypatch):
+    now = iter([0.0, 8.0, 10.0, 22.0])
+    monkeypatch.setattr("eigenscape.tuning.budget.time.monotonic", lambda: next(now))
+    budget = Budget(60, tmp_path / "tune.json")
+    for _ in range(2):
+        budget.begin()
+        budget.end(fresh=True)
+    # 20 s are spent, and one takes 12.5 s with caution.
+    assert str(budget) == "20 s of 60 s, "
+    assert budget.allows(3)
+    assert not budget.allows(4)
+
+
+def test_budget__counts_what_is_done_beside_but_expects_no_more_of_it(tmp_path, monkeypatch):
+    now = iter([0.0, 50.0, 50.0, 52.0])
+    monkeypatch.setattr("eigenscape.tuning.budget.time.monotonic", lambda: next(now))
+    budget = Budget(60, tmp_path / "tune.json")
+    with budget.beside():
+        pass
+    budget.begin()
+    budget.end(fresh=True)
+    assert budget.spent == 52
+    assert budget.allows(3)
+    assert not budget.allows(4)

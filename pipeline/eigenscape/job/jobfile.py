@@ -90,7 +90,6 @@ class Job(Options):
             given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
             for name in (*_METHOD_TABLES, "learn"):
                 table[name] = given.get(name, {})
-            table["preset"] = "auto"
         return tomlkit.dumps(table)
 
 

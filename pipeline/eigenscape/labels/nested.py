@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.job.options import LearnOptions
-from eigenscape.labels.splits import blocked_split, random_split
+from eigenscape.labels.splits import random_split
 from eigenscape.labels.training import Draws
 from eigenscape.scenes.types import Grid
 
@@ -33,6 +33,54 @@ _MOST_TRAINING = 0.5
 _MOST_TRAINED = 0.75
 _STREAM = 100
 """Number of the random stream that holds squares out: far from those of the draws."""
+
+
+def halves_of_squares(
+    classes: NDArray[np.intp], square: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return the squares of one half of the labels, in which half of each class is, as far as squares go.
+
+    Squares are dealt out one by one, the largest parts of a class first, each to the half that the classes
+    in it lack more. A class in a single square is in this half.
+
+    Parameters
+    ----------
+    classes, square : array of int, shape (labelled,)
+        Class, 0 ... C-1, and number of the square, 0 ... S-1, of each labelled sample.
+    rng
+        Decides between squares that are alike.
+
+    Returns
+    -------
+    array of bool, shape (S,)
+
+    Examples
+    --------
+    >>> classes, square = np.array([0, 0, 0, 1, 1, 1, 1]), np.array([0, 0, 1, 2, 2, 3, 3])
+    >>> halves = halves_of_squares(classes, square, np.random.default_rng(0))
+    >>> int(halves[:2].sum()), int(halves[2:].sum())
+    (1, 1)
+    """
+    counts: NDArray[np.float64] = np.zeros(
+        (int(square.max(initial=0)) + 1, int(classes.max(initial=0)) + 1)
+    )
+    np.add.at(counts, (square, classes), 1)
+    shares = counts / np.maximum(counts.sum(axis=0), 1)
+    alone = ((counts > 0).sum(axis=0) == 1) & (counts.sum(axis=0) > 0)
+    chosen: NDArray[np.bool_] = np.asarray((counts[:, alone] > 0).any(axis=1))
+    # What this half has of each class beyond the other half.
+    lead = shares[chosen].sum(axis=0)
+    order = rng.permutation(len(counts))
+    for number in order[np.argsort(-shares[order].max(axis=1), kind="stable")]:
+        if not chosen[number]:
+            own = shares[number]
+            # The first square of a class is learned from.
+            chosen[number] = ((lead + own) ** 2).sum() <= ((lead - own) ** 2).sum()
+            lead += own if chosen[number] else -own
+    for one in np.flatnonzero((counts.sum(axis=0) > 0) & ~(counts[chosen] > 0).any(axis=0)):
+        members = np.flatnonzero(counts[:, one])
+        chosen[members[counts[members, one].argmin()]] = True
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -112,7 +160,11 @@ class Nested:
             return self.given
         rng = np.random.default_rng([self.options.seed, 0, _STREAM])
         if self.split == "blocked":
-            return blocked_split(self.classes, self.row, self.column, side, SHARE, rng)
+            across = int(self.column.max(initial=0)) // side + 1
+            _, square = np.unique(
+                (self.row // side) * across + self.column // side, return_inverse=True
+            )
+            return halves_of_squares(self.classes, square, rng)[square]
         return random_split(self.classes, SHARE, rng)
 
     def _train(self, seen: NDArray[np.bool_], side: int, trial: int) -> NDArray[np.bool_]:

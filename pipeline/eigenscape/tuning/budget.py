@@ -3,6 +3,8 @@
 import json
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from eigenscape.base.files import write_json
@@ -11,11 +13,8 @@ from eigenscape.errors import InputError
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _FORM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*")
 
-_RESERVE = 0.25
-"""Share of the budget that is left to the best jobs and to the verdict."""
-
 _CAUTION = 1.25
-"""The next job may take so many times as long as those before it did on average."""
+"""The next scores may take so many times as long as those before them did on average."""
 
 
 def parse_budget(text: str) -> float:
@@ -61,11 +60,10 @@ class Budget:
         self._took: list[float] = []
         self._began = 0.0
 
-    def allows(self, *, last: bool = False) -> bool:
-        """Whether one more job fits; `last` of those that the reserve is kept for."""
+    def allows(self, calls: int = 1) -> bool:
+        """Whether so many more scores fit."""
         mean = sum(self._took) / len(self._took) if self._took else 0.0
-        whole = self.seconds if last else (1 - _RESERVE) * self.seconds
-        return self.spent + _CAUTION * mean <= whole
+        return self.spent + _CAUTION * calls * mean < self.seconds
 
     def begin(self) -> None:
         """Note that a job begins."""
@@ -74,10 +72,21 @@ class Budget:
     def end(self, *, fresh: bool) -> None:
         """Note that it has ended; one that was finished before costs nothing."""
         if fresh:
-            took = time.monotonic() - self._began
-            self._took.append(took)
-            self.spent += took
-            write_json(self._path, {"spent_seconds": round(self.spent, 3)})
+            self._took.append(time.monotonic() - self._began)
+            self._spend(self._took[-1])
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Count what the block takes, but not as the scores of a job."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spend(time.monotonic() - began)
+
+    def _spend(self, seconds: float) -> None:
+        self.spent += seconds
+        write_json(self._path, {"spent_seconds": round(self.spent, 3)})
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""

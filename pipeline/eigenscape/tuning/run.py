@@ -35,7 +35,7 @@ from eigenscape.tuning.stability import Stability
 from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.auto import choose
 from eigenscape.workflow.choice.candidates import CLUSTERS, LADDER, Candidate, Ladder, candidate
-from eigenscape.workflow.choice.search import Search
+from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
@@ -120,10 +120,10 @@ def tune(
             if clusters and not job.learn.unsupervised:
                 start = CLUSTERS.start
             elif is_open and not clusters:
-                # What a run would choose by itself, on all labels: no easy match.
-                spent.begin()
-                start = choose(part, path / "default", on, reporter, executor).values
-                spent.end(fresh=True)
+                # About what a run would choose by itself; of the labels that judge it sees none.
+                with spent.beside():
+                    chosen = choose(part, path / "default", on, reporter, executor, "choosing")
+                start = chosen.values
             given = candidate(part, start)
             return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)
 
@@ -151,12 +151,15 @@ def _tune(
 ) -> Tuned:
     first = search.add(given, "as given")
     best = search.climb(ladder)
-    ranked = search.finish([*best, first] if first not in best else best)
-    if not ranked or ranked[0].error:
+    others = [one for one in best if one is not first]
+    ranked = search.finish([first, *others[:FINALISTS]])
+    if not ranked:
         reasons = "; ".join(sorted({str(one.error) for one in search.tried.values() if one.error}))
         raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
+    if first.error:
+        raise InputError(f"{job.name}: as it was given it cannot work: {first.error}")
     chosen = ranked[0].candidate
-    judged, default = _judge(search, chosen), _judge(search, given)
+    judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)
     gain = Interval.of([ours - theirs for ours, theirs in pairs])
     tried = tuple(search.tried.values())
@@ -176,10 +179,15 @@ def _tune(
     return tuned
 
 
-def _judge(search: Search, found: Candidate) -> dict[str, list[float]]:
-    """Return the accuracies of a job on what the choice has not seen, and on a random split beside it."""
-    splits = dict.fromkeys([search.split, *(["random"] if search.split == "blocked" else [])])
-    return {split: search.judge(found, split) for split in splits}
+def _judge(
+    search: Search, chosen: Candidate, given: Candidate
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return the accuracies of two jobs on what the choice has not seen, and on a random split beside it."""
+    found = {search.split: search.judge([chosen, given], search.split)}
+    if search.split == "blocked" and search.budget.allows(2):
+        found["random"] = search.judge([chosen, given], "random")
+    ours, theirs = ({split: both[number] for split, both in found.items()} for number in (0, 1))
+    return ours, theirs
 
 
 def describe(tuned: Tuned, split: str) -> list[str]:
@@ -193,7 +201,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
         f"(mean and 95 % interval of {judged.draws} {draws}).",
         f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
     ]
-    if split == "blocked":
+    if "random" in tuned.judged and split != "random":
         lines.append(f"Random split: {tuned.judged['random']}; as given {tuned.default['random']}.")
     return lines
 

@@ -221,3 +221,14 @@ def test_known_choice__of_another_scene_counts_for_nothing(two_lines):
     result = run(load_job(path))
     np.save(path.with_name("scene.npy"), np.ones((30, 24, 4), np.float32))
     assert known_choice(load_job(path), result.path) is None
+
+
+def test_run_batch__skips_a_scene_that_was_settled(two_lines, tmp_path):
+    from eigenscape.batch.run import run_batch
+    from eigenscape.batch.sources import Source
+
+    path = two_lines()
+    first = run_batch(Source(jobs=(path,)), run_dir=tmp_path / "batch")
+    again = run_batch(Source(jobs=(path,)), run_dir=tmp_path / "batch")
+    assert [outcome.state for outcome in first.outcomes] == ["done"]
+    assert [outcome.state for outcome in again.outcomes] == ["skipped"]

@@ -51,7 +51,7 @@ class Few(Unlimited):
     def __init__(self, most):
         self.left = most
 
-    def allows(self, *, last=False):
+    def allows(self, calls=1):
         return self.left > 0
 
     def end(self, *, fresh):

@@ -280,8 +280,10 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     usual = [number for number in groups if number not in exact]
     solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
     pairs = zip(usual, solved, strict=True)
-    again = [number for number, report in pairs if report["residual"] > tolerance]
-    solved = [report for report in solved if report["residual"] <= tolerance]
+    # Where no map is made, what converges slowly is good enough as it is.
+    again = [n for n, report in pairs if report["residual"] > tolerance] if labelled.mapped else []
+    if labelled.mapped:
+        solved = [report for report in solved if report["residual"] <= tolerance]
     if exact or again:
         operator = store_laplacian(
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"

@@ -18,6 +18,7 @@ from eigenscape.base.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
+from eigenscape.labels.nested import Part
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
@@ -30,7 +31,7 @@ from eigenscape.workflow.choice.tried import Interval, Tried
 from eigenscape.workflow.choice.window import window_of
 from eigenscape.workflow.stages import stage_keys
 
-MOST_PIXELS = 6144
+MOST_PIXELS = 4096
 """Pixels of the part of a scene by which methods are chosen."""
 
 LEAST_LABELS = 10
@@ -161,7 +162,12 @@ def plan_choice(job: Job) -> tuple[list[Job], str]:
 
 
 def choose(
-    job: Job, parent: Path, on: ClusterOptions, reporter: Reporter, executor: Executor | None
+    job: Job,
+    parent: Path,
+    on: ClusterOptions,
+    reporter: Reporter,
+    executor: Executor | None,
+    part: Part = "all",
 ) -> Choice:
     """Choose the methods that a job leaves open; what is tried stays in a directory.
 
@@ -171,6 +177,8 @@ def choose(
         See `make_choice`.
     parent
         The directory.
+    part
+        Labels that the choice may see: all, or those that no verdict is held on.
     """
     scene = survey(job)
     if not scene.labelled:
@@ -183,7 +191,7 @@ def choose(
         return Choice(dict(FEW_LABELS), (said,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
-    part, where = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
+    window, where = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
     limits = job.limits
     connection = (
         nullcontext(executor) if executor is not None
@@ -194,7 +202,7 @@ def choose(
         scorer = Accuracy(parent, on, Silent(), connected, siblings)
         split = job.learn.split if scene.table or _splits(job) else "blocked"
         search = Search(
-            part, scene, split, scorer, Unlimited(), reporter, name="choice", part="all",
+            window, scene, split, scorer, Unlimited(), reporter, name="choice", part=part,
             final_draws=AUTO.rungs[-1].draws,
         )  # fmt: skip
         best = search.climb(AUTO)

@@ -22,10 +22,13 @@ class Option:
         By dotted name.
     needs
         See `Survey.fulfils`.
+    without
+        Keys that a job must not have changed before.
     """
 
     keys: Mapping[str, Any]
     needs: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def fits(self, job: Job, scene: Survey) -> bool:
         """Whether the scene is what the option needs, and the job leaves its keys open."""
@@ -117,7 +120,10 @@ def read_ladder(table: Mapping[str, Any]) -> Ladder:
 
 def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
     """Return options from their tables."""
-    return tuple(Option(entry["keys"], tuple(entry.get("needs", ()))) for entry in entries)
+    return tuple(
+        Option(entry["keys"], tuple(entry.get("needs", ())), tuple(entry.get("without", ())))
+        for entry in entries
+    )
 
 
 def candidate(job: Job, values: Mapping[str, Any]) -> Candidate:

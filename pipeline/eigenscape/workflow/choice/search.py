@@ -20,6 +20,13 @@ FINAL_DRAWS = 10
 """Draws by which the best jobs are compared, and the chosen one is judged."""
 
 FINALISTS = 3
+"""Jobs that are compared with the given one by all draws."""
+
+_VERDICT = 2
+"""Scores that the least verdict takes: of the chosen job and of the given one."""
+
+_FINALS = _VERDICT + 2 * (FINALISTS + 1)
+"""Scores that are left to the comparison of the best jobs and the verdict."""
 
 
 class Scorer(Protocol):
@@ -41,8 +48,8 @@ class Scorer(Protocol):
 class Budget(Protocol):
     """Of time; as text it says how much is spent."""
 
-    def allows(self, *, last: bool = False) -> bool:
-        """Whether one more job fits; `last` of those that a reserve is kept for."""
+    def allows(self, calls: int = 1) -> bool:
+        """Whether so many more scores fit."""
         ...
 
     def begin(self) -> None:
@@ -57,7 +64,7 @@ class Budget(Protocol):
 class Unlimited:
     """No budget: what is tried does not depend on the machine."""
 
-    def allows(self, *, last: bool = False) -> bool:
+    def allows(self, calls: int = 1) -> bool:
         """See `Budget`."""
         return True
 
@@ -119,31 +126,38 @@ class Search:
             found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
             best = found or best
             kept = [one.candidate for one in best]
-            if not self.budget.allows():
+            if not self.budget.allows(_FINALS):
                 break
         return best
 
     def finish(self, best: Sequence[Tried]) -> list[Tried]:
-        """Compare the best by all draws; return them with the best first."""
+        """Compare some jobs by all draws; return those that the budget leaves time for, the best first.
+
+        A job that fails is not among them.
+        """
         done: list[Tried] = []
-        for number, one in enumerate(best[:FINALISTS]):
-            if (
-                number
-                and not self.budget.allows(last=True)
-                and not self._there(one, self.final_draws)
-            ):
+        for number, one in enumerate(best):
+            there = self._there(one, self.final_draws)
+            if done and not there and not self.budget.allows(_VERDICT + 2):
                 break
-            self._try(
-                one, self.final_draws, f"finalist {number + 1} of {min(len(best), FINALISTS)}"
-            )
-            done.append(one)
+            self._try(one, self.final_draws, f"finalist {number + 1} of {len(best)}")
+            done += [one] if one.error is None else []
         return sorted(done, key=lambda one: -one.mean(self.final_draws))
 
-    def judge(self, found: Candidate, split: str) -> list[float]:
-        """Return the accuracy of a job on the draws that the choice has not seen."""
-        trials = Trials("judging", split, 0, FINAL_DRAWS)
-        scored = self._scored(found.job, trials)
-        return _accuracies(scored)
+    def judge(self, found: Sequence[Candidate], split: str) -> list[list[float]]:
+        """Return the accuracies of jobs on draws that the choice has not seen, the same ones for all.
+
+        Half of the draws where the budget leaves no time for more.
+        """
+        accuracies: list[list[float]] = [[] for _ in found]
+        for first in (0, FINAL_DRAWS // 2):
+            trials = Trials("judging", split, first, first + FINAL_DRAWS // 2)
+            there = all(self.scorer.finished(one.job, trials) for one in found)
+            if first and not there and not self.budget.allows(len(found)):
+                break
+            for own, one in zip(accuracies, found, strict=True):
+                own += _accuracies(self._scored(one.job, trials))
+        return accuracies
 
     def add(self, found: Candidate, rung: str) -> Tried:
         """Return what is known of a job, with the draws that were scored so far."""
@@ -158,12 +172,13 @@ class Search:
             self.add(candidate(self.job, {**one.values, **option.keys}), rung.name)
             for option in fitting
             for one in kept
+            if not one.values.keys() & set(option.without)
         ] or [self.add(one, rung.name) for one in kept]
         unique = list({id(one): one for one in wanted}.values())
         unique.sort(key=lambda one: _cost(one.candidate.job, self.scene.bands))
         done: list[Tried] = []
         for number, one in enumerate(unique):
-            if done and not self._there(one, rung.draws) and not self.budget.allows():
+            if done and not self._there(one, rung.draws) and not self.budget.allows(_FINALS):
                 self.reporter.note(
                     f"the budget leaves no time for {len(unique) - number} more of {rung.name}"
                 )
