@@ -197,14 +197,11 @@ def test_split_of__squares_unless_the_job_says_otherwise(write_tunable):
 
 
 SCRIPT = """
+import json
 import sys
 from eigenscape import load_job
 from eigenscape.tuning import run as tuning
-from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
-from harness import Counted
-from ladders import RUNGS
-import json
 tuning.LADDER = read_ladder(json.loads(sys.argv[2]))
 tuning.tune(load_job(sys.argv[1]), budget=600)
 """
