@@ -26,6 +26,7 @@ def draw_tried(
         Of the picture.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
 
     figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
     axes = figure.subplots()
@@ -48,7 +49,10 @@ def draw_tried(
                     xytext=(8, 6), textcoords="offset points", fontsize=9, weight="bold",
                 )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xlabel("seconds of all its stages", color=_GREY)
+    # Seconds as such: most pictures span no power of ten.
+    axes.xaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    axes.set_xlabel("time of all its stages, s", color=_GREY)
     axes.set_ylabel("accuracy on the squares it was chosen by, %", color=_GREY)
     axes.set_title(title, loc="left", fontsize=10.5)
     axes.grid(color="#d9dde1", linewidth=0.5)
