@@ -10,6 +10,7 @@ from eigenscape.context import Context
 from eigenscape.export import canvas, stage
 from eigenscape.export.stage import describe_scores, export_stage
 from eigenscape.job.jobfile import Job
+from eigenscape.learn.kernels.scores import accuracy
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
@@ -53,7 +54,12 @@ class World:
         self.put("spectrum", spectrum, {"null_vectors": NULL})
         if labelled:
             shares = {"overall_accuracy": 0.9}
-            scores = {"training_pixels": shares, "held_out": {"random": {"overall_accuracy": None}}}
+            confusion = 10 * np.eye(len(numbers), len(numbers) + 1, dtype=np.int64)
+            scores = {
+                "protocol": "pixels held out (random)", **accuracy(confusion),
+                "confusion": confusion.tolist(), "training_pixels": shares,
+                "held_out": {"random": {"overall_accuracy": None}},
+            }  # fmt: skip
             arrays = {"labels/class": self.classes, "labels/confidence": self.confidence}
             self.put("learn", arrays, {"classes": list(map(int, numbers)), "scores": scores})
         else:
@@ -146,13 +152,16 @@ def test_export_stage__without_labels_only_eigenvectors(tmp_path, rng):
     assert read(outputs["eigenvectors"])[0].shape == (MODES, HEIGHT, WIDTH)
 
 
+TABLES = ("legend", "scores", "confusion")
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        ({"formats": ["geotiff"]}, {"class_map", "confidence", "eigenvectors", "legend"}),
-        ({"formats": ["png"]}, {"quicklook", "eigenvectors_quicklook", "legend"}),
-        ({"formats": ["geotiff"], "eigenvectors": 0}, {"class_map", "confidence", "legend"}),
-        ({"formats": []}, {"legend"}),
+        ({"formats": ["geotiff"]}, {"class_map", "confidence", "eigenvectors", *TABLES}),
+        ({"formats": ["png"]}, {"quicklook", "eigenvectors_quicklook", *TABLES}),
+        ({"formats": ["geotiff"], "eigenvectors": 0}, {"class_map", "confidence", *TABLES}),
+        ({"formats": []}, {*TABLES}),
     ],
 )
 def test_export_stage__formats(tmp_path, rng, output, expected):

@@ -9,6 +9,7 @@ from eigenscape.clusters import Threads
 from eigenscape.export import scatter, tables
 from eigenscape.export.stage import export_stage
 from eigenscape.job.jobfile import Job
+from eigenscape.learn.kernels.scores import accuracy
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
@@ -51,7 +52,11 @@ def export(tmp_path, rng):
         spectrum = {"spectrum/vector": values, "spectrum/value": np.arange(4.0)}
         put("spectrum", spectrum, {"null_vectors": nulls})
         shares = {"overall_accuracy": 0.9}
-        scores = {"training_pixels": shares, "held_out": {"random": shares}}
+        confusion = 10 * np.eye(3, 4, dtype=np.int64)
+        scores = {
+            "protocol": "pixels held out (random)", **accuracy(confusion),
+            "confusion": confusion.tolist(), "training_pixels": shares, "held_out": {"random": shares},
+        }  # fmt: skip
         arrays = {"labels/class": classes, "labels/confidence": rng.random(SAMPLES, np.float32)}
         summary = {"classes": [1, 2, 3], "scores": scores}
         put("learn", arrays if learned else {}, summary if learned else {"skipped": "no labels"})
@@ -74,7 +79,7 @@ def export(tmp_path, rng):
 def test_export_stage__of_a_table_writes_its_classes(export, monkeypatch):
     monkeypatch.setattr(tables, "_CSV_ROWS", 64)
     files, classes, _ = export()
-    assert sorted(files) == ["classes", "embedding", "legend"]
+    assert sorted(files) == ["classes", "confusion", "embedding", "legend", "scores"]
     with files["classes"].open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [int(row["row"]) for row in rows] == list(range(SAMPLES))
@@ -112,8 +117,8 @@ def test_export_stage__of_a_table_without_labels_is_a_picture(export):
 
 
 def test_export_stage__of_a_table_writes_what_is_asked(export):
-    assert export(formats=[])[0].keys() == {"legend"}
-    assert export(formats=["geotiff"])[0].keys() == {"legend", "classes"}
+    assert export(formats=[])[0].keys() == {"legend", "scores", "confusion"}
+    assert export(formats=["geotiff"])[0].keys() == {"legend", "scores", "confusion", "classes"}
 
 
 def test_write_scatter__colours_points_by_class(tmp_path, rng):

@@ -71,7 +71,7 @@ def test_load_job__is_frozen(tmp_path):
         ("[neighbors]\nrecall = 1.5", ["neighbors.recall = 1.5", "less than or equal to 1"]),
         ("[neighbors]\nrecall = 0", ["neighbors.recall = 0", "greater than 0"]),
         ("[neighbors]\nsearcher = 'gpu'", ["neighbors.searcher = 'gpu'", "'blas'", "'auto'"]),
-        ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", 'mean "exact"?', '"radius"']),
+        ("[neighbors]\nmethod = 'exakt'", ["neighbors.method = 'exakt'", 'mean exact?', "radius"]),
         ("[spectrum]\ntolerance = 1.0", ["spectrum.tolerance = 1.0", "0.01", "1e-05"]),
         ("[graph]\nbandwidth = 'wide'", ["graph.bandwidth = 'wide'", "'auto'", "number"]),
         ("[graph]\nbandwidth = -1", ["graph.bandwidth = -1", "greater than 0"]),

@@ -95,7 +95,8 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     Examples
     --------
     >>> import eigenscape
-    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
+    >>> job = eigenscape.parse_job({"preset": "halevy-2011", "scene": scene})
     >>> path = eigenscape.run(job).path
     >>> samples = eigenscape.open_run(path)["values"][:5].to_numpy()
     >>> eigenscape.extend(path, samples).shape[0]

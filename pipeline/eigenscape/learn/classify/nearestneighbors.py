@@ -265,7 +265,8 @@ def classify_new(
     Examples
     --------
     >>> import eigenscape
-    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
+    >>> job = eigenscape.parse_job({"preset": "halevy-2011", "scene": scene})
     >>> path = eigenscape.run(job).path
     >>> classes, share = eigenscape.classify_new(path, eigenscape.open_run(path)["values"][:5])
     >>> classes.shape, float(share.max())
