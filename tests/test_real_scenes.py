@@ -87,7 +87,7 @@ def test_landsat_nc__labels_in_another_crs(landsat_runs, shared_data, labels, fi
     table = {"path": paths, "labels": str(folder / labels)} | (
         {"labels_field": field} if field else {}
     )
-    job = eigenscape.parse_job({"scene": table}, name="landsat")
+    job = eigenscape.parse_job({"preset": "halevy-2011", "scene": table}, name="landsat")
     result = eigenscape.run(job, run_dir=landsat_runs / labels)
     with rasterio.open(paths[0]) as source, rasterio.open(result.outputs["class_map"]) as target:
         assert target.crs == source.crs

@@ -232,6 +232,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["euclidean", "angle"])
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])
 @pytest.mark.parametrize("method", ["mnf", "pca"])

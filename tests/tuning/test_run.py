@@ -92,6 +92,7 @@ def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(write_tunable,
     np.testing.assert_allclose(sorted(means), sorted(both))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [3, 11])
 def test_tune__killed_and_called_again_repeats_nothing(write_tunable, monkeypatch, stop_at):
     path = write_tunable()
@@ -145,6 +146,7 @@ def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
     assert np.load(tuned.path / "window.npy").sum() == 600
 
 
+@pytest.mark.slow
 def test_tune__without_labels_by_stability(write_tunable, make_scene):
     path = write_tunable(labelled=False)
     tuned = tune(load_job(path), budget=300)
@@ -239,6 +241,7 @@ def test_tune__a_killed_process_loses_the_job_at_work_alone(write_tunable, monke
     assert tuned.judged["blocked"].draws == 10
 
 
+@pytest.mark.slow
 def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, monkeypatch):
     monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
     path = write_tunable()

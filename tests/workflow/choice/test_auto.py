@@ -145,6 +145,7 @@ def test_run__again_does_not_choose_again(two_lines, monkeypatch):
     assert all(stage["reused"] for stage in again.stages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [2, 9, 13])
 def test_run__killed_in_the_choice_or_after_it_goes_on(two_lines, monkeypatch, stop_at):
     path = two_lines()
@@ -162,6 +163,7 @@ def test_run__killed_in_the_choice_or_after_it_goes_on(two_lines, monkeypatch, s
     assert result.scores == whole.scores
 
 
+@pytest.mark.slow
 def test_run__the_choice_does_not_depend_on_where_it_is_made(two_lines, tmp_path):
     path = two_lines()
     here = run(load_job(path))
