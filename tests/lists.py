@@ -1,7 +1,9 @@
 """Neighbour lists of the neighbors stage on given features, and the obvious ways to them."""
 
+import importlib
 import math
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,10 +18,15 @@ from scipy.spatial.distance import cdist
 
 from eigenscape.base.vectors import unit_vectors
 from eigenscape.clusters import OnDone, Serial, Task, Threads
+from eigenscape.neighbors import search
 from eigenscape.neighbors.search.duplicates import most_equal
 from eigenscape.store.arrays import attach_whole
 from eigenscape.store.rows import create_sparse
 from harness import Frail, Harness, name_of
+
+# Methods import these on demand, and would take over the constants that `cut_small` has changed by then.
+for _found in pkgutil.iter_modules(search.__path__, f"{search.__name__}."):
+    importlib.import_module(_found.name)
 
 COMPILED_FIRST = pytest.param("pynndescent", marks=pytest.mark.slow)
 """The library compiles itself in every process, for most of a minute."""
