@@ -1,6 +1,13 @@
 """Texts in CSV files: a spreadsheet that opens one must not take the name of a class for a formula."""
 
+import csv
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eigenscape.base.files import written_whole
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
@@ -16,6 +23,16 @@ def to_cell(text: str) -> str:
     if not _FORMULA.match(text) or is_number(text):
         return text
     return f"'{text}"
+
+
+@contextmanager
+def csv_rows(path: Path) -> Iterator[Any]:
+    """Surround the writing of a CSV file, which is there once it is whole; yields a `csv.writer`."""
+    with (
+        written_whole(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        yield csv.writer(stream, lineterminator="\n")
 
 
 def from_cell(text: str) -> str:

@@ -100,7 +100,7 @@ def plan_outcome(scene: Scene, directory: Path) -> SceneOutcome:
     try:
         keys = stage_keys(scene.job)
         path = directory / "scenes" / f"{scene.name}-{keys['export'][:10]}"
-        keys = stage_keys(settled(scene.job, path))
+        _, keys = settled(scene.job, keys, path)
         run = Run(path, create=False)
     except StoreError as error:
         return SceneOutcome(scene, state="failed", reason=str(error), path=path)

@@ -1,11 +1,9 @@
 """Scores as tables: measures with their intervals, the confusion matrix, areas of the classes."""
 
-import csv
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from eigenscape.base.cells import to_cell
-from eigenscape.base.files import written_whole
+from eigenscape.base.cells import csv_rows, to_cell
 from eigenscape.context import Context
 from eigenscape.learn.kernels.scores import OF_ALL, OF_CLASSES
 from eigenscape.scenes.types import Legend
@@ -79,8 +77,5 @@ def _number(value: float | None) -> str:
 
 
 def _write(context: Context, name: str, rows: Iterable[list[Any]]) -> None:
-    with (
-        written_whole(context.workspace.file(name)) as path,
-        path.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        csv.writer(stream, lineterminator="\n").writerows(rows)
+    with csv_rows(context.workspace.file(name)) as table:
+        table.writerows(rows)

@@ -1,13 +1,10 @@
 """What a table of samples leaves: its classes as CSV, its samples in the plane of two eigenvectors."""
 
-import csv
-
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.cells import to_cell
-from eigenscape.base.files import written_whole
+from eigenscape.base.cells import csv_rows, to_cell
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.export.scatter import MOST_POINTS, write_scatter
@@ -30,11 +27,7 @@ def write_classes(context: Context, legend: Legend, name: str) -> None:
     """
     arrays = [context.open(f"labels/{part}") for part in ("class", "confidence")]
     pixel = context.open("samples/pixel")
-    with (
-        written_whole(context.workspace.file(name)) as path,
-        path.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        table = csv.writer(stream, lineterminator="\n")
+    with csv_rows(context.workspace.file(name)) as table:
         table.writerow(["row", "class", "name", "confidence"])
         for start, stop in blocks(pixel.shape[0], _CSV_ROWS):
             rows = pixel[start:stop].tolist()

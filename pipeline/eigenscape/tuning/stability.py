@@ -22,9 +22,7 @@ from eigenscape.scenes.masks import MaskedScene
 from eigenscape.scenes.open import open_scene
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
-from eigenscape.workflow.choice.trials import Scored, Trials
-from eigenscape.workflow.plan import project_plan
-from eigenscape.workflow.runner import Runner, fit_limits
+from eigenscape.workflow.choice.trials import Scored, Trials, run_candidate, trial_directory
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 LEFT_OUT = 0.25
@@ -76,33 +74,23 @@ class Stability:
         return all(self._is_finished(one) for one in jobs)
 
     def _is_finished(self, job: Job) -> bool:
-        path = self._directory(job)
+        path = trial_directory(self.path / "variants", job)
         if not (path / "manifest.json").exists():
             return False
         return Run(path, create=False).is_finished("learn", stage_keys(job)["learn"])
-
-    def _directory(self, job: Job) -> Path:
-        return self.path / "variants" / f"{job.learn.method}-{stage_keys(job)['learn'][:12]}"
 
     def _clusters(
         self, job: Job
     ) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint16]], float, float]:
         """Return pixels and clusters of a job, the seconds of its stages and those of the fresh ones."""
-        fitted = fit_limits(job, self.on)
-        planned = project_plan(fitted, self.on)
-        planned.check(fitted.limits.memory_bytes)
-        path = self._directory(job)
-        runner = Runner(job, _STAGES, stage_keys(job), threads=planned.threads, fewer=planned.fewer)
-        times = runner.run(
-            path, self.on, self.reporter, executor=self.executor, siblings=self.siblings
+        run, seconds, fresh = run_candidate(
+            job, _STAGES, self.path / "variants", on=self.on, reporter=self.reporter,
+            executor=self.executor, siblings=self.siblings,
+        )  # fmt: skip
+        pixels, clusters = (
+            np.asarray(run.open(name)[...]) for name in ("samples/pixel", "labels/class")
         )
-        run = Run(path, create=False)
-        found = (
-            np.asarray(run.open("samples/pixel")[...]),
-            np.asarray(run.open("labels/class")[...]),
-        )
-        fresh = sum(stage["seconds"] for stage in times if not stage["reused"])
-        return found, sum(stage["seconds"] for stage in times), fresh
+        return (pixels, clusters), seconds, fresh
 
     def _part(self, job: Job, number: int) -> Job:
         """Return a job on the part of its scene with a number."""

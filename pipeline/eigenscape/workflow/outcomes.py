@@ -1,5 +1,6 @@
 """The outcome of each of many jobs, and of all of them: the same for batches and for studies."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ STATES = ("done", "skipped", "failed", "to do")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(ABC):
     """The outcome of one job.
 
     Attributes
@@ -45,9 +46,9 @@ class Outcome:
     trace: str = ""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """Name of the job, for people."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -123,15 +123,16 @@ def run(
     path = run_directory(job, keys, run_dir)
     if job.open:
         with ExitStack() as stack:
-            if executor is None and known_choice(job, path) is None:
+            if executor is None and known_choice(keys, path) is None:
                 limits = (job.limits.threads, job.limits.memory_bytes)
                 executor = stack.enter_context(connect(on, *limits, reporter.note))
-            return _run_chosen(job, path, on, reporter, executor, siblings)
+            return _run_chosen(job, keys, path, on, reporter, executor, siblings)
     return _run(job, keys, path, on, reporter, executor, siblings)
 
 
 def _run_chosen(
     job: Job,
+    keys: Mapping[str, str],
     path: Path,
     on: ClusterOptions,
     reporter: Reporter,
@@ -139,7 +140,7 @@ def _run_chosen(
     siblings: Siblings | None,
 ) -> Result:
     """Choose the methods that a job leaves open, and run it with them."""
-    choice = make_choice(job, path, on=on, reporter=reporter, executor=executor)
+    choice = make_choice(job, keys, path, on=on, reporter=reporter, executor=executor)
     chosen = settle(job, choice)
     # What was tried on the whole scene need not be computed again.
     siblings = siblings or Siblings(partial(_beside_and_tried, path))
@@ -202,15 +203,15 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
     >>> planned.samples, [stage.name for stage in planned.stages][:3]
     (1600, ['ingest', 'features', 'neighbors'])
     """
-    path = run_directory(job, stage_keys(job), run_dir)
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
     on = on or ClusterOptions()
-    if job.open and known_choice(job, path) is None:
+    if job.open and known_choice(keys, path) is None:
         jobs, said = plan_choice(job)
         plans = [project_plan(fit_limits(one, on), on) for one in jobs or [job]]
         largest = max(plans, key=lambda planned: planned.peak_bytes)
         return replace(largest, run=str(path), notes=(*largest.notes, *([said] if said else [])))
-    job = settled(job, path)
-    keys = stage_keys(job)
+    job, keys = settled(job, keys, path)
     own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
     others = beside(path)
     reused = {}

@@ -104,7 +104,7 @@ def test_run__settles_an_open_job_and_keeps_the_choice(two_lines):
     assert entry["values"]["learn.method"] == "interpolated"
     assert result.scores["protocol"] == "pixels held out (blocked)"
     assert not trial_parent(result.path).exists()
-    assert settled(job, result.path).learn.method == "interpolated"
+    assert settled(job, stage_keys(job), result.path)[0].learn.method == "interpolated"
 
 
 def test_run__the_better_method_is_taken(two_lines, monkeypatch):
@@ -222,7 +222,7 @@ def test_known_choice__of_another_scene_counts_for_nothing(two_lines):
     path = two_lines()
     result = run(load_job(path))
     np.save(path.with_name("scene.npy"), np.ones((30, 24, 4), np.float32))
-    assert known_choice(load_job(path), result.path) is None
+    assert known_choice(stage_keys(load_job(path)), result.path) is None
 
 
 def test_run_batch__skips_a_scene_that_was_settled(two_lines, tmp_path):

@@ -67,21 +67,25 @@ def settle(job: Job, choice: Choice) -> Job:
     return candidate(closed, choice.values).job
 
 
-def settled(job: Job, path: Path) -> Job:
-    """Return a job as its run directory has settled it; the job itself where nothing was chosen yet."""
-    if not job.open:
-        return job
-    choice = known_choice(job, path)
-    return job if choice is None else settle(job, choice)
+def settled(job: Job, keys: dict[str, str], path: Path) -> tuple[Job, dict[str, str]]:
+    """Return a job as its run directory has settled it, and its keys.
+
+    Where nothing was chosen yet, or is to be chosen, they are those that were given.
+    """
+    choice = known_choice(keys, path) if job.open else None
+    if choice is None:
+        return job, keys
+    job = settle(job, choice)
+    return job, stage_keys(job)
 
 
-def known_choice(job: Job, path: Path) -> Choice | None:
-    """Return what an earlier call has chosen for a job, None if none has."""
+def known_choice(keys: Mapping[str, str], path: Path) -> Choice | None:
+    """Return what an earlier call has chosen for the job of some keys, None if none has."""
     try:
         entry = read_manifest(path).get(ENTRY)
     except StoreError:
         return None  # `run` says what is wrong with it
-    if entry is None or entry["job"] != stage_keys(job)["export"]:
+    if entry is None or entry["job"] != keys["export"]:
         return None
     return Choice(entry["values"], tuple(entry["said"]))
 
@@ -93,6 +97,7 @@ def trial_parent(path: Path) -> Path:
 
 def make_choice(
     job: Job,
+    keys: Mapping[str, str],
     path: Path,
     *,
     on: ClusterOptions,
@@ -103,8 +108,8 @@ def make_choice(
 
     Parameters
     ----------
-    job
-        An open job.
+    job, keys
+        An open job, and its keys.
     path
         Its run directory.
     on, reporter, executor
@@ -115,17 +120,17 @@ def make_choice(
     InputError
         The scene or its labels cannot be read.
     """
-    if (choice := known_choice(job, path)) is not None:
+    if (choice := known_choice(keys, path)) is not None:
         return choice
     parent = trial_parent(path)
     with explain_write_errors(parent):
         parent.mkdir(parents=True, exist_ok=True)
     with hold(parent, reporter.note):
-        if (choice := known_choice(job, path)) is None:
+        if (choice := known_choice(keys, path)) is None:
             choice = choose(job, parent, on, reporter, executor)
             directory = Run(path)
             with directory.lock(reporter.note):
-                directory.manifest[ENTRY] = choice.to_json(stage_keys(job)["export"])
+                directory.manifest[ENTRY] = choice.to_json(keys["export"])
                 directory.save_manifest()
     for line in choice.said:
         reporter.note(line)

@@ -111,7 +111,46 @@ def score_job(
     EigenscapeError
         The candidate cannot work on this scene.
     """
-    stages = trial_stages(job, trials)
+    run, seconds, fresh = run_candidate(
+        job, trial_stages(job, trials), parent, on=on, reporter=reporter, executor=executor,
+        siblings=siblings,
+    )  # fmt: skip
+    record = run.record(trials.name)
+    assert record is not None, "the last stage is finished"
+    return Scored(record.summary, seconds, fresh)
+
+
+def run_candidate(
+    job: Job,
+    stages: tuple[Stage, ...],
+    parent: Path,
+    *,
+    on: ClusterOptions,
+    reporter: Reporter,
+    executor: Executor | None,
+    siblings: Siblings,
+) -> tuple[Run, float, float]:
+    """Run stages of a candidate, or take what an earlier call has finished.
+
+    Parameters
+    ----------
+    job, parent, on, reporter, executor, siblings
+        See `score_job`.
+    stages
+        The stages.
+
+    Returns
+    -------
+    run
+        Its directory.
+    seconds, fresh
+        See `Scored`.
+
+    Raises
+    ------
+    EigenscapeError
+        The candidate cannot work on this scene.
+    """
     fitted = fit_limits(job, on)
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
@@ -119,7 +158,5 @@ def score_job(
     keys = stage_keys(job, stages)
     runner = Runner(job, stages, keys, threads=planned.threads, fewer=planned.fewer)
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
-    record = Run(path, create=False).record(trials.name)
-    assert record is not None, "the last stage is finished"
     fresh = sum(stage["seconds"] for stage in times if not stage["reused"])
-    return Scored(record.summary, sum(stage["seconds"] for stage in times), fresh)
+    return Run(path, create=False), sum(stage["seconds"] for stage in times), fresh

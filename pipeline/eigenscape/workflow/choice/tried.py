@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from eigenscape.workflow.choice.candidates import Candidate
 
@@ -42,7 +42,7 @@ class Interval:
         half = None
         if len(values) > 1:
             error = float(values.std(ddof=1)) / math.sqrt(len(values))
-            half = float(student.ppf(0.975, len(values) - 1)) * error
+            half = float(stdtrit(len(values) - 1, 0.975)) * error
         return cls(float(values.mean()), half, len(values))
 
     @property
