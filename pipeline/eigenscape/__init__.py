@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from eigenscape.estimators import (
         EigenfunctionClassifier,
         LaplacianEigenmaps,
+        NeighborsTransformer,
         PoissonClassifier,
         SchroedingerEigenmaps,
         SpectralClusterer,
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from eigenscape.workflow.spine import Result, plan, run
 
 __all__ = [
-    "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
-    "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned", "__version__",
-    "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "register", "run", "run_study", "tune", "verify",
+    "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
+    "PoissonClassifier", "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned",
+    "__version__", "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job",
+    "open_run", "parse_job", "plan", "register", "run", "run_study", "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -40,6 +41,7 @@ _HOME = {
     "labelled_accuracy": "estimators.labels",
     "EigenfunctionClassifier": "estimators",
     "LaplacianEigenmaps": "estimators",
+    "NeighborsTransformer": "estimators",
     "PoissonClassifier": "estimators",
     "SchroedingerEigenmaps": "estimators",
     "SpectralClusterer": "estimators",

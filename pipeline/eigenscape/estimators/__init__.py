@@ -8,7 +8,7 @@
     base          parameters of the graph        spectral     + eigenvectors, new samples
     documents     every parameter in every docstring      conventions   checks that cannot hold
     potentials    labels spread over the graph   labels       y, -1 for none
-    eigenmaps, schroedinger, eigenfunctions, poisson, clusterer: the estimators
+    eigenmaps, schroedinger, eigenfunctions, poisson, clusterer, transformer: the estimators
 """
 
 from eigenscape.estimators.clusterer import SpectralClusterer
@@ -17,10 +17,12 @@ from eigenscape.estimators.eigenfunctions import EigenfunctionClassifier
 from eigenscape.estimators.eigenmaps import LaplacianEigenmaps
 from eigenscape.estimators.poisson import PoissonClassifier
 from eigenscape.estimators.schroedinger import SchroedingerEigenmaps
+from eigenscape.estimators.transformer import NeighborsTransformer
 
 __all__ = [
     "EigenfunctionClassifier",
     "LaplacianEigenmaps",
+    "NeighborsTransformer",
     "PoissonClassifier",
     "SchroedingerEigenmaps",
     "SpectralClusterer",

@@ -1,4 +1,4 @@
-"""What all estimators have in common: the graph of their samples, as parameters and as a run."""
+"""What all estimators have in common: neighbours and graph of their samples, as parameters and as a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +25,8 @@ Weights = Literal["self-tuning", "heat", "binary"]
 Laplacian = Literal["normalized", "random-walk", "unnormalized"]
 
 
-class GraphEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator on the graph of nearest neighbours of its samples.
+class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator that searches the nearest neighbours of its samples, in a run directory.
 
     Parameters are those of a job (``jobs/README.md``), under scikit-learn's names where it has any.
 
@@ -42,10 +42,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         Projection of samples with more than `features_dimension` features, before the search.
     features_dimension
         Features that are left of them.
-    weights
-        exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1.
-    bandwidth
-        t of the heat kernel; "auto" is the mean of d^2.
     random_state
         Seed of whatever is drawn.
     memory
@@ -66,8 +62,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
-        weights: Weights = "self-tuning",
-        bandwidth: float | Literal["auto"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",
         threads: int | None = None,
@@ -78,8 +72,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.metric = metric
         self.features = features
         self.features_dimension = features_dimension
-        self.weights = weights
-        self.bandwidth = bandwidth
         self.random_state = random_state
         self.memory = memory
         self.threads = threads
@@ -161,3 +153,38 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """The run directory, for `eigenscape.extend` and `eigenscape.open_run`."""
         path: Path = self._folder.path
         return path
+
+
+class GraphEstimator(NeighborEstimator):
+    """An estimator on the graph of nearest neighbours of its samples.
+
+    Parameters
+    ----------
+    weights
+        exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1.
+    bandwidth
+        t of the heat kernel; "auto" is the mean of d^2.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        super().__init__(
+            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
+            features_dimension=features_dimension, random_state=random_state, memory=memory,
+            threads=threads, directory=directory,
+        )  # fmt: skip
+        self.weights = weights
+        self.bandwidth = bandwidth

@@ -42,6 +42,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
     estimator
         Learns (`reset`) or is held to the number and the names of the features.
     X : array-like, sparse array or dask array, shape (n, d)
+        Or a zarr array or a data set of an HDF5 file, which become dask arrays, or an AnnData object,
+        whose ``X`` is taken.
     reset
         Whether this is a fit.
 
@@ -51,6 +53,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         Wrong shape, type or number of features; NaN or infinity, for all but dask arrays, which are
         checked block by block when they are read.
     """
+    X = _stored(X)
     least = 2 if reset else 1
     if not isinstance(X, dask.array.Array):
         return validate_data(
@@ -75,6 +78,29 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         )
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return X
+
+
+def _stored(X: Any) -> Any:
+    """Return samples in a file as a dask array, those of an AnnData object; others as they are."""
+    if _is_of(X, "anndata", "AnnData"):
+        return _stored(X.X)
+    if _is_of(X, "anndata", "_CSRDataset") or _is_of(X, "anndata", "_CSCDataset"):
+        # Compressed rows in a file: a sparse table is read into memory once.
+        return X.to_memory()
+    if not (_is_of(X, "zarr", "Array") or _is_of(X, "h5py", "Dataset")) or X.ndim != 2:
+        return X
+    stored = (X.chunks or (1, 1))[0]
+    rows = max(1, _BLOCK_BYTES // (stored * X.shape[1] * X.dtype.itemsize)) * stored
+    # Without a name the content is hashed, which reads all of it.
+    return dask.array.from_array(X, chunks=(rows, -1), name=False, lock=True)
+
+
+def _is_of(X: Any, package: str, name: str) -> bool:
+    """Return whether a class of a package that may not be installed, or a base of it, made an object."""
+    return any(
+        kind.__name__ == name and kind.__module__.partition(".")[0] == package
+        for kind in type(X).__mro__
+    )
 
 
 def write_samples(

@@ -1,7 +1,7 @@
 """A finished run as new samples see it: features, neighbours, weights and eigenvectors."""
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,8 +69,8 @@ class Trained:
     rows: Rows
 
     @classmethod
-    def open(cls, path: Path, *, spatial: bool = False) -> "Trained":
-        """Open a run directory whose spectrum is finished.
+    def open(cls, path: Path, *, spatial: bool = False, finished: str = "spectrum") -> "Trained":
+        """Open a run directory.
 
         Parameters
         ----------
@@ -80,9 +80,11 @@ class Trained:
             Whether a graph with edges between neighbouring pixels, and features that were filtered among
             them, will do: samples without a place have neither, so that eigenvectors cannot be extended
             to them. These are refused otherwise.
+        finished
+            The stage that has to be finished: "spectrum", or "neighbors" for `project` and `nearest`.
         """
         stages = read_manifest(path)["stages"] if path.is_dir() else {}
-        if not {"ingest", "spectrum"} <= stages.keys() or not (path / "job.toml").exists():
+        if not {"ingest", finished} <= stages.keys() or not (path / "job.toml").exists():
             raise InputError(
                 f"{path}: no run directory, or a run that has no eigenvectors yet. Give a directory "
                 "in which `eigenscape run` has finished the spectrum."
@@ -143,25 +145,41 @@ class Trained:
         All but one of many identical samples are passed over, as in the neighbors stage.
         """
         options = self.neighbors
-        # New samples have no number among the old ones: they are offered all of them.
-        queries = np.full(features.shape[0], -1, np.int64)
         if options.reach is not None:
             chord = chord_of(options.reach, options.metric)
-            starts, index, squared = self._within(features, queries, chord)
+            starts, index, squared = self._within(features, chord)
         else:
-            nearest = np.full((len(queries), options.k), -1, np.int64)
-            distance = np.full(nearest.shape, np.inf, np.float32)
-            for first, block in self._blocks():
-                read, stop = _reader(block, first), first + block.shape[0]
-                push_tiles(features, queries, read, (first, stop), nearest, distance)
-            starts = np.arange(len(queries) + 1, dtype=np.int64) * options.k
+            nearest, distance = _nearest(features, self._blocks(), options.k)
+            starts = np.arange(features.shape[0] + 1, dtype=np.int64) * options.k
             index, squared = nearest.ravel(), distance.ravel()
         index = self.candidates[index]
         keep = self.degree[index] > 0
         starts = np.concatenate([[0], np.cumsum(keep)])[starts]
         return starts, index[keep], lengths(squared[keep], options.metric)
 
-    def _within(self, features: Vectors, queries: NDArray[np.int64], chord: float) -> FlatNeighbors:
+    def nearest(self, features: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the k nearest of all samples of the run to new ones, copies of each other included.
+
+        Parameters
+        ----------
+        features
+            As `project` returns them.
+        k
+            Neighbours of each, of samples of the run itself the first.
+
+        Returns
+        -------
+        index : array, shape (m, k)
+        distance : array, shape (m, k)
+            Ascending; in radians where the run's metric is the angle.
+        """
+        step, rows = self.rows.step, self.rows.shape[0]
+        every = ((start, self.rows.read(start, stop)) for start, stop in blocks(rows, step))
+        index, squared = _nearest(features, every, k)
+        return index, lengths(squared, self.neighbors.metric)
+
+    def _within(self, features: Vectors, chord: float) -> FlatNeighbors:
+        queries = _no_numbers(features)
         found, left = [], MOST_NEIGHBORS * len(queries)
         for first, block in self._blocks():
             for tile in range(0, block.shape[0], TILE_ROWS):
@@ -252,14 +270,18 @@ class Trained:
         """Numbers of the samples that are searched, ascending: all but copies of others."""
         if self.landmark is not None:
             return np.sort(self.landmark)
+        searched = np.ones(self.rows.shape[0], bool)
+        searched[self.copies[0]] = False
+        return np.flatnonzero(searched)
+
+    @cached_property
+    def copies(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Samples that others represent, ascending, and who represents each, as in the neighbors stage."""
         hashes = np.empty(self.rows.shape[0], np.uint64)
         for start, stop in blocks(len(hashes), self.rows.step):
             hashes[start:stop] = hash_rows(self.rows.read(start, stop))
         least = self.neighbors.k if self.neighbors.reach is None else 0
-        copies, _ = choose_copies(hashes, least, most_equal(self.neighbors.k))
-        searched = np.ones(len(hashes), bool)
-        searched[copies] = False
-        return np.flatnonzero(searched)
+        return choose_copies(hashes, least, most_equal(self.neighbors.k))
 
     @cached_property
     def _projected(self) -> bool:
@@ -298,6 +320,24 @@ def read_origin(run: Run) -> NDArray[np.float64] | None:
     """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
     stored = (run.array_path("samples/origin") / "zarr.json").exists()
     return np.asarray(run.open("samples/origin")[...]) if stored else None
+
+
+def _nearest(
+    features: Vectors, blocks_of_rows: Iterable[tuple[int, Vectors]], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return numbers and squared distances of the k nearest rows, which come with their first number."""
+    queries = _no_numbers(features)
+    index = np.full((len(queries), k), -1, np.int64)
+    squared = np.full(index.shape, np.inf, np.float32)
+    for first, block in blocks_of_rows:
+        read, stop = _reader(block, first), first + block.shape[0]
+        push_tiles(features, queries, read, (first, stop), index, squared)
+    return index, squared
+
+
+def _no_numbers(features: Vectors) -> NDArray[np.int64]:
+    """Return numbers of new samples among the old ones: none, so that they are offered all of these."""
+    return np.full(features.shape[0], -1, np.int64)
 
 
 def _reader(block: Vectors, first: int) -> Callable[[int, int], Vectors]:

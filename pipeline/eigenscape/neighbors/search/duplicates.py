@@ -108,6 +108,52 @@ def choose_copies(
     return copies[ascending], represented[ascending]
 
 
+def include_copies(
+    index: NDArray[np.integer],
+    distance: NDArray[np.float32],
+    first: int,
+    copies: NDArray[np.int64],
+    represented: NDArray[np.int64],
+) -> None:
+    """Put copies into lists of representatives, so that the lists are those of all samples.
+
+    Parameters
+    ----------
+    index, distance : array, shape (rows, k)
+        Lists, nearest first, changed in place.
+    first
+        Number of the sample of the first list; the others follow.
+    copies, represented
+        As `choose_copies` returns them, of all samples.
+    """
+    k = index.shape[1]
+    order = np.argsort(represented, kind="stable")
+    members, owners = copies[order], represented[order]
+
+    def count(samples: NDArray[np.integer]) -> NDArray[np.int64]:
+        # Of more than k + 1 equal samples a list has room for k.
+        size = np.searchsorted(owners, samples, "right") - np.searchsorted(owners, samples)
+        return np.asarray(np.minimum(size, k))
+
+    itself = np.arange(first, first + len(index))
+    changed = np.isin(itself, copies) | (count(itself) > 0) | (count(index) > 0).any(axis=1)
+    rows = np.flatnonzero(changed)
+    # The sample itself in front brings its copies, and is then taken out.
+    named = np.column_stack([itself[rows], index[rows]]).ravel()
+    sizes = 1 + count(named)
+    place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    entries = np.repeat(named, sizes)
+    lengths = np.repeat(np.column_stack([np.zeros(len(rows)), distance[rows]]).ravel(), sizes)
+    copied = place > 0
+    entries[copied] = members[np.searchsorted(owners, entries[copied]) + place[copied] - 1]
+    row = np.repeat(np.repeat(np.arange(len(rows)), k + 1), sizes)
+    other = entries != itself[rows][row]
+    entries, lengths, row = entries[other], lengths[other], row[other]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    index[rows] = entries[rank < k].reshape(len(rows), k)
+    distance[rows] = lengths[rank < k].reshape(len(rows), k)
+
+
 def _hash_block(source: Rows, folder: Path, block: Block) -> None:
     start, stop = block
     target = attach_memmap(folder / "hash", (source.shape[0],), np.uint64, "r+")
