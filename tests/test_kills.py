@@ -1,7 +1,8 @@
 """A run that is killed at each named point, in one stage after the other, and given again.
 
 The points are those of `base.points`; tests/bench/kills.py kills at each of them in each of its steps,
-and with many jobs. What it demands of the second command stands there.
+and with many jobs. What it demands of the second command stands there. Workers are killed at theirs by
+tests/bench/worker_kills.py, and the run goes on.
 """
 
 import ast
@@ -45,6 +46,21 @@ def test_run__killed_at_every_named_point_ends_as_if_undisturbed():
     assert whole["points without a kill"] == []
     assert whole["kills"] >= len(POINTS)
     assert {stage.name for stage in STAGES} <= {*variants[0]["stages"]}
+    assert done.returncode == 0
+
+
+def test_run__goes_on_when_workers_are_killed_at_every_point_that_they_pass():
+    script = SCRIPT.with_name("worker_kills.py")
+    done = subprocess.run(
+        [sys.executable, str(script), "--quick", "--variant", "small"],
+        capture_output=True, text=True, check=False, timeout=600, env=os.environ,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
+    assert said, done.stderr[-2000:]
+    assert said[-1]["failures"] == []
+    passed = {"array created", "data written", "file emptied", "file in place", "file reserved"}
+    assert {*passed, "file written", "task ends"} <= {*said[-1]["points"]}
+    assert said[-1]["kills"] >= len(said[-1]["points"])
     assert done.returncode == 0
 
 

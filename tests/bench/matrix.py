@@ -7,11 +7,13 @@ on one scene. The keys come from the option models: a key or a value without a c
 Each cell is planned first. A job that `plan` refuses is "refused"; one that it lets through runs, and
 what it stored is compared with the slow and obvious where there is such a thing. One JSON object per
 line: cell, size, where, verdict, problems, seconds, peak and projected peak of the stages that ran
-(those that an earlier cell left behind are reused), and the limit. Each job is a command of its own,
-so that its memory is its own; with --quick all run in this process.
+(those that an earlier cell left behind are reused), and the limit. Cells of one and the same job run
+once. Each job is a command of its own (a fork of a process that has loaded everything), so that its
+memory is its own; with --quick all run in this process.
 
     equal     ran, and what it stored is that of the references
-    refused   by `plan`, for the reason that was expected; or a radius, by a sample before the search
+    refused   by `plan`, for the reason that was expected; or a radius, by a sample before the search, or
+              shift-invert, by the graph before the factorisation
     wrong     ran, and is not that of the references; or no refusal where one was expected
     late      refused, but only after `plan` had let it through
     crashed   any other exception
@@ -23,7 +25,6 @@ import gc
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,9 +34,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tomlkit
+from nursery import Nursery, nursery
 
 import references
 import scenery
@@ -43,7 +46,7 @@ from eigenscape import apply, plan, run
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import EigenscapeError, InputError
 from eigenscape.job.explanations import keys_of
-from eigenscape.job.jobfile import Job, parse_job
+from eigenscape.job.jobfile import Job, load_job, parse_job
 from eigenscape.job.options import Options
 from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import unread
@@ -137,8 +140,6 @@ NEEDS: dict[str, dict[str, Any]] = {
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
     "features.dimension=12": {"neighbors.recall": 0.95},
-    # Pairs of nearest neighbours: more components than bridges are sought for.
-    "neighbors.k=1": {"graph.components": "largest"},
     "features.spatial.epsilon": {"features.spatial.method": "guided"},
     "features.spatial.components": {"features.spatial.method": "profiles"},
     # Refinement joins no halves that share nothing: further trees do.
@@ -173,7 +174,8 @@ NEEDS: dict[str, dict[str, Any]] = {
 """What else a key, or a key with one of its values, needs to mean something."""
 
 _NO_SPACE = "table of"
-_SAMPLED = "samples drawn at random have"
+_LARGE = ("400x400", "679x944", "table", "sparse")
+_MEASURED = re.compile("samples drawn at random have|factors of a graph of .* can take")
 REFUSED: dict[str, dict[str, str]] = {
     "features.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "graph.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
@@ -183,8 +185,13 @@ REFUSED: dict[str, dict[str, str]] = {
     "scene.samples": {"pixels": "table"},
     "scene.seed": {"pixels": "table"},
     "scene.layout=image": {"table": "labels"},
+    # Pairs of nearest neighbours: more components than bridges are sought for.
+    "neighbors.k=1": dict.fromkeys(_LARGE, "components"),
+    "spectrum.solver=dense": dict.fromkeys(("chunk", *_LARGE), "the stage spectrum is projected"),
+    "spectrum.solver=shift-invert": dict.fromkeys(_LARGE, "the factors"),
+    "learn.train=60": {"100": "labelled pixels"},
 }
-"""What `plan` refuses, and a word of its reason, for the kinds of scene where it does."""
+"""What `plan` refuses, and a word of its reason, for the kinds of scene or the scenes where it does."""
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
@@ -215,7 +222,7 @@ class Cell:
     keys
         Keys of the job, dotted, with their values.
     refused
-        Words of the reason for which `plan` is to refuse it, by kind of scene.
+        Words of the reason for which `plan` is to refuse it, by kind of scene or scene.
     kinds
         Kinds of scene that it is for.
     applied
@@ -394,30 +401,37 @@ def try_cell(
     cell: Cell, scene: scenery.Scene, directory: Path, on: ClusterOptions, executor: Any,
     checked: set[str],
 ) -> dict[str, Any]:  # fmt: skip
-    """Plan and run one cell; return what came of it. For `checked` see `references.check_run`."""
+    """Plan and run one cell; return what came of it.
+
+    The executor is that of this process, or a `Nursery`. For `checked` see `references.check_run`.
+    """
     said: dict[str, Any] = {"cell": cell.name, "size": scene.name, "where": on.kind}
-    start, why = time.perf_counter(), cell.refused.get(scene.kind)
+    start, why = time.perf_counter(), _reason(cell, scene)
     planned = False
     try:
         job = make_job(cell, scene, directory)
         prepared = plan(job, on=on)
+        prepared.check(job.limits.memory_bytes)
         planned = True
         if why:
             return {**said, "verdict": "wrong", "problems": [f"not refused: {why}"]}
-        if executor is None:
-            path, stages = _run_apart(job, on, directory)
+        if isinstance(executor, Nursery):
+            path, stages = _run_apart(job, on, directory, executor)
         else:
             result = run(job, on=on, executor=executor)
             path, stages = result.path, result.stages
         said |= _memory(job, prepared, stages)
+        if job.open:  # The methods are those that were chosen.
+            job = load_job(path / "job.toml").model_copy(update={"scene": job.scene})
         problems = references.check_run(path, job, scene, checked)
         if cell.applied:
             problems += _apply(path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
     except EigenscapeError as error:
         text = str(error)
-        # How many neighbours a radius has no plan can know: a sample says it before the search.
-        fine = (not planned and why and re.search(why, text)) or _SAMPLED in text
+        # No plan can know how many neighbours a radius has, or how a graph fills in: a sample says it
+        # before the search, and the graph before the factorisation.
+        fine = (not planned and why and re.search(why, text)) or _MEASURED.search(text)
         verdict = "refused" if fine else "late" if planned else "wrong"
         said |= {"verdict": verdict, "problems": [text]}
     except Exception as error:
@@ -425,21 +439,25 @@ def try_cell(
     return {**said, "seconds": round(time.perf_counter() - start, 2)}
 
 
+def _reason(cell: Cell, scene: scenery.Scene) -> str | None:
+    return cell.refused.get(scene.name, cell.refused.get(scene.kind))
+
+
 def _run_apart(
-    job: Job, on: ClusterOptions, directory: Path
+    job: Job, on: ClusterOptions, directory: Path, commands: Nursery
 ) -> tuple[Path, tuple[dict[str, Any], ...]]:
     """Run a job by the command, in a process of its own; return its directory and its stages."""
     file, cluster = directory / f"job-{os.getpid()}.toml", directory / "cluster.toml"
     file.write_text(job.to_toml())
     cluster.write_text(tomlkit.dumps(on.model_dump(exclude_unset=True)))
     where = ["--on", str(cluster)] if on.model_fields_set else []
-    command = [sys.executable, "-m", "eigenscape", "run", str(file), *where, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 3):
-        last = done.stderr.strip().splitlines()[-1:] or ["no word"]
-        kind = InputError if done.returncode == 2 else RuntimeError
-        raise kind(f"status {done.returncode}: {last[0]}")
-    said = json.loads(done.stdout.splitlines()[-1])
+    told, errors = directory / "told", directory / "errors"
+    status = commands.command(["run", str(file), *where, "--json"], told, errors)
+    if status not in (0, 3):
+        last = errors.read_text().strip().splitlines()[-1:] or ["no word"]
+        kind = InputError if status == 2 else RuntimeError
+        raise kind(f"status {status}: {last[0]}")
+    said = json.loads(told.read_text().splitlines()[-1])
     return Path(said["run"]), tuple(said["stages"])
 
 
@@ -469,12 +487,13 @@ def _apply(
     """Apply a run to its own scene; return what is wrong with that."""
     target = path.with_name(f"{path.name}-applied")
     own = job.resolve(str(job.scene.path))
-    applied = apply(path, own, run_dir=target, on=on, executor=executor)
+    within = None if isinstance(executor, Nursery) else executor
+    applied = apply(path, own, run_dir=target, on=on, executor=within)
     return references.check_applied(path, Path(applied.path))
 
 
 def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: bool) -> list[Cell]:
-    """Return the cells to try on a scene.
+    """Return the cells to try on a scene, without those that are the same job as an earlier one.
 
     Parameters
     ----------
@@ -483,21 +502,25 @@ def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: boo
     only
         Words of which their names hold one; none for all.
     quick
-        Leave out those that are the same job as an earlier one, those that are slow to compile, and
-        on tables those of keys that know no difference between pixels and samples.
+        Leave out those that are slow to compile, and on tables those of keys that know no difference
+        between pixels and samples.
     """
     found: dict[str, Cell] = {}
     for cell in cells():
         if scene.kind not in cell.kinds or (only and not any(text in cell.name for text in only)):
             continue
-        if not quick:
-            found[cell.name] = cell
-        elif SLOW not in cell.name and (scene.kind == "pixels" or cell.name.startswith(SHARED)):
-            try:
-                content = make_job(cell, scene, directory).model_dump_json()
-            except EigenscapeError:
-                content = cell.name
-            found.setdefault(content, cell)
+        if quick and SLOW in cell.name:
+            continue
+        if quick and scene.kind != "pixels" and not cell.name.startswith(SHARED):
+            continue
+        try:
+            content = make_job(cell, scene, directory).model_dump_json()
+        except EigenscapeError:
+            content = cell.name
+        # A method's own cell is applied: it stays, whatever it is the same as.
+        if cell.applied and not found.get(content, cell).applied:
+            del found[content]
+        found.setdefault(content, cell)
     return list(found.values())
 
 
@@ -523,7 +546,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = (given.directory or Path(temporary)).resolve()
-        executor = stack.enter_context(connect(on, 2, 2**30)) if given.quick else None
+        executor: Any = stack.enter_context(connect(on, 2, 2**30) if given.quick else nursery())
         for size in given.size or scenery.SIZES:
             scene = scenery.make(size, folder / size)
             checked: set[str] = set()

@@ -84,10 +84,10 @@ def test_job_script__head_and_worker(kind):
         assert mark + line in lines, line
     [worker] = [line for line in lines if "eigenscape.clusters.workers.process" in line]
     for text in (
-        f"{sys.executable} -m eigenscape.clusters.workers.process tcp://SCHEDULER:PORT", "--nworkers 2",
+        f"{sys.executable} -m eigenscape.clusters.workers.process tls://SCHEDULER:PORT", "--nworkers 2",
         "--nthreads 3", "--memory-limit 6.00GiB", "--interface ib0",
         # 26.5 hours less a minute and 300 s, and up to 300 s more or less.
-        "--lifetime 95040s", "--lifetime-stagger 300s",
+        "--lifetime 95040s", "--lifetime-stagger 300s", "/private/CA.pem", "/private/KEY.pem",
     ):  # fmt: skip
         assert text in worker
     if kind == "htcondor":
@@ -160,6 +160,19 @@ def test_job_class__kind_without_a_queue():
         ClusterError, match=r"'local' submits no jobs\. Kinds that do: htcondor, lsf"
     ):
         find_queue("local")
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_job_script__plain_traffic_and_certificates_of_the_file(kind, tmp_path):
+    text = read(kind, interface="ib0", tls=False).job_script(GIB)
+    assert "tcp://SCHEDULER:PORT" in text
+    assert "--tls-" not in text
+    files = {key: str(tmp_path / key) for key in ("tls_ca_file", "tls_cert", "tls_key")}
+    for path in files.values():
+        Path(path).touch()
+    text = read(kind, interface="ib0", **files).job_script(GIB)
+    for name, path in zip(("ca-file", "cert", "key"), files.values(), strict=True):
+        assert f"--tls-{name} {path}" in text
 
 
 def test_job_script__what_the_file_leaves_out_the_dask_configuration_says():

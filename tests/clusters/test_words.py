@@ -98,6 +98,16 @@ def test_job_script__certificates_and_scratch_of_the_node(teller, kind, folder):
     assert [after[f"--tls-{name}"] for name in ("ca-file", "cert", "key")] == files
 
 
+@pytest.mark.parametrize("kind", queue_names())
+def test_job_script__comments_of_set_up_lines_end_with_them(teller, kind):
+    lines = ["# a comment, it's one", "x='a # b'  # another"]
+    options = parse_cluster({"kind": kind, "interface": "lo", "environment": lines}, "c.toml")
+    found = told(
+        body(kind, options.driver_script(["-m", "y"], before=[python_word(None), '"$x"'])), teller
+    )
+    assert found[-3:] == ["a # b", "-m", "y"]
+
+
 @pytest.mark.parametrize(
     "value", ["-x", "--wrap=x", "a b", "a\nb", "a`b`", "a$(b)", "a;b", "a'b", "a\\b", ""]
 )

@@ -6,7 +6,7 @@ import pytest
 from eigenscape import load_job, parse_job, plan
 from eigenscape.base.blocks import BASE_BYTES
 from eigenscape.clusters import ClusterOptions
-from eigenscape.errors import MemoryLimitError
+from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.workflow.footprint import StagePlan
 from eigenscape.workflow.plan import Plan, project_plan
 from eigenscape.workflow.stages import STAGES
@@ -185,3 +185,38 @@ def test_to_json__has_every_number(project):
     assert found["peak_bytes"] == max(stage["peak_bytes"] for stage in found["stages"])
     keys = {"name", "tasks", "peak_bytes", "disk_bytes", "scratch_bytes", "reused"}
     assert all(set(stage) == keys for stage in found["stages"])
+
+
+@pytest.mark.parametrize(
+    ("size", "components", "refused"),
+    [
+        (40, "connect", False),
+        (400, "connect", True),
+        (40, "each", False),
+        (80, "each", True),
+        (40, "largest", True),
+    ],
+)
+def test_project_plan__pairs_of_nearest_samples_are_no_graph(size, components, refused):
+    tables = {"neighbors": {"k": 1}, "graph": {"components": components}}
+    if refused:
+        with pytest.raises(InputError, match=r"neighbors\.k = 1, .* Set neighbors\.k to 2"):
+            synthetic(size, size, **tables)
+    else:
+        synthetic(size, size, **tables)
+    synthetic(size, size, graph={"components": components, "spatial": {}}, neighbors={"k": 1})
+
+
+def test_project_plan__shift_invert_is_refused_where_no_cloud_fits():
+    job = {"spectrum": {"solver": "shift-invert"}}
+    synthetic(100, 100, **job)
+    with pytest.raises(
+        MemoryLimitError, match=r"factors of a graph of 640976 samples take 11\.5 GiB"
+    ):
+        synthetic(679, 944, **job)
+    synthetic(679, 944, **job, features={"dimension": 1})
+
+
+def test_project_plan__more_training_samples_than_labels(project):
+    with pytest.raises(InputError, match=r"learn\.train = 100000: the scene has .* labelled"):
+        project(scene={"labels": "labels.tif"}, learn={"train": 100_000})

@@ -82,12 +82,23 @@ def attach_memmap(
 
     What is written through a mapping is to be told by `note_rows`, where it is a range of rows; other
     files are read once more when the step is done.
+
+    Raises
+    ------
+    ValueError
+        The file is shorter than that. One that is cut off later, while it is mapped, ends the process
+        by SIGBUS where its end is read: the system has no other way to say it.
     """
     if 0 in shape:
         return np.zeros(shape, dtype)
     if mode == "r+":
         ledger.opened(path)
-    return np.memmap(path, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    with open(path, "r+b" if mode == "r+" else "rb") as stream:
+        # NumPy would lengthen a file that is to be written, by zeros.
+        if os.fstat(stream.fileno()).st_size < size:
+            raise ValueError(f"{path}: mmap length is greater than file size")
+        return np.memmap(stream, dtype=dtype, mode=mode, shape=tuple(shape))  # type: ignore[call-overload, no-any-return]
 
 
 def note_rows(mapped: NDArray[Any], start: int = 0, stop: int | None = None) -> None:

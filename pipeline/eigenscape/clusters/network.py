@@ -121,9 +121,7 @@ def private_directory(options: NetworkKeys) -> str:
     ClusterError
         It cannot be made, belongs to somebody else, or its file system has no permissions.
     """
-    path = platformdirs.user_state_path("eigenscape") / "private"
-    if options.tls_directory:  # which others may use for something else
-        path = Path(options.tls_directory).expanduser().resolve() / f"eigenscape-{os.geteuid()}"
+    path = _private_path(options)
     fix = "Set tls_directory to another directory that the workers see."
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -139,6 +137,22 @@ def private_directory(options: NetworkKeys) -> str:
             f"{stat.S_IMODE(state.st_mode):o}). {fix}"
         )
     return str(path)
+
+
+def _private_path(options: NetworkKeys) -> Path:
+    if options.tls_directory:  # which others may use for something else
+        return Path(options.tls_directory).expanduser().resolve() / f"eigenscape-{os.geteuid()}"
+    return platformdirs.user_state_path("eigenscape") / "private"
+
+
+def shown_security(certificates: Certificates | None, options: NetworkKeys) -> Any:
+    """Return a `Security` for a script that is only shown: names stand for files that a run makes."""
+    if certificates is not None or not options.tls:
+        return security_of(certificates, encrypted=False)
+    from distributed.security import Security
+
+    files = [str(_private_path(options) / f"{name}.pem") for name in ("CA", "CERTIFICATE", "KEY")]
+    return Security(tls_ca_file=files[0], tls_worker_cert=files[1], tls_worker_key=files[2])
 
 
 @contextmanager

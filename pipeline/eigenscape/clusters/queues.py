@@ -20,6 +20,7 @@ from eigenscape.clusters.network import (
     interface_of,
     scheduler_options,
     security_of,
+    shown_security,
     worker_security,
 )
 from eigenscape.clusters.options import (
@@ -40,7 +41,7 @@ from eigenscape.job.options import Options, Size
 
 RETIRE_S = 60
 """Workers are gone this long before their job's walltime ends it."""
-_PLACEHOLDER = "tcp://SCHEDULER:PORT"
+_SCHEDULER = "tcp://SCHEDULER:PORT"
 _DRIVER_MEMORY = 2**31
 _MOST_LETTERS = 200
 
@@ -171,6 +172,10 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
         """Return dask-jobqueue's class of a job, with what is to be done otherwise for this kind."""
         return job
 
+    def set_up(self, line: str) -> str:
+        """Return a set-up line as it stands in the script."""
+        return line
+
     def driver_line(self, job: Any, line: str) -> str:
         """Return the line that starts a driver in a script whose head and set-up lines are those of a job."""
         return line
@@ -295,9 +300,10 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
             "log_directory": check_plain(
                 self.logs(), "the directory of the logs", "Set log_directory."
             ),
-            "job_script_prologue": list(
-                self.environment or self.configured("job-script-prologue", ())
-            ),
+            "job_script_prologue": [
+                self.set_up(line)
+                for line in self.environment or self.configured("job-script-prologue", ())
+            ],
             "interface": shlex.quote(interface_of(self)),
             "worker_command": "eigenscape.clusters.workers.process",
             "worker_extra_args": [
@@ -310,7 +316,9 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     def job_script(self, memory_limit: int) -> str:
         """Return the script that would be submitted for each job of workers."""
-        return str(self._job(memory_limit).job_script())
+        security = shown_security(self.certificates, self)
+        scheduler = _SCHEDULER if security is None else _SCHEDULER.replace("tcp", "tls", 1)
+        return str(self._job(memory_limit, scheduler, security=security).job_script())
 
     def driver_script(
         self,
@@ -408,9 +416,9 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
         except ValueError as error:
             raise ClusterError(f"walltime = {walltime!r} (Dask configuration): {error}.") from None
 
-    def _job(self, memory_limit: int, **changes: Any) -> Any:
+    def _job(self, memory_limit: int, scheduler: str = _SCHEDULER, **changes: Any) -> Any:
         arguments = self.job_arguments(memory_limit) | changes
-        return self.job_class()(_PLACEHOLDER, name="eigenscape-0", **arguments)
+        return self.job_class()(scheduler, name="eigenscape-0", **arguments)
 
     def _worker_arguments(self) -> list[str]:
         arguments = ["--nanny", "--nworkers", str(self.job_processes())]

@@ -159,7 +159,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     if job.learn.unsupervised:
         return
     check_two_classes(labelled)
-    _check_train(job.learn.train, labelled)
+    check_train(job.learn.train, labelled)
 
 
 def check_two_classes(labelled: Mapping[Any, int]) -> None:
@@ -180,8 +180,14 @@ def check_two_classes(labelled: Mapping[Any, int]) -> None:
         )
 
 
-def _check_train(train: Any, labelled: Mapping[str, int]) -> None:
-    """Refuse a number of training pixels that the labels cannot give."""
+def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
+    """Refuse a number of training pixels that the labels cannot give.
+
+    Raises
+    ------
+    InputError
+        With the numbers that they can.
+    """
     if labelled and isinstance(train, int):
         total = sum(labelled.values())
         if not len(labelled) <= train < total:

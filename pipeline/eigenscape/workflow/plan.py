@@ -12,19 +12,26 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
+from eigenscape.graph.stage import MOST_COMPONENTS
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
+from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.formats.sparse import SparseScene
-from eigenscape.scenes.ingest import check_two_classes, strip_rows
+from eigenscape.scenes.ingest import check_train, check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
+from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.potential import check_potential, check_potential_files
 from eigenscape.workflow.extras import require_extras
 from eigenscape.workflow.footprint import Sizes, StagePlan
+
+_PER_COMPONENT = 4.0
+"""Samples of a component where each has one neighbour: 3.2 in the plane, up to 4 in many dimensions.
+Measured: 40,399 components of 160,000 samples."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
+        _check_enough(job.learn.train, counts or {})
     check_potential_files(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
@@ -122,6 +130,8 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
         )
 
     planned = fed_plan(job, scene, on, stages_of)
+    check_pairs(job, planned.samples)
+    check_factors(job, planned.samples, planned.dimension)
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
@@ -218,6 +228,74 @@ def check_pixels(job: Job, scene: Scene) -> None:
                 f"{key}: {scene.files[0]} is a table of {scene.grid.height} samples, and the key "
                 f"{reason}."
             )
+
+
+def check_pairs(job: Job, samples: int) -> None:
+    """Refuse graphs of single neighbours, where their many components cannot be what they are to be.
+
+    Samples and their nearest ones make pairs with some others around them: `_PER_COMPONENT` in one.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples
+        Of the scene, at most.
+
+    Raises
+    ------
+    InputError
+        With the number of components, and the fix.
+    """
+    neighbors, graph = job.neighbors, job.graph
+    if neighbors.form == "radius" or neighbors.k > 1 or graph.spatial is not None:
+        return
+    solved = min(samples, neighbors.most_landmarks or samples)
+    # Fewer samples than in the file may be valid.
+    most = {"connect": MOST_BRIDGED, "each": MOST_COMPONENTS, "largest": 0}[graph.components]
+    if solved / _PER_COMPONENT > most and (job.scene.mask is None or not most):
+        limit = f", and the limit is {most:,}" if most else f" of about {_PER_COMPONENT:g} samples"
+        raise InputError(
+            f'neighbors.k = 1, graph.components = "{graph.components}": the graph of each sample\'s '
+            f"nearest one has about {solved / _PER_COMPONENT:,.0f} components{limit}. Set neighbors.k "
+            "to 2 or more."
+        )
+
+
+def check_factors(job: Job, samples: int, columns: int) -> None:
+    """Refuse shift-invert where the factors of the graph of a cloud cannot fit.
+
+    In the order of Cuthill and McKee a row of a graph of n samples in the plane reaches over about
+    sqrt(n) others, in more dimensions over more. The graph itself is measured before it is factorised.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples, columns
+        Of the scene at most, and of its features.
+
+    Raises
+    ------
+    MemoryLimitError
+        With the size of the factors, and the fix.
+    """
+    limit = job.limits.memory_bytes
+    solved = min(samples, job.neighbors.most_landmarks or samples)
+    factors = FACTOR_BYTES * solved**1.5
+    if job.spectrum.solver == "shift-invert" and columns > 1 and factors > limit:
+        raise MemoryLimitError(
+            f'spectrum.solver = "shift-invert": the factors of a graph of {solved} samples take '
+            f"{format_bytes(factors)} and more, and limits.memory = {format_bytes(limit)}. Set "
+            'spectrum.solver to "auto", which takes it where the factors turn out to be small, or '
+            "limits.memory to more."
+        )
+
+
+def _check_enough(train: Any, counts: Mapping[int, int]) -> None:
+    """Refuse more training pixels than there are labelled ones, valid or not."""
+    if counts and isinstance(train, int) and train >= sum(counts.values()):
+        check_train(train, counts)
 
 
 def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:

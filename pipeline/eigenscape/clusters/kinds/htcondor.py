@@ -1,5 +1,6 @@
 """Jobs of HTCondor."""
 
+import shlex
 from typing import Any, ClassVar, Literal
 
 from eigenscape.clusters.queues import QueueOptions
@@ -56,6 +57,10 @@ class HTCondorOptions(QueueOptions):
 
         Literal.__name__ = job.__name__
         return Literal
+
+    def set_up(self, line: str) -> str:
+        """Return a set-up line as it stands before others: a comment is not to take these with it."""
+        return f"eval {shlex.quote(line)}" if "#" in line else line
 
     def driver_line(self, job: Any, line: str) -> str:
         """Return the set-up lines and the command in one: it has no lines before the command."""
