@@ -118,11 +118,14 @@ class Classifier(LearnMethod):
         How many classes there may be, None for any number, and the method to use for more.
     needs_eigenvectors
         Whether it reads the spectrum; not where eigenvectors only save time.
+    needs_graph
+        Whether it reads the graph or the lists of neighbours, if it does not read the spectrum.
     """
 
     model: ClassVar[str] = ""
     most_classes: ClassVar[tuple[int, str] | None] = None
     needs_eigenvectors: ClassVar[bool] = True
+    needs_graph: ClassVar[bool] = True
 
     @abstractmethod
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:

@@ -33,7 +33,14 @@ _KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
 
 def needs_eigenvectors(options: LearnOptions, *, potential: bool) -> bool:
     """Return whether the classifier of a job reads the spectrum."""
-    return potential or not isinstance(options, Classifier) or options.needs_eigenvectors
+    return last_read(options, potential=potential) == "spectrum"
+
+
+def last_read(options: LearnOptions, *, potential: bool) -> str:
+    """Return the last stage that the classifier of a job reads."""
+    if potential or not isinstance(options, Classifier) or options.needs_eigenvectors:
+        return "spectrum"
+    return "graph" if options.needs_graph else "features"
 
 
 def scoring_stage(

@@ -65,7 +65,7 @@ class NearestNeighbors:
 
     def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.method.Prepared`."""
-        features = self._features()
+        features = self.features()
         found = []
         for tile in blocks(len(self.labelled.sample), ROW_TILE):
             queries = features[slice(*tile)]
@@ -84,13 +84,13 @@ class NearestNeighbors:
         return self._vote(self.rows.read(*block), number)
 
     def _vote(self, queries: Vectors, number: int) -> NDArray[np.float32]:
-        features, members = self._features(), np.flatnonzero(self.labelled.train[number])
+        features, members = self.features(), np.flatnonzero(self.labelled.train[number])
         index, _ = nearest_rows(
             queries, lambda start, stop: features[members[start:stop]], len(members), self.k
         )
         return vote(index, self.labelled.classes[members], self.k, self.labelled.count)
 
-    def _features(self) -> Vectors:
+    def features(self) -> Vectors:
         """Map the features of the labelled samples."""
         if not self.rows.sparse:
             shape = (len(self.labelled.sample), self.rows.shape[1])
@@ -105,7 +105,7 @@ class NearestNeighbors:
     def search_lists(self, block: Block) -> None:
         """Search the lists of a range of labelled samples."""
         assert self.lists is not None, "there are lists to search"
-        self.lists.search(self._features(), block)
+        self.lists.search(self.features(), block)
 
     def copy_features(self, block: Block) -> None:
         """Copy the features of the labelled samples in a block; all of them if they are sparse."""

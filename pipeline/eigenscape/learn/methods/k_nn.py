@@ -15,6 +15,7 @@ class NearestNeighbors(WithPrior):
     """A baseline: the nearest labels in feature space (Belkin 2003, 3.8)."""
 
     needs_eigenvectors: ClassVar[bool] = False
+    needs_graph: ClassVar[bool] = False
 
     method: Literal["k-nn"] = "k-nn"
     """A baseline: the nearest labels in feature space (Belkin 2003, 3.8)."""

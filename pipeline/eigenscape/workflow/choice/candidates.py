@@ -24,11 +24,14 @@ class Option:
         See `Survey.fulfils`.
     without
         Keys that a job must not have changed before.
+    alone
+        Whether these are all keys of a job, and those of the jobs kept before do not count.
     """
 
     keys: Mapping[str, Any]
     needs: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    alone: bool = False
 
     def fits(self, job: Job, scene: Survey) -> bool:
         """Whether the scene is what the option needs, and the job leaves its keys open."""
@@ -121,9 +124,12 @@ def read_ladder(table: Mapping[str, Any]) -> Ladder:
 def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
     """Return options from their tables."""
     return tuple(
-        Option(entry["keys"], tuple(entry.get("needs", ())), tuple(entry.get("without", ())))
+        Option(
+            entry["keys"], tuple(entry.get("needs", ())), tuple(entry.get("without", ())),
+            entry.get("alone", False),
+        )
         for entry in entries
-    )
+    )  # fmt: skip
 
 
 def candidate(job: Job, values: Mapping[str, Any]) -> Candidate:

@@ -169,10 +169,10 @@ class Search:
         fitting = [option for option in rung.options if option.fits(self.job, self.scene)]
         # What the job itself gives may leave nothing to try.
         wanted = [
-            self.add(candidate(self.job, {**one.values, **option.keys}), rung.name)
+            self.add(candidate(self.job, {**before, **option.keys}), rung.name)
             for option in fitting
-            for one in kept
-            if not one.values.keys() & set(option.without)
+            for before in ([{}] if option.alone else [one.values for one in kept])
+            if not before.keys() & set(option.without)
         ] or [self.add(one, rung.name) for one in kept]
         unique = list({id(one): one for one in wanted}.values())
         unique.sort(key=lambda one: _cost(one.candidate.job, self.scene.bands))

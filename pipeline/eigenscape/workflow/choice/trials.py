@@ -10,7 +10,7 @@ from eigenscape.base.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
-from eigenscape.learn.scoring import needs_eigenvectors, scoring_stage
+from eigenscape.learn.scoring import last_read, scoring_stage
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.plan import project_plan
@@ -72,8 +72,8 @@ class Scored:
 
 def trial_stages(job: Job, trials: Trials) -> tuple[Stage, ...]:
     """Return the stages that the classifier of a job reads, and the scoring of some draws."""
-    reads = needs_eigenvectors(job.learn, potential=job.graph.potential is not None)
-    stages = STAGES[: [stage.name for stage in STAGES].index("spectrum") + reads]
+    last = last_read(job.learn, potential=job.graph.potential is not None)
+    stages = STAGES[: [stage.name for stage in STAGES].index(last) + 1]
     return (*stages, trials.stage(("ingest", stages[-1].name)))
 
 

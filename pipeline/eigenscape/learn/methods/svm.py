@@ -1,0 +1,45 @@
+"""``learn.method = "svm"``: support vector machines on the features (Cortes, Vapnik 1995)."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.learn.method import Classifier, Prepared, Samples
+
+if TYPE_CHECKING:
+    from eigenscape.context import Context
+    from eigenscape.labels.training import Labelled
+
+Positive = Annotated[float, Field(gt=0, le=1e6)]
+
+
+class SupportVectorMachine(Classifier):
+    """Support vector machines with a Gaussian kernel on the features (Cortes, Vapnik 1995)."""
+
+    needs_eigenvectors: ClassVar[bool] = False
+    needs_graph: ClassVar[bool] = False
+
+    method: Literal["svm"] = "svm"
+    """Support vector machines with a Gaussian kernel on the features (Cortes, Vapnik 1995)."""
+    cost: Positive | Literal["auto"] = "auto"
+    """C, what a training pixel on the wrong side of the margin costs; "auto": by cross-validation over
+    squares inside the training pixels."""
+    rbf_gamma: Positive | Literal["auto"] = "auto"
+    """gamma of the kernel exp(-gamma |x - y|^2 / features) of features with variance 1; "auto": likewise."""
+
+    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
+        """Copy the features of the labelled samples."""
+        from eigenscape.learn.classify.supportvectors import prepare_machines
+
+        cost = None if self.cost == "auto" else self.cost
+        return prepare_machines(
+            context, labelled, cost, None if self.rbf_gamma == "auto" else self.rbf_gamma
+        )
+
+    def footprint(self, samples: Samples) -> Footprint:
+        """Count the solver's cache and kernel values."""
+        from eigenscape.learn.classify.supportvectors import FIT_BYTES
+
+        return replace(samples.usual, each=samples.usual.each + FIT_BYTES)
