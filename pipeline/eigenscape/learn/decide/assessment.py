@@ -105,7 +105,7 @@ def find_areas(
     size, unit = pixel_area(grid)
     report = {
         **found,
-        "estimator": "stratified by the classes of the map (Olofsson and others 2014, equations 4 to 11)",
+        "estimator": "stratified by the classes of the map (Olofsson and others 2014)",
         "sample": sample.tolist(),
         "unit": unit,
         "mapped": (mapped * size).tolist(),

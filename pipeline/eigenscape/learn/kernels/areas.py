@@ -5,15 +5,15 @@ Foody, Herold, Stehman, Woodcock, Wulder (2014), "Good practices for estimating 
 of land change", Remote Sensing of Environment 148: 42-57. The classes of the map are the strata::
 
     W_i     share of the map that is called i             n_ij    sample units called i that are j
-    p_ij  = W_i n_ij / n_i                                                      (equation 4)
-    O     = sum of p_jj,  U_i = p_ii / p_i,  P_j = p_jj / p_j                   (1, 2, 3)
-    V(O)  = sum of W_i^2 U_i (1 - U_i) / (n_i - 1)                              (5)
-    V(U_i) = U_i (1 - U_i) / (n_i - 1)                                          (6)
+    p_ij  = W_i n_ij / n_i
+    O     = sum of p_jj,  U_i = p_ii / p_i,  P_j = p_jj / p_j
+    V(O)  = sum of W_i^2 U_i (1 - U_i) / (n_i - 1)
+    V(U_i) = U_i (1 - U_i) / (n_i - 1)
     V(P_j) = [N_j.^2 (1 - P_j)^2 U_j (1 - U_j) / (n_j - 1)
-              + P_j^2 sum over i != j of N_i.^2 n_ij / n_i (1 - n_ij / n_i) / (n_i - 1)] / N_.j^2   (7)
-    p_.k  = sum of W_i n_ik / n_i,  its area A p_.k                             (9)
-    S(p_.k) = sqrt(sum of W_i^2 (n_ik / n_i) (1 - n_ik / n_i) / (n_i - 1))      (10)
-    S(A_k) = A S(p_.k)                                                          (11)
+              + P_j^2 sum over i != j of N_i.^2 n_ij / n_i (1 - n_ij / n_i) / (n_i - 1)] / N_.j^2
+    p_.k  = sum of W_i n_ik / n_i,  its area A p_.k
+    S(p_.k) = sqrt(sum of W_i^2 (n_ik / n_i) (1 - n_ik / n_i) / (n_i - 1))
+    S(A_k) = A S(p_.k)
 
 They hold where the sample was drawn at random within each class of the map, or from the whole scene at
 random (then the strata are used afterwards). Labels that somebody found easy to give are neither.
