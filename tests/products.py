@@ -391,3 +391,216 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
         safe, (stored + offset) / 10000, np.array(kept), (stored > 0).all(axis=-1), flags,
         int(level == "L1C"),
     )  # fmt: skip
+
+
+def neon(folder: Path) -> Product:
+    """NEON AOP reflectance of one flight line or tile."""
+    import h5py
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "NEON_D01_BART_DP1_20190825_145110_reflectance.h5"
+    wavelength = np.array([400, 550, 700, 900, 1200, 1400, 1600, 1850, 2200, 2450], "f4")
+    stored = np.round(cube(10) * 10000).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[:, 0] = False
+    stored[~valid] = -9999
+    classes = np.full((HEIGHT, WIDTH), 5, "u1")
+    flags = {}
+    for row, (flag, value) in enumerate(
+        {"clouds": 15, "cirrus": 9, "haze": 11, "cloud-shadows": 1, "snow": 7, "water": 17,
+         "saturated": 6}.items()
+    ):  # fmt: skip
+        flags[flag] = marks(row=row)
+        classes[flags[flag]] = value
+    with h5py.File(path, "w") as file:
+        group = file.create_group("BART/Reflectance")
+        cells = group.create_dataset(
+            "Reflectance_Data", data=stored, chunks=(9, 8, 5), compression="gzip"
+        )
+        cells.attrs["Data_Ignore_Value"] = -9999.0
+        cells.attrs["Scale_Factor"] = 10000.0
+        cells.attrs["Interleave"] = np.bytes_("BSQ")
+        group.attrs["Band_Window_1_Nanometers"] = [1340, 1445]
+        group.attrs["Band_Window_2_Nanometers"] = [1790, 1955]
+        group["Metadata/Spectral_Data/Wavelength"] = wavelength
+        group["Metadata/Spectral_Data/FWHM"] = np.full(10, 5.9, "f4")
+        group["Metadata/Coordinate_System/Map_Info"] = np.bytes_(
+            f"UTM, 1.000, 1.000, {PLACE[0]:.2f}, {PLACE[1]:.2f}, 1.0000000000e+00, 1.0000000000e+00, 33, "
+            "North, WGS-84, units=Meters, rotation=0"
+        )
+        group["Metadata/Coordinate_System/EPSG Code"] = np.bytes_("32633")
+        group["Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map"] = classes
+        group["Metadata/Logs/Solar_Zenith_Angle"] = 40.0
+    kept = [0, 1, 2, 3, 4, 6, 8, 9]
+    return Product(path, (stored / 10000.0)[..., kept], wavelength[kept], valid, flags, 2)
+
+
+def desis(folder: Path) -> Product:
+    """DESIS L2A: image, quality layers, METADATA.xml."""
+    name = "DESIS-HSI-L2A-DT0707652640_011-20220404T193259-V0220"
+    folder = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    bands = 8
+    stored = np.round(cube(bands) * 10000).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[0, -1] = False
+    stored[~valid] = -32768
+    image = folder / f"{name}-SPECTRAL_IMAGE.tif"
+    write_tif(image, stored.transpose(2, 0, 1), nodata=-32768, interleave="pixel")
+    (folder / f"{name}-SPECTRAL_IMAGE.hdr").write_text("ENVI\n")
+    layers = np.zeros((10, HEIGHT, WIDTH), "u1")
+    layers[1] = 1
+    for number in (0, 2, 3, 4, 5, 6, 7):
+        layers[number] = marks(row=number + 1)
+    write_tif(folder / f"{name}-QL_QUALITY-2.tif", layers)
+    flags = {
+        "cloud-shadows": layers[0] > 0, "snow": layers[2] > 0, "haze": (layers[3] | layers[4]) > 0,
+        "clouds": (layers[5] | layers[6]) > 0, "water": layers[7] > 0,
+    }  # fmt: skip
+    centres = np.linspace(402.0, 999.0, bands)
+    entries = "".join(
+        f"<band><bandNumber>{number + 1}</bandNumber><wavelengthCenterOfBand>{centres[number]:.4f}"
+        "</wavelengthCenterOfBand><wavelengthWidthOfBand>3.5</wavelengthWidthOfBand><gainOfBand>1.0E-4"
+        "</gainOfBand><offsetOfBand>0.0</offsetOfBand></band>"
+        for number in range(bands)
+    )
+    (folder / f"{name}-METADATA.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<hsi_doc><metadata/><version/><base/><specific>'
+        "<interiorOrientation><band><bandNumber>1</bandNumber></band></interiorOrientation>"
+        f"<bandCharacterisation>{entries}</bandCharacterisation></specific></hsi_doc>"
+    )
+    return Product(folder, stored * 1e-4, centres, valid, flags)
+
+
+def aviris(folder: Path, *, ortho: bool = True) -> Product:
+    """AVIRIS-3 reflectance on a map grid, or radiance in sensor geometry with its lookup table."""
+    import h5py
+    from rasterio.crs import CRS
+
+    folder.mkdir(parents=True, exist_ok=True)
+    quantity = "reflectance" if ortho else "radiance"
+    end = "L2A_OE_f576f24d_RFL_ORT" if ortho else "L1B_RDN_3f4ecdd4_RDN"
+    path = folder / f"AV320250111t195928_000_{end}.nc"
+    values = cube(8).astype("f4")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[:2, :2] = False
+    stored = np.where(valid[..., None], values, np.float32(-9999))
+    wavelength = np.linspace(390, 2493, 8)
+    with h5py.File(path, "w") as file:
+        cells = file.create_dataset(
+            f"{quantity}/{quantity}",
+            data=stored.transpose(2, 0, 1),
+            chunks=(4, 6, 16),
+            compression="gzip",
+        )
+        cells.attrs["_FillValue"] = np.array([-9999], "f4")
+        file[f"{quantity}/wavelength"] = wavelength
+        file[f"{quantity}/fwhm"] = np.full(8, 8.2)
+        mapping = file.create_dataset("transverse_mercator", data=np.int8(0))
+        mapping.attrs["spatial_ref"] = CRS.from_epsg(32633).to_wkt()
+        mapping.attrs["GeoTransform"] = f"{PLACE[0]} 3.1 0.0 {PLACE[1]} 0.0 -3.1 "
+        if ortho:
+            file["easting"] = PLACE[0] + 3.1 * (np.arange(WIDTH) + 0.5)
+            file["northing"] = PLACE[1] - 3.1 * (np.arange(HEIGHT) + 0.5)
+        else:
+            rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+            for name, number in (("line", rows), ("sample", columns)):
+                table = np.zeros((HEIGHT + 4, WIDTH + 4), "i4")
+                table[2:-2, 2:-2] = number + 1
+                file[f"geolocation_lookup_table/{name}"] = table
+            file["lon"], file["lat"] = 13 + columns * 4e-5, 52 - rows * 4e-5
+    return Product(path, values, wavelength, valid)
+
+
+def envi(
+    folder: Path, name: str = "ang20180814t224053_rfl_v2r2_img", *, interleave: str = "bil",
+    lookup: str = "glt", big: bool = True, sensor: str = "AVIRIS-NG", unit: str = "Micrometers",
+) -> Product:  # fmt: skip
+    """ENVI reflectance of an airborne sensor in sensor geometry, with GLT or IGM; big-endian if asked for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = np.round(cube(7) * 10000).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[3, 3] = False
+    stored[~valid] = -9999
+    order = {"bil": (0, 2, 1), "bip": (0, 1, 2), "bsq": (2, 0, 1)}[interleave]
+    path = folder / name
+    stored.transpose(order).astype(">i2" if big else "<i2").tofile(path)
+    centres = np.array([450.0, 550, 650, 640, 900, 1380, 2200])
+    listed = centres / (1000 if unit == "Micrometers" else 1)
+    _header(
+        path, 7, 2, interleave, big, f"sensor type = {sensor}", "data ignore value = -9999",
+        "reflectance scale factor = 10000", f"wavelength units = {unit}",
+        f"wavelength = {{{', '.join(f'{value:g}' for value in listed)}}}",
+        f"fwhm = {{{', '.join(['0.006' if unit == 'Micrometers' else '6'] * 7)}}}",
+        "bbl = {1, 1, 1, 1, 1, 0, 1}",
+    )  # fmt: skip
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    before = name.split("_")[0] if name.startswith(("ang", "f1", "AV")) else Path(name).stem
+    if lookup == "glt":
+        table = np.zeros((2, HEIGHT + 2, WIDTH + 2), "<i4")
+        table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = columns + 1, -(rows + 1)
+        table.tofile(folder / f"{before}_glt")
+        _header(
+            folder / f"{before}_glt", 2, 3, "bsq", False,
+            f"map info = {{UTM, 1, 1, {PLACE[0]}, {PLACE[1]}, 5.0, 5.0, 33, North, WGS-84, units=Meters}}",
+            size=table.shape[1:],
+        )  # fmt: skip
+    elif lookup == "igm":
+        places = np.stack([13 + columns * 5e-5, 52 - rows * 5e-5, 0.0 * rows]).astype("<f8")
+        places.tofile(folder / f"{before}_igm")
+        _header(folder / f"{before}_igm", 3, 5, "bsq", False)
+    kept = [0, 1, 2, 3, 4, 6]
+    return Product(path, (stored / 10000)[..., kept], centres[kept], valid, {}, 1)
+
+
+def _header(
+    path: Path, bands: int, kind: int, interleave: str, big: bool, *lines: str,
+    size: tuple[int, ...] = (HEIGHT, WIDTH),
+) -> None:  # fmt: skip
+    text = [
+        "ENVI", f"samples = {size[1]}", f"lines = {size[0]}", f"bands = {bands}", "header offset = 0",
+        "file type = ENVI Standard", f"data type = {kind}", f"interleave = {interleave}",
+        f"byte order = {int(big)}", *lines,
+    ]  # fmt: skip
+    path.with_name(f"{path.name}.hdr").write_text("\n".join(text) + "\n")
+
+
+def pace(folder: Path) -> Product:
+    """PACE OCI L2 surface reflectance: packed cube, flags, longitude and latitude."""
+    import h5py
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "PACE_OCI.20240601T120000.L2.SFREFL.V3_0.nc"
+    stored = np.round((cube(9) - 0.01) / 2e-5).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[-1, 0] = False
+    stored[~valid] = -32767
+    wavelength = np.linspace(340, 2258, 9)
+    flags = {"clouds": marks(row=1), "saturated": marks(row=2), "defective": marks(row=3)}
+    bits = {
+        "ATMFAIL": 1,
+        "LAND": 2,
+        "HILT": 16,
+        "CLDICE": 512,
+        "NAVFAIL": 1 << 25,
+        "SPARE": -(2**31),
+    }
+    layer = np.full((HEIGHT, WIDTH), 2 - 2**31, "i4")
+    for flag, name in {"clouds": "CLDICE", "saturated": "HILT", "defective": "NAVFAIL"}.items():
+        layer[flags[flag]] |= bits[name]
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    with h5py.File(path, "w") as file:
+        cells = file.create_dataset(
+            "geophysical_data/rhos", data=stored, chunks=(9, 8, 9), compression="gzip"
+        )
+        cells.attrs["scale_factor"], cells.attrs["add_offset"] = np.float32(2e-5), np.float32(0.01)
+        cells.attrs["_FillValue"] = np.array([-32767], "i2")
+        file["geophysical_data/l2_flags"] = layer
+        attributes = file["geophysical_data/l2_flags"].attrs
+        attributes["flag_masks"] = np.array(list(bits.values()), "i4")
+        attributes["flag_meanings"] = np.bytes_(" ".join(bits))
+        file["sensor_band_parameters/wavelength_3d"] = wavelength
+        file["navigation_data/longitude"] = (10 + columns * 0.01).astype("f4")
+        file["navigation_data/latitude"] = (50 - rows * 0.01).astype("f4")
+    exact = stored * float(np.float32(2e-5)) + float(np.float32(0.01))
+    return Product(path, exact, wavelength, valid, flags)

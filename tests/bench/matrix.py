@@ -191,7 +191,8 @@ REFUSED: dict[str, dict[str, str]] = {
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
     "scene.nodata", "scene.bad_bands", "scene.grid", "graph.potential.raster",
-    "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels", "scene.labels_crs",
+    "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
+    "scene.labels_crs",
 )  # fmt: skip
 """Keys about files of a raster."""
 

@@ -31,7 +31,7 @@ from eigenscape.scenes.formats.pixels import (
 from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
 from eigenscape.scenes.grids import same_crs, same_size, same_transform
 from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.types import Bands, Grid
+from eigenscape.scenes.types import Bands, Geolocation, Grid
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class RasterScene:
     row_step: int
     parts: tuple[RasterPart, ...]
     notes: tuple[str, ...] = ()
+    geolocation: Geolocation | None = None
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.

@@ -7,7 +7,6 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -142,9 +141,9 @@ def assemble(path: str, found: Contents, options: SceneOptions) -> ProductScene:
         geolocation=found.geolocation,
         empty=found.empty,
         notes=(
-            _told(found.title, path, bands),
+            told_bands(found.title, path, bands),
             *_told_dropped(reasons, bands),
-            *_told_order(bands),
+            *told_order(bands),
             *found.notes,
         ),
     )
@@ -217,7 +216,8 @@ def _part(cube: Cube, kept: list[int], options: SceneOptions) -> ProductPart:
     )
 
 
-def _told(title: str, path: str, bands: Bands) -> str:
+def told_bands(title: str, path: str, bands: Bands) -> str:
+    """Return sensor, number of bands and their range of wavelength, for `plan`."""
     text = f"{title} ({Path(path).name}): {bands.count} of {len(bands.good)} bands"
     known = (
         []
@@ -239,7 +239,8 @@ def _told_dropped(reasons: dict[str, set[int]], bands: Bands) -> list[str]:
     return told
 
 
-def _told_order(bands: Bands) -> list[str]:
+def told_order(bands: Bands) -> list[str]:
+    """Return a sentence for wavelengths that do not rise from band to band, as where detectors overlap."""
     if bands.wavelength is None:
         return []
     known = [bands.wavelength[number] for number in bands.good_index]
@@ -250,8 +251,3 @@ def _told_order(bands: Bands) -> list[str]:
     return [
         f"wavelengths do not rise throughout ({backwards} steps back): bands keep the order of the file"
     ]
-
-
-def without_flags(found: Contents, *names: str) -> Contents:
-    """Return what a product holds less some flags, which do not lie on its grid."""
-    return replace(found, flags=tuple(flag for flag in found.flags if flag.name not in names))
