@@ -72,6 +72,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
     "scene.mask": ["mask.tif"],
+    "scene.grid": ["finest", "coarsest"],
     "scene.bad_bands": [[1, "3-4"]],
     "scene.scale": ["auto", 0.5],
     "scene.nodata": [-1.0],
@@ -136,6 +137,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.labels_field": {"scene.labels": "fields.geojson"},
     "scene.columns": {"scene.path": "table.csv"},
     "scene.layout": {"scene.path": "flat.npy"},
+    "scene.grid": {"scene.path": "band-*.tif"},
     "scene.seed": {"scene.samples": 300},
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
@@ -195,8 +197,9 @@ REFUSED: dict[str, dict[str, str]] = {
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
-    "scene.nodata", "scene.bad_bands", "graph.potential.raster", "graph.potential.labels=labels.tif",
-    "learn.train=labels.tif", "learn.test", "scene.labels", "scene.labels_crs",
+    "scene.nodata", "scene.bad_bands", "scene.grid", "graph.potential.raster",
+    "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
+    "scene.labels_crs",
 )  # fmt: skip
 """Keys about files of a raster."""
 

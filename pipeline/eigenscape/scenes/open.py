@@ -7,6 +7,7 @@ from pathlib import Path
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.outside import is_address, is_contained
+from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
@@ -43,10 +44,10 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
             f"{scene.files[0]}: has {scene.grid.height:,} x {scene.grid.width:,} pixels (rows x columns); "
             f"{MOST_PIXELS:,} in all can be worked on. Check the size in its header, or give a part of it."
         )
-    if options.mask is not None:
+    if options.mask is not None or getattr(scene, "flags", None):
         from eigenscape.scenes.masks import mask_scene
 
-        scene = mask_scene(scene, resolve(options.mask))
+        scene = mask_scene(scene, options, resolve)
     path = options.path
     named = registered(path) if isinstance(path, str) and is_registered(path) else None
     if options.samples is not None and not (named and named.drawn):
@@ -68,15 +69,17 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
         options = options.model_copy(update={"variable": options.variable or located.variable})
         reader = find_reader(located.paths[0])
         return _open_files(reader, located.paths, options, resolve)
-    if not isinstance(given, str):
-        if not given:
-            raise SceneError("scene.path: the list is empty. Give at least one file.")
-        for name in given:
-            _check_known(name, resolve(name))
-        return _open_files(RasterReader(), [resolve(name) for name in given], options, resolve)
-    path = resolve(given)
-    _check_known(given, path)
-    return _open_files(find_reader(path), [path], options, resolve)
+    if not given:
+        raise SceneError("scene.path: the list is empty. Give at least one file.")
+    names = scene_paths(given, resolve)
+    for name in names:
+        _check_known(name, resolve(name))
+    paths = [resolve(name) for name in names]
+    # Of a list each file is a band, whatever reader would take it alone.
+    reader = (
+        RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
+    )
+    return _open_files(reader, paths, options, resolve)
 
 
 def _open_files(
@@ -90,6 +93,12 @@ def _open_files(
         )
     if len(paths) > 1:
         return open_rasters(paths, options)
+    if options.grid != "finest" and not getattr(reader, "grids", False):
+        raise SceneError(
+            f"scene.grid = {options.grid!r}: chooses the grid of bands of several resolutions, "
+            "and all bands of "
+            f"{paths[0]} have one. Leave the key out."
+        )
     return reader.open(paths[0], options, resolve)
 
 

@@ -24,6 +24,7 @@ from eigenscape.scenes.formats.tabular import column_key
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
+from eigenscape.scenes.paths import scene_paths
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
@@ -61,14 +62,14 @@ def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) 
 
 def _scene(job: Job) -> dict[str, Any]:
     given = {
-        "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
+        "layout", "columns", "variable", "grid", "bad_bands", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
-    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    paths = scene_paths(job.scene.path, job.resolve)
     samples, seed = job.scene.samples, job.scene.seed
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
-    if job.scene.mask:
-        files.append(_identity(job, job.scene.mask, "scene.mask"))
+    files += [_identity(job, path, "scene.mask") for path in job.scene.mask_files]
+    options["flags"] = None if job.scene.mask is None else list(job.scene.mask_flags)
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
