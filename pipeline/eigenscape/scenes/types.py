@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,60 @@ class Legend:
 
     names: Mapping[int, str] = field(default_factory=dict)
     colors: Mapping[int, Color] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LookupArray:
+    """One two-dimensional array of a geolocation lookup, as its file holds it.
+
+    Attributes
+    ----------
+    path
+        The file, or GDAL's address of it.
+    band
+        Name of the dataset in an HDF5 or NetCDF file ("location/glt_x"), or the number of the band,
+        from 1, of a raster that GDAL opens.
+    fill
+        Stored value where nothing is known, besides 0 of a GLT and NaN; None where there is none.
+    """
+
+    path: str
+    band: str | int
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
+class Geolocation:
+    """Where the pixels of a scene in sensor geometry are: an attribute ``geolocation`` of such scenes.
+
+    Attributes
+    ----------
+    kind
+        "glt" (geographic lookup table): `x` and `y` have the shape of a map grid and hold for each of
+        its cells the column and the row of the scene, counted from 1; 0 means none, and a negative number
+        the nearest pixel where the sensor saw none itself (AVIRIS). "igm" (input geometry): `x` and `y` have
+        the shape of the scene and hold the coordinates of the centre of each pixel.
+    x, y
+        Column or easting (longitude), row or northing (latitude).
+    crs_wkt
+        Coordinate reference system of the map grid, or of the coordinates, as WKT; None where unknown.
+    transform
+        Of the map grid of a GLT, as that of `Grid`; None for "igm".
+    """
+
+    kind: Literal["glt", "igm"]
+    x: LookupArray
+    y: LookupArray
+    crs_wkt: str | None = None
+    transform: tuple[float, float, float, float, float, float] | None = None
+
+
+def geolocation_of(scene: Any) -> Geolocation | None:
+    """Return the lookup of a scene in sensor geometry, through mask and subset; None of all others."""
+    while hasattr(scene, "scene"):
+        scene = scene.scene
+    found: Geolocation | None = getattr(scene, "geolocation", None)
+    return found
 
 
 class Scene(Protocol):
