@@ -142,6 +142,8 @@ def _write_tif(path: Path, cube: NDArray[Any], **profile: Any) -> None:
         crs="EPSG:4326", transform=rasterio.Affine(_PIXEL, 0, _WEST, 0, -_PIXEL, _NORTH), **profile,
     ) as dataset:  # fmt: skip
         dataset.write(np.moveaxis(cube, -1, 0))
+        for band in range(1, count + 1) if count > 1 else ():
+            dataset.update_tags(band, wavelength=400 + 10 * band, wavelength_units="nm")
 
 
 def _write_fields(path: Path, height: int, width: int) -> None:

@@ -70,6 +70,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_field": ["kind"],
     "scene.mask": ["mask.tif"],
     "scene.bad_bands": [[1, "3-4"]],
+    "scene.drop_wavelengths": ["auto", ["water-vapour", "400-415 nm"]],
     "scene.scale": ["auto", 0.5],
     "scene.nodata": [-1.0],
     "scene.columns": [["b1", "3-9"]],
@@ -77,6 +78,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.seed": [1],
     "features.dimension": [1, 6, 12],
     "features.seed": [1],
+    "features.spectral": [{}],
     "features.spatial": [{}],
     "features.spatial.radius": [2, [1, 3]],
     "features.spatial.space_sigma": [1.5],
@@ -175,6 +177,9 @@ NEEDS: dict[str, dict[str, Any]] = {
 _NO_SPACE = "table of"
 _SAMPLED = "samples drawn at random have"
 REFUSED: dict[str, dict[str, str]] = {
+    "features.spectral.continuum=true": {"sparse": "sparse table"},
+    "features.spectral.normalize=true": {"sparse": "sparse table"},
+    "features.spectral.derivative=true": {"sparse": "sparse table"},
     "features.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "graph.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.smoothing=2.0": {"table": _NO_SPACE, "sparse": _NO_SPACE},
@@ -188,8 +193,9 @@ REFUSED: dict[str, dict[str, str]] = {
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
-    "scene.nodata", "scene.bad_bands", "graph.potential.raster", "graph.potential.labels=labels.tif",
-    "learn.train=labels.tif", "learn.test", "scene.labels", "scene.labels_crs",
+    "scene.nodata", "scene.bad_bands", "scene.drop_wavelengths", "graph.potential.raster",
+    "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
+    "scene.labels_crs",
 )  # fmt: skip
 """Keys about files of a raster."""
 
@@ -287,6 +293,13 @@ def combinations() -> list[Cell]:
                  ("pixels",), applied="scene.mask" not in keys)
             for name, keys in filters.items()
         ]  # fmt: skip
+    for name, keys in {
+        "apply": {},
+        "mnf": filters["mnf"],
+        "bilateral": {"features.spatial": {}},
+    }.items():
+        spectral = {"features.spectral": {"continuum": True, "normalize": True}}
+        found.append(Cell(f"spectral x {name}", spectral | keys, {}, ("pixels",), applied=True))
     for method in literals("learn.method"):
         clustering = method in ("spectral-clustering", "normalized-cut")
         found.append(

@@ -47,6 +47,9 @@ class SceneOptions(Options):
     """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
     bad_bands: tuple[int | str, ...] = ()
     """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
+    drop_wavelengths: Literal["auto", "none"] | tuple[str, ...] = "auto"
+    """Windows to leave out too: "water-vapour", "oxygen", "detector-ends", or ranges "1340-1460 nm"; "auto"
+    is "water-vapour" where the metadata has wavelengths (nothing with preset = "halevy-2011")."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
     nodata: float | None = None

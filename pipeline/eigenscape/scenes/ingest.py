@@ -68,7 +68,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     scene = open_scene(job.scene, job.resolve)
     labels = open_labels(job.scene, scene, job.resolve)
     grid, bands = scene.grid, scene.bands
-    for note in (*describe_scene(scene), *(notes_of(labels) if labels else ())):
+    for note in (*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())):
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))

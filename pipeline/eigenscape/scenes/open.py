@@ -12,6 +12,7 @@ from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.windows import find_windows
 
 MOST_PIXELS = 2**36
 """Pixels of a scene: their blocks are listed in memory."""
@@ -82,7 +83,25 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
 def _open_files(
     reader: Reader, paths: Sequence[str], options: SceneOptions, resolve: Resolve
 ) -> Scene:
-    """Open one file by its reader, or several as rasters of a band each."""
+    """Open one file by its reader, or several as rasters of a band each; without some wavelengths."""
+    scene = _open_all_bands(reader, paths, options, resolve)
+    found = find_windows(options, scene.bands)
+    good = set((scene.bands.good_index + 1).tolist())
+    dropped = sorted(good.intersection(number for each in found for number in each.numbers))
+    if not dropped:
+        return scene
+    if len(dropped) == len(good):
+        raise SceneError(
+            f"scene.drop_wavelengths = {options.drop_wavelengths}: all {len(good)} good bands of "
+            f"{scene.files[0]} lie in these windows. Leave one at least."
+        )
+    further = {"bad_bands": (*options.bad_bands, *dropped)}
+    return _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
+
+
+def _open_all_bands(
+    reader: Reader, paths: Sequence[str], options: SceneOptions, resolve: Resolve
+) -> Scene:
     if options.columns is not None and not reader.columns:
         raise SceneError(
             f"scene.columns: chooses columns of a CSV or Parquet file, and {paths[0]} is none. Leave the "

@@ -12,6 +12,7 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
+from eigenscape.features.spectral.preparation import find_preparation
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.scenes.centred import stored_type
@@ -105,6 +106,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
+    prepared = _check_spectral(job, scene)
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
@@ -125,7 +127,10 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
-    return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
+    return replace(
+        planned,
+        notes=(*describe_scene(scene, job.scene), *about_labels, *prepared, *further, *fewer),
+    )
 
 
 def fed_plan(
@@ -218,6 +223,19 @@ def check_pixels(job: Job, scene: Scene) -> None:
                 f"{key}: {scene.files[0]} is a table of {scene.grid.height} samples, and the key "
                 f"{reason}."
             )
+
+
+def _check_spectral(job: Job, scene: Scene) -> list[str]:
+    """Return what to say of the spectra that ``[features.spectral]`` prepares; refuse what it cannot."""
+    method = feature_method(job)
+    sparse = isinstance(scene, SparseScene)
+    found = find_preparation(method.spectral, scene.bands, sparse=sparse)
+    if found is not None and not method.prepares:
+        raise InputError(
+            f'[features.spectral]: features.method = "{method.method}" reads the samples as they are. Leave '
+            "the table out, or set features.method to one of this package's."
+        )
+    return [] if found is None else found.notes()
 
 
 def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:

@@ -61,7 +61,8 @@ def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) 
 
 def _scene(job: Job) -> dict[str, Any]:
     given = {
-        "layout", "columns", "variable", "bad_bands", "scale", "nodata", "samples", "seed",
+        "layout", "columns", "variable", "bad_bands", "drop_wavelengths", "scale", "nodata", "samples",
+        "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
