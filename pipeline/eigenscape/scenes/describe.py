@@ -32,6 +32,6 @@ def held_bytes(scene: Scene) -> int:
 
 def notes_of(source: Scene | Labels) -> tuple[str, ...]:
     """Return what the reader of a scene or of labels noted, through mask and subset."""
-    for inner in ("scene", "labels"):
-        source = getattr(source, inner, source)
-    return tuple(getattr(source, "notes", ()))
+    own = tuple(getattr(source, "notes", ()))
+    inner = getattr(source, "scene", getattr(source, "labels", None))
+    return own if inner is None else (*notes_of(inner), *own)

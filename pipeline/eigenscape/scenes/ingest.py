@@ -37,9 +37,10 @@ from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.resampled import bands_read, to_bands
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.subset import subset_of
-from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.types import Bands, Labels, Scene
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
@@ -50,7 +51,9 @@ _MOST_CENTRED = 4
 """Times that a scene is read again; two are enough for double precision, and most need none."""
 
 
-def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) -> dict[str, Any]:
+def ingest_stage(
+    context: Context, origin: NDArray[np.float64] | None = None, bands: Bands | None = None
+) -> dict[str, Any]:
     """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
 
     Of a sparse table ``samples/values`` are the three arrays of `eigenscape.store.rows.Rows`. Bands that
@@ -63,11 +66,14 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         Of the stage.
     origin : array, shape (bands,), optional
         To be taken whatever the bands are: that of the run which is applied.
+    bands
+        To which the scene's are brought, where it is applied: see `eigenscape.scenes.resampled`.
     """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
+    scene = scene if bands is None else to_bands(scene, bands)
     labels = open_labels(job.scene, scene, job.resolve)
-    grid, bands = scene.grid, scene.bands
+    grid = scene.grid
     for note in (*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())):
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
@@ -101,7 +107,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
     _write_row_starts(context.workspace, scratch, strips)
     write = write_sparse if isinstance(scene, SparseScene) else write_dense
-    write(context, scratch, strips, counts, bands.count)
+    write(context, scratch, strips, counts, scene.bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
         if target is not None:
             kind = np.int64 if name == "pixel" else np.uint16
@@ -111,7 +117,7 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         "samples": samples,
         "grid": grid.to_json(),
         **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
-        "bands": asdict(bands),
+        "bands": asdict(scene.bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
         "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
@@ -128,7 +134,7 @@ def strip_rows(scene: Scene, budget: int) -> int:
     """
     if isinstance(scene, SparseScene):
         return scene.grid.height
-    row_bytes = scene.grid.width * len(scene.bands.good) * _ITEM_BYTES
+    row_bytes = scene.grid.width * bands_read(scene) * _ITEM_BYTES
     rows = max(1, min(budget, 4 * _STRIP_BYTES) // row_bytes)
     if rows > scene.row_step:
         rows = rows // scene.row_step * scene.row_step

@@ -21,6 +21,7 @@ from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
+from eigenscape.scenes.resampled import bands_read
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.potential import check_potential, check_potential_files
@@ -251,7 +252,7 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
 def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     """Return the needs of reading a scene."""
     strip = strip_rows(scene, sizes.budget)
-    raw = strip * scene.grid.width * len(scene.bands.good)
+    raw = strip * scene.grid.width * bands_read(scene)
     # As stored and in single precision; which values are valid.
     value = stored_type(scene).itemsize + 4.5
     return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
