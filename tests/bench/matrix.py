@@ -68,6 +68,8 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_crs": ["EPSG:4326"],
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
+    "scene.geometry": ["none", "places.tif"],
+    "scene.geometry_crs": ["EPSG:32633"],
     "scene.mask": ["mask.tif"],
     "scene.bad_bands": [[1, "3-4"]],
     "scene.drop_wavelengths": ["auto", ["water-vapour", "400-415 nm"]],
@@ -135,6 +137,17 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.labels_field": {"scene.labels": "fields.geojson"},
     "scene.columns": {"scene.path": "table.csv"},
     "scene.layout": {"scene.path": "flat.npy"},
+    "scene.geometry": {
+        "scene.path": "cube.npz",
+        "scene.variable": "cube",
+        "scene.labels_variable": "truth",
+    },
+    "scene.geometry_crs": {
+        "scene.path": "cube.npz",
+        "scene.variable": "cube",
+        "scene.labels_variable": "truth",
+        "scene.geometry": "places.tif",
+    },
     "scene.seed": {"scene.samples": 300},
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
@@ -193,7 +206,8 @@ REFUSED: dict[str, dict[str, str]] = {
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
-    "scene.nodata", "scene.bad_bands", "scene.drop_wavelengths", "graph.potential.raster",
+    "scene.nodata", "scene.bad_bands", "scene.drop_wavelengths", "scene.geometry",
+    "scene.geometry_crs", "graph.potential.raster",
     "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
     "scene.labels_crs",
 )  # fmt: skip

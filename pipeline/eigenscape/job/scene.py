@@ -26,7 +26,8 @@ class SceneOptions(Options):
     """``[scene]``: where the pixels, their labels and their mask come from."""
 
     path: str | tuple[str, ...]
-    """A file, a list of files (one band each), a URL that fsspec opens, or a registered data set."""
+    """A file, a list of files (a band each, or flightlines of all bands each), a URL that fsspec opens, or a
+    registered data set."""
     layout: Literal["auto", "table", "image"] = "auto"
     """An array of two axes is a table, rows are samples; for "image" it is one band. Three are an image."""
     columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
@@ -43,6 +44,11 @@ class SceneOptions(Options):
     labels_crs: Annotated[str, Field(min_length=1)] | None = None
     """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default the
     scene's, of columns lon and lat EPSG:4326."""
+    geometry: Annotated[str, Field(min_length=1)] = "auto"
+    """Of a scene in sensor geometry a GLT or IGM by which maps are made: a raster of two bands; "auto" takes
+    what the product has, or a file *_glt or *_igm beside the scene; "none": maps in sensor geometry."""
+    geometry_crs: Annotated[str, Field(min_length=1)] | None = None
+    """Coordinate system of an IGM or GLT that does not say it, such as "EPSG:32633"."""
     mask: Annotated[str, Field(min_length=1)] | None = None
     """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
     bad_bands: tuple[int | str, ...] = ()

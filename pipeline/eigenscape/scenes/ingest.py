@@ -5,6 +5,7 @@
     read       row strips      values and labels of the valid pixels, each strip to its own file
     centre-0   row strips      read again, less their origin, where bands lie far from 0
     assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
+    locate-0   rows of tiles   of a scene in sensor geometry: which sample each cell of its map shows
 
 How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
@@ -35,6 +36,9 @@ from eigenscape.scenes.content import (
 )
 from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.located import Located
+from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.resampled import bands_read, to_bands
@@ -72,6 +76,7 @@ def ingest_stage(
     job = context.job
     scene = open_scene(job.scene, job.resolve)
     scene = scene if bands is None else to_bands(scene, bands)
+    located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     grid = scene.grid
     for note in (*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())):
@@ -112,10 +117,13 @@ def ingest_stage(
         if target is not None:
             kind = np.int64 if name == "pixel" else np.uint16
             write_rows(target, 0, join(scratch, strips, name).astype(kind))
+    if located is not None:
+        write_lookup(context, located, scratch, strips, counts)
     legend = labels.legend if labels else None
     return {
         "samples": samples,
         "grid": grid.to_json(),
+        **({"map": _about_map(located)} if located else {}),
         **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
         "bands": asdict(scene.bands),
         "labels_on_invalid": lost,
@@ -125,6 +133,10 @@ def ingest_stage(
         "files": list(scene.files),
         "label_files": list(labels.files) if labels else [],
     }
+
+
+def _about_map(located: Located) -> dict[str, Any]:
+    return {"grid": located.grid.to_json(), "lines": len(located.lines)}
 
 
 def strip_rows(scene: Scene, budget: int) -> int:

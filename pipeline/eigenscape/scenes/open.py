@@ -4,8 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.flightlines import StackedScene, stack
+from eigenscape.scenes.geometry.companions import geolocate
 from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
@@ -74,6 +78,8 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
             raise SceneError("scene.path: the list is empty. Give at least one file.")
         for name in given:
             _check_known(name, resolve(name))
+        if len(given) > 1 and (lines := _open_lines(given, options, resolve)) is not None:
+            return lines
         return _open_files(RasterReader(), [resolve(name) for name in given], options, resolve)
     path = resolve(given)
     _check_known(given, path)
@@ -89,14 +95,43 @@ def _open_files(
     good = set((scene.bands.good_index + 1).tolist())
     dropped = sorted(good.intersection(number for each in found for number in each.numbers))
     if not dropped:
-        return scene
+        return geolocate(scene, options, resolve)
     if len(dropped) == len(good):
         raise SceneError(
             f"scene.drop_wavelengths = {options.drop_wavelengths}: all {len(good)} good bands of "
             f"{scene.files[0]} lie in these windows. Leave one at least."
         )
     further = {"bad_bands": (*options.bad_bands, *dropped)}
-    return _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
+    scene = _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
+    return geolocate(scene, options, resolve)
+
+
+def _open_lines(
+    given: Sequence[str], options: SceneOptions, resolve: Resolve
+) -> StackedScene | None:
+    """Open files of several bands each as lines of one scene; None where the first has one band."""
+    first = resolve(given[0])
+    if len(find_reader(first).open(first, _of_one(options, given[0]), resolve).bands.good) == 1:
+        return None
+    if options.geometry not in ("auto", "none"):
+        raise SceneError(
+            f"scene.geometry = {options.geometry!r}: {len(given)} lines are given, and each has a "
+            "geometry of its "
+            "own. Put them beside the lines as *_glt or *_igm, and leave the key out."
+        )
+    opened = [_open_unmasked(_of_one(options, name), resolve) for name in given]
+    counts = {len(line.bands.good) for line in opened}
+    if len(counts) == 1:
+        # A band that is bad in one line is left out of all.
+        bad = np.flatnonzero(~np.all([line.bands.good for line in opened], axis=0)) + 1
+        further = {"bad_bands": (*options.bad_bands, *bad.tolist())}
+        options = options.model_copy(update=further)
+        opened = [_open_unmasked(_of_one(options, name), resolve) for name in given]
+    return stack(opened)
+
+
+def _of_one(options: SceneOptions, path: str) -> SceneOptions:
+    return options.model_copy(update={"path": path})
 
 
 def _open_all_bands(

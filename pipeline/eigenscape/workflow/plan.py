@@ -18,6 +18,8 @@ from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.writing import lookup_bytes
 from eigenscape.scenes.ingest import check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
@@ -111,7 +113,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
-    check_potential_files(job.graph.potential, scene, job.resolve)
+    check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (
@@ -242,10 +244,13 @@ def _check_spectral(job: Job, scene: Scene) -> list[str]:
 def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
+    located = locate(scene, job.scene)
     return Sizes(
         job, scene.grid.size, bands, feature_method(job).columns(bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
+        0 if located is None else located.grid.size,
+        (0, 0, 0) if located is None else lookup_bytes(located),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.formats.tabular import column_key
+from eigenscape.scenes.geometry.companions import geometry_files
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
@@ -61,8 +62,8 @@ def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) 
 
 def _scene(job: Job) -> dict[str, Any]:
     given = {
-        "layout", "columns", "variable", "bad_bands", "drop_wavelengths", "scale", "nodata", "samples",
-        "seed",
+        "layout", "columns", "variable", "bad_bands", "drop_wavelengths", "geometry",
+        "geometry_crs", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
     paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
@@ -73,6 +74,8 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
+    for path in geometry_files(job.scene, job.resolve):
+        files.append(_identity(job, path, "scene.geometry"))
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 
