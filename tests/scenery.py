@@ -109,6 +109,8 @@ def _spacing(rng: np.random.Generator, values: NDArray[Any]) -> NDArray[np.float
 
 def _write_pixels(folder: Path, cube: NDArray[np.float32], labels: NDArray[np.uint8]) -> None:
     _write_tif(folder / "scene.tif", cube)
+    for band in range(cube.shape[2]):
+        _write_tif(folder / f"band-{band + 1}.tif", cube[..., band, None])
     _write_tif(folder / "labels.tif", labels[..., None], nodata=0)
     mask = np.ones_like(labels)
     mask[: len(mask) // 4, : len(mask) // 4] = 0

@@ -71,6 +71,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.geometry": ["none", "places.tif"],
     "scene.geometry_crs": ["EPSG:32633"],
     "scene.mask": ["mask.tif"],
+    "scene.grid": ["finest", "coarsest"],
     "scene.bad_bands": [[1, "3-4"]],
     "scene.drop_wavelengths": ["auto", ["water-vapour", "400-415 nm"]],
     "scene.scale": ["auto", 0.5],
@@ -140,14 +141,17 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.geometry": {
         "scene.path": "cube.npz",
         "scene.variable": "cube",
+        "scene.labels": "cube.npz",
         "scene.labels_variable": "truth",
     },
     "scene.geometry_crs": {
         "scene.path": "cube.npz",
         "scene.variable": "cube",
+        "scene.labels": "cube.npz",
         "scene.labels_variable": "truth",
         "scene.geometry": "places.tif",
     },
+    "scene.grid": {"scene.path": "band-*.tif"},
     "scene.seed": {"scene.samples": 300},
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
@@ -206,7 +210,7 @@ REFUSED: dict[str, dict[str, str]] = {
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
-    "scene.nodata", "scene.bad_bands", "scene.drop_wavelengths", "scene.geometry",
+    "scene.nodata", "scene.bad_bands", "scene.grid", "scene.drop_wavelengths", "scene.geometry",
     "scene.geometry_crs", "graph.potential.raster",
     "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
     "scene.labels_crs",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from eigenscape.errors import EigenscapeError, InputError, JobError
 from eigenscape.job.jobfile import Job, load_job, unknown_key
+from eigenscape.job.scene import FLAGS, NO_FLAGS
 from eigenscape.scenes.registry import is_registered
 from eigenscape.study.table import read_table
 
@@ -20,7 +21,11 @@ _PATHS = (
 )  # fmt: skip
 """Keys of a job that name files."""
 
-_WORDS = {"learn.train": ("all",), "graph.potential.labels": ("train", "all")}
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "learn.train": ("all",),
+    "graph.potential.labels": ("train", "all"),
+    "scene.mask": (*FLAGS, NO_FLAGS),
+}
 """Values of these that name no file."""
 
 
@@ -193,7 +198,11 @@ def _absolute(table: Path, key: str, cell: str) -> str:
         return cell
     if cell.startswith("["):
         try:
-            return f"[{', '.join(_absolute(table, key, part) for part in json.loads(cell))}]"
+            parts = (
+                json.dumps(part) if part in _WORDS.get(key, ()) else _absolute(table, key, part)
+                for part in json.loads(cell)
+            )
+            return f"[{', '.join(parts)}]"
         except (ValueError, AttributeError):
             return cell  # what is wrong with it is said when the job is checked
     if key == "learn.train" and re.fullmatch(r"[0-9.]+", cell):

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import sleep, time
 
 from eigenscape.batch.outcomes import SceneOutcome
+from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.registry import is_registered
 
 _ARRIVING = "its file changed since the last look: not taken before it stays as it is"
@@ -67,7 +68,7 @@ def _newest(outcome: SceneOutcome) -> float:
     """Return when the files of a scene were last changed."""
     job = outcome.scene.job
     assert job is not None, "it has keys"
-    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    paths = scene_paths(job.scene.path, job.resolve)
     times = [0.0]
     for path in (Path(job.resolve(path)) for path in paths if not is_registered(path)):
         times += [part.stat().st_mtime for part in [path, *path.glob("**/*")] if part.exists()]

@@ -1,8 +1,20 @@
 """``[scene]`` of a job file, and what all tables are: every key with its default and its limits."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+FLAGS = (
+    "clouds", "cirrus", "haze", "cloud-shadows", "snow", "water", "saturated", "defective",
+)  # fmt: skip
+"""Marks of pixels that sensor products have, by the names that ``scene.mask`` takes."""
+
+NO_FLAGS = "none"
+"""In ``scene.mask``: no mark leaves a pixel out."""
+
+UNSAFE = ("clouds", "cirrus", "cloud-shadows", "saturated", "defective")
+"""Marks that leave pixels out where ``scene.mask`` is not given: nothing of the ground is measured there."""
 
 
 class Options(BaseModel):
@@ -26,8 +38,8 @@ class SceneOptions(Options):
     """``[scene]``: where the pixels, their labels and their mask come from."""
 
     path: str | tuple[str, ...]
-    """A file, a list of files (a band each, or flightlines of all bands each), a URL that fsspec opens, or a
-    registered data set."""
+    """A file, a sensor product as downloaded (file, folder or zip), a list, pattern or folder of files (one
+    band each, or flightlines of all bands), a URL that fsspec opens, or a registered data set."""
     layout: Literal["auto", "table", "image"] = "auto"
     """An array of two axes is a table, rows are samples; for "image" it is one band. Three are an image."""
     columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
@@ -49,8 +61,14 @@ class SceneOptions(Options):
     what the product has, or a file *_glt or *_igm beside the scene; "none": maps in sensor geometry."""
     geometry_crs: Annotated[str, Field(min_length=1)] | None = None
     """Coordinate system of an IGM or GLT that does not say it, such as "EPSG:32633"."""
-    mask: Annotated[str, Field(min_length=1)] | None = None
-    """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out."""
+    grid: Literal["finest", "coarsest"] | Annotated[float, Field(gt=0, le=1e6)] = "finest"
+    """Grid of bands of several resolutions: that of the "finest" or "coarsest", or pixels of so "
+    "many metres."""
+    mask: (
+        Annotated[str, Field(min_length=1)] | tuple[Annotated[str, Field(min_length=1)], ...] | None
+    ) = None
+    """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out; or marks of a sensor
+    product, such as "clouds", or a list; by default a product's clouds and what else is not the ground."""
     bad_bands: tuple[int | str, ...] = ()
     """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
     drop_wavelengths: Literal["auto", "none"] | tuple[str, ...] = "auto"
@@ -67,3 +85,24 @@ class SceneOptions(Options):
     check_input: Literal["samples", "full"] = "samples"
     """How input files are told from earlier versions of themselves: by size, time of change, both ends and
     blocks between; or by all of their content, without the time."""
+
+    @property
+    def mask_flags(self) -> tuple[str, ...]:
+        """Marks of a sensor product that ``mask`` names."""
+        return tuple(name for name in self._masks if name in (*FLAGS, NO_FLAGS))
+
+    @property
+    def mask_files(self) -> tuple[str, ...]:
+        """Files that ``mask`` names."""
+        return tuple(name for name in self._masks if name not in (*FLAGS, NO_FLAGS))
+
+    @property
+    def _masks(self) -> tuple[str, ...]:
+        return (self.mask,) if isinstance(self.mask, str) else self.mask or ()
+
+    def with_mask_files(self, change: Callable[[str], str]) -> "str | tuple[str, ...] | None":
+        """Return ``mask`` with its files changed, such as made absolute."""
+        flags = (*FLAGS, NO_FLAGS)
+        if isinstance(self.mask, str) or self.mask is None:
+            return self.mask if self.mask is None or self.mask in flags else change(self.mask)
+        return tuple(name if name in flags else change(name) for name in self.mask)

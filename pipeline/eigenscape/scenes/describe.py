@@ -27,11 +27,15 @@ def held_bytes(scene: Scene) -> int:
     source = scene
     while hasattr(source, "scene"):
         source = source.scene
-    return int(getattr(getattr(source, "source", None), "held_bytes", 0))
+    held = getattr(source, "held_bytes", None)
+    return int(getattr(getattr(source, "source", None), "held_bytes", 0) if held is None else held)
 
 
 def notes_of(source: Scene | Labels) -> tuple[str, ...]:
-    """Return what the reader of a scene or of labels noted, through mask and subset."""
-    own = tuple(getattr(source, "notes", ()))
-    inner = getattr(source, "scene", getattr(source, "labels", None))
-    return own if inner is None else (*notes_of(inner), *own)
+    """Return what the reader of a scene or of labels noted, and what mask and subset add to it."""
+    notes = tuple(getattr(source, "notes", ()))
+    for name in ("scene", "labels"):
+        inner = getattr(source, name, None)
+        if inner is not None:
+            return (*notes_of(inner), *notes)
+    return notes

@@ -83,6 +83,9 @@ def file_identity(
             "Relative paths are relative to the job file."
         )
     check_exists(place)
+    if key == "scene.path" and (parts := _product_files(place)) is not None:
+        within = _identities(parts, full)
+        return [[part.name, *one] for part, one in zip(parts, within, strict=True)]
     if file.is_dir():
         _check_store(place, key)
         parts = sorted(part for part in file.rglob("*") if part.is_file())
@@ -92,6 +95,14 @@ def file_identity(
         ]
     sources = [_family(Path(source), full) for source in check_sources(place)]
     return [*_family(file, full), *sources]
+
+
+def _product_files(place: str) -> list[Path] | None:
+    """Return the files of a sensor product; None for other files."""
+    from eigenscape.scenes.reading import find_reader
+
+    files = find_reader(place).files(place)
+    return None if files is None else [Path(name) for name in files]
 
 
 def _check_store(place: str, key: str) -> None:

@@ -1,16 +1,20 @@
 """A scene less the pixels that ``scene.mask`` leaves out."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
+from eigenscape.job.scene import NO_FLAGS, UNSAFE, SceneOptions
 from eigenscape.scenes.formats.arrays import array_format
 from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.reading import Resolve
+from eigenscape.scenes.sensors.contents import Flag, FlagPlane
 from eigenscape.scenes.types import Bands, Grid, Scene
 
 
@@ -20,6 +24,7 @@ class MaskedScene:
 
     scene: Scene
     mask: Plane
+    notes: tuple[str, ...] = ()
 
     @property
     def grid(self) -> Grid:
@@ -56,14 +61,81 @@ class MaskedScene:
         return values, valid
 
 
-def mask_scene(scene: Scene, path: str) -> MaskedScene:
-    """Leave out the pixels of a scene where a mask is 0, NaN or nodata.
+@dataclass(frozen=True)
+class JointPlane:
+    """Pixels that all of several masks keep, as 1; fulfils the `Plane` protocol."""
+
+    planes: tuple[Plane, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of all masks."""
+        return tuple(dict.fromkeys(name for plane in self.planes for name in plane.files))
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Read rows start ... stop-1: 1 where all of them are given and not 0."""
+        read = (plane.rows(start, stop) for plane in self.planes)
+        kept = np.logical_and.reduce([given & (stored != 0) for stored, given in read])
+        return kept.astype(np.uint8), np.ones(kept.shape, np.bool_)
+
+
+def mask_scene(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
+    """Leave out the pixels that the job's masks leave out: where one is 0, NaN or nodata, or a flag is set.
+
+    Parameters
+    ----------
+    scene
+        As its reader opened it.
+    options
+        ``[scene]`` of the job. Without ``mask`` the flags in `eigenscape.job.scene.UNSAFE` are left out,
+        as far as the product has them.
+    resolve
+        Makes the paths of masks absolute.
 
     Raises
     ------
     SceneError
-        The mask cannot be read or is not on the scene's grid.
+        A mask cannot be read or is not on the scene's grid; or the scene has no such flag.
     """
+    flags = _chosen_flags(scene, options)
+    planes: list[Plane] = [FlagPlane(flags)] if flags else []
+    planes += [_open_mask(scene, resolve(path)) for path in options.mask_files]
+    notes = (_told(flags),) if flags else ()
+    if not planes:
+        return scene
+    return MaskedScene(scene, planes[0] if len(planes) == 1 else JointPlane(tuple(planes)), notes)
+
+
+def _chosen_flags(scene: Scene, options: SceneOptions) -> tuple[Flag, ...]:
+    known: tuple[Flag, ...] = getattr(scene, "flags", ())
+    if options.mask is None:
+        return tuple(flag for flag in known if flag.name in UNSAFE)
+    wanted = options.mask_flags
+    if NO_FLAGS in wanted and len(wanted) > 1:
+        raise SceneError(
+            f'scene.mask = {list(wanted)}: "{NO_FLAGS}" and names of flags contradict each other. '
+            "Leave one out."
+        )
+    names = [flag.name for flag in known]
+    for name in wanted:
+        if name not in (*names, NO_FLAGS):
+            has = f"Its flags are {', '.join(names)}" if names else "It has no flags"
+            raise SceneError(
+                f'scene.mask: {scene.files[0]} does not mark "{name}". {has}. Correct the key, or '
+                "write a file of "
+                f'this name as "./{name}".'
+            )
+    return tuple(flag for flag in known if flag.name in wanted)
+
+
+def _told(flags: tuple[Flag, ...]) -> str:
+    listed = ", ".join(f"{flag.name} ({flag.told})" for flag in flags)
+    return (
+        f'pixels left out by flags of the product: {listed}; scene.mask = "{NO_FLAGS}" keeps them'
+    )
+
+
+def _open_mask(scene: Scene, path: str) -> Plane:
     check_exists(path)
     if is_tabular(path):
         raise SceneError(
@@ -71,5 +143,5 @@ def mask_scene(scene: Scene, path: str) -> MaskedScene:
             "Give one number for each sample as an array (.npy), 0 to leave it out."
         )
     if array_format(path) is not None:
-        return MaskedScene(scene, find_plane(path, None, scene.grid, key="mask"))
-    return MaskedScene(scene, open_plane(path, scene.grid, key="mask"))
+        return find_plane(path, None, scene.grid, key="mask")
+    return open_plane(path, scene.grid, key="mask")

@@ -11,6 +11,7 @@ from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.flightlines import StackedScene, stack
 from eigenscape.scenes.geometry.companions import geolocate
 from eigenscape.scenes.outside import is_address, is_contained
+from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
@@ -48,10 +49,11 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
             f"{scene.files[0]}: has {scene.grid.height:,} x {scene.grid.width:,} pixels (rows x columns); "
             f"{MOST_PIXELS:,} in all can be worked on. Check the size in its header, or give a part of it."
         )
-    if options.mask is not None:
+    masked = options.mask is not None or getattr(scene, "flags", None)
+    if masked and not isinstance(scene, StackedScene):
         from eigenscape.scenes.masks import mask_scene
 
-        scene = mask_scene(scene, resolve(options.mask))
+        scene = mask_scene(scene, options, resolve)
     path = options.path
     named = registered(path) if isinstance(path, str) and is_registered(path) else None
     if options.samples is not None and not (named and named.drawn):
@@ -73,17 +75,19 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
         options = options.model_copy(update={"variable": options.variable or located.variable})
         reader = find_reader(located.paths[0])
         return _open_files(reader, located.paths, options, resolve)
-    if not isinstance(given, str):
-        if not given:
-            raise SceneError("scene.path: the list is empty. Give at least one file.")
-        for name in given:
-            _check_known(name, resolve(name))
-        if len(given) > 1 and (lines := _open_lines(given, options, resolve)) is not None:
-            return lines
-        return _open_files(RasterReader(), [resolve(name) for name in given], options, resolve)
-    path = resolve(given)
-    _check_known(given, path)
-    return _open_files(find_reader(path), [path], options, resolve)
+    if not given:
+        raise SceneError("scene.path: the list is empty. Give at least one file.")
+    names = scene_paths(given, resolve)
+    for name in names:
+        _check_known(name, resolve(name))
+    paths = [resolve(name) for name in names]
+    if len(names) > 1 and (lines := _open_lines(names, options, resolve)) is not None:
+        return lines
+    # Of a list of single bands each file is a band, whatever reader would take it alone.
+    reader = (
+        RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
+    )
+    return _open_files(reader, paths, options, resolve)
 
 
 def _open_files(
@@ -116,18 +120,33 @@ def _open_lines(
     if options.geometry not in ("auto", "none"):
         raise SceneError(
             f"scene.geometry = {options.geometry!r}: {len(given)} lines are given, and each has a "
-            "geometry of its "
-            "own. Put them beside the lines as *_glt or *_igm, and leave the key out."
+            "geometry of its own. Put them beside the lines as *_glt or *_igm, and leave the key out."
         )
-    opened = [_open_unmasked(_of_one(options, name), resolve) for name in given]
+    if options.mask_files:
+        raise SceneError(
+            f"scene.mask = {options.mask!r}: {len(given)} lines are given, and a mask lies on the grid "
+            "of one. "
+            "Mark what is missing as nodata in each line, or name flags of a product."
+        )
+    opened = [_open_line(_of_one(options, name), resolve) for name in given]
     counts = {len(line.bands.good) for line in opened}
     if len(counts) == 1:
         # A band that is bad in one line is left out of all.
         bad = np.flatnonzero(~np.all([line.bands.good for line in opened], axis=0)) + 1
         further = {"bad_bands": (*options.bad_bands, *bad.tolist())}
         options = options.model_copy(update=further)
-        opened = [_open_unmasked(_of_one(options, name), resolve) for name in given]
+        opened = [_open_line(_of_one(options, name), resolve) for name in given]
     return stack(opened)
+
+
+def _open_line(options: SceneOptions, resolve: Resolve) -> Scene:
+    """Open one of several lines, less what its own flags leave out."""
+    line = _open_unmasked(options, resolve)
+    if not getattr(line, "flags", None):
+        return line
+    from eigenscape.scenes.masks import mask_scene
+
+    return mask_scene(line, options, resolve)
 
 
 def _of_one(options: SceneOptions, path: str) -> SceneOptions:
@@ -144,6 +163,12 @@ def _open_all_bands(
         )
     if len(paths) > 1:
         return open_rasters(paths, options)
+    if options.grid != "finest" and not getattr(reader, "grids", False):
+        raise SceneError(
+            f"scene.grid = {options.grid!r}: chooses the grid of bands of several resolutions, "
+            "and all bands of "
+            f"{paths[0]} have one. Leave the key out."
+        )
     return reader.open(paths[0], options, resolve)
 
 

@@ -69,6 +69,10 @@ class Reader(ABC):
         """Return the name of the array that a scene is taken from; None where there is nothing to choose."""
         return None
 
+    def files(self, path: str) -> tuple[str, ...] | None:
+        """Return every file that a scene is read from; None for its own and those of the same stem."""
+        return None
+
 
 def find_reader(path: str) -> Reader:
     """Return the reader of a path: of those that take it, the one of the highest priority.
@@ -78,7 +82,10 @@ def find_reader(path: str) -> Reader:
     SceneError
         A reader of another package cannot be imported, or a file is damaged so that none can say.
     """
-    ordered = sorted(READERS, key=lambda reader: (-reader.priority, reader.name))
+    from eigenscape.scenes.sensors.product import PRODUCTS
+
+    kinds: tuple[type[Reader], ...] = (*READERS, *PRODUCTS)
+    ordered = sorted(kinds, key=lambda reader: (-reader.priority, reader.name))
     found = (reader() for reader in ordered)
     return next(reader for reader in found if _takes(reader, path))
 
@@ -104,7 +111,7 @@ def foreign_module(reader: Reader) -> str | None:
         Its class was typed in: nothing could tell whether it has changed.
     """
     module = type(reader).__module__
-    if module.startswith(f"{READERS.folder}."):
+    if module.startswith(f"{type(reader).registry.folder}."):
         return None
     if module not in reachable_modules(module):
         raise SceneError(

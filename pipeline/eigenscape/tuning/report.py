@@ -50,6 +50,9 @@ def _located(job: Job, key: str, value: Any) -> Any:
     """Return a value as TOML takes it; files by absolute paths, as the job moves."""
     from eigenscape.scenes.registry import is_registered
 
+    if key == "scene.mask":
+        value = job.scene.with_mask_files(job.resolve)
+        return list(value) if isinstance(value, tuple) else value
     if key in _FILES or (key == "learn.train" and isinstance(value, str) and value != "all"):
         if isinstance(value, str):
             return value if is_registered(value) else job.resolve(value)
@@ -58,7 +61,7 @@ def _located(job: Job, key: str, value: Any) -> Any:
 
 
 _FILES = (
-    "scene.path", "scene.labels", "scene.mask", "output.directory", "graph.potential.raster",
+    "scene.path", "scene.labels", "output.directory", "graph.potential.raster",
 )  # fmt: skip
 """Keys that name files."""
 

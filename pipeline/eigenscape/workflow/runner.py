@@ -340,7 +340,7 @@ def _absolute_scene(job: Job) -> Any:
         update={
             "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
             "labels": absolute(job.scene.labels),
-            "mask": absolute(job.scene.mask),
+            "mask": job.scene.with_mask_files(job.resolve),
             "variable": chosen_variable(job.scene, job.resolve),
         }
     )

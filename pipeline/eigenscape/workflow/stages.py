@@ -25,6 +25,7 @@ from eigenscape.scenes.geometry.companions import geometry_files
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
+from eigenscape.scenes.paths import scene_paths
 from eigenscape.spectrum.stage import spectrum_stage
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
@@ -62,19 +63,19 @@ def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) 
 
 def _scene(job: Job) -> dict[str, Any]:
     given = {
-        "layout", "columns", "variable", "bad_bands", "drop_wavelengths", "geometry",
+        "layout", "columns", "variable", "grid", "bad_bands", "drop_wavelengths", "geometry",
         "geometry_crs", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
-    paths = [job.scene.path] if isinstance(job.scene.path, str) else list(job.scene.path)
+    paths = scene_paths(job.scene.path, job.resolve)
     samples, seed = job.scene.samples, job.scene.seed
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
-    if job.scene.mask:
-        files.append(_identity(job, job.scene.mask, "scene.mask"))
+    files += [_identity(job, path, "scene.mask") for path in job.scene.mask_files]
+    options["flags"] = None if job.scene.mask is None else list(job.scene.mask_flags)
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
-    for path in geometry_files(job.scene, job.resolve):
+    for path in geometry_files(job.scene, paths, job.resolve):
         files.append(_identity(job, path, "scene.geometry"))
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}

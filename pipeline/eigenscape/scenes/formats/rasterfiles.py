@@ -29,8 +29,15 @@ IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 @contextmanager
-def open_raster(path: str) -> Iterator[Any]:
+def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
     """Open a raster for reading; every error of GDAL inside the context becomes a `SceneError`.
+
+    Parameters
+    ----------
+    path
+        A file or an address.
+    drivers
+        Formats of GDAL among which it must be.
 
     Yields
     ------
@@ -41,7 +48,7 @@ def open_raster(path: str) -> Iterator[Any]:
     opened = False
     try:
         # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-        with rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path) as dataset:
+        with rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path, drivers) as dataset:
             opened = True
             if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
                 raise unreadable_crs(path, unknown[0])
@@ -58,11 +65,11 @@ def open_raster(path: str) -> Iterator[Any]:
         raise _explain(path, error, opened) from error
 
 
-def _open(path: str) -> Any:
-    """Open a raster in one of the formats of `DRIVERS`."""
-    if not is_address(path):
+def _open(path: str, drivers: tuple[str, ...]) -> Any:
+    """Open a raster in one of some formats."""
+    if not is_address(path) or drivers != DRIVERS:
         check_sources(path)
-        return rasterio.DatasetReader(path, driver=DRIVERS)
+        return rasterio.DatasetReader(path, driver=drivers)
     # With the credentials that rasterio finds for the address.
     dataset = rasterio.open(path)
     kept = dataset.driver in DRIVERS and not (is_archived(path) and dataset.driver == "VRT")

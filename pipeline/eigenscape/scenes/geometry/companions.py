@@ -1,5 +1,6 @@
 """Where a scene's geometry comes from: its reader, a GLT or an IGM beside an ENVI file, or the job."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +58,11 @@ class GeolocatedScene:
     def row_step(self) -> int:
         """Rows per storage block of the scene."""
         return self.scene.row_step
+
+    @property
+    def flags(self) -> tuple[Any, ...]:
+        """What a product marks."""
+        return tuple(getattr(self.scene, "flags", ()))
 
     def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Read rows start ... stop-1; see `Scene.read`."""
@@ -140,13 +146,12 @@ def find_companion(path: str) -> tuple[str, str] | None:
     return min(found)[2:] if found else None
 
 
-def geometry_files(options: SceneOptions, resolve: Resolve) -> list[str]:
-    """Return the files of this machine that a scene's geometry is read from, besides those of its path."""
+def geometry_files(options: SceneOptions, given: Sequence[str], resolve: Resolve) -> list[str]:
+    """Return the files of this machine that the geometry of some paths is read from, besides these."""
     if options.geometry == "none":
         return []
     if options.geometry != "auto":
         return [options.geometry]
-    given = [options.path] if isinstance(options.path, str) else list(options.path)
     paths = [resolve(one) for one in given if not is_registered(one)]
     found = (
         find_companion(path) for path in paths if Path(path).is_file() and not is_tabular(path)

@@ -63,7 +63,11 @@ def open_rasters(paths: Sequence[str], options: SceneOptions) -> "RasterScene":
             "zarr file or one of several rasters, and this is one raster. Leave the key out."
         )
     return open_raster_scene(
-        paths, bad_bands=options.bad_bands, scale=options.scale, nodata=options.nodata
+        paths,
+        bad_bands=options.bad_bands,
+        scale=options.scale,
+        nodata=options.nodata,
+        grid=options.grid,
     )
 
 

@@ -1,0 +1,1 @@
+"""Sensor products as they are downloaded: one class in one file of `products` for each."""

@@ -1,0 +1,279 @@
+"""HDF5 and NetCDF4 files of products through h5py, within the file and within its declared sizes."""
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.arrays import reading
+from eigenscape.scenes.formats.pixels import sensible_row_step
+from eigenscape.scenes.places import check_exists
+
+MOST_CHUNK = 2**28
+"""Bytes of a chunk, which is read whole."""
+
+_MOST_LISTED = 2**16
+
+
+@dataclass(frozen=True)
+class Hdf5File:
+    """An HDF5 file, or one in a zip file.
+
+    Attributes
+    ----------
+    path
+        The file on disk.
+    member
+        Its name in the zip file.
+    """
+
+    path: str
+    member: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.path}, {self.member}" if self.member else self.path
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Open it; whatever h5py raises becomes a `SceneError`.
+
+        Yields
+        ------
+        h5py.File
+        """
+        import h5py
+
+        check_exists(self.path)
+        with reading(self.path):
+            if self.member is None:
+                with h5py.File(self.path, "r") as file:
+                    yield file
+                return
+            with (
+                zipfile.ZipFile(self.path) as archive,
+                archive.open(self.member) as stream,
+                h5py.File(stream, "r") as file,
+            ):
+                yield file
+
+
+def has(file: Any, *names: str) -> bool:
+    """Return whether an open file has all of some datasets and groups."""
+    try:
+        return all(name in file for name in names)
+    except Exception:  # what h5py raises of a damaged file
+        return False
+
+
+def dataset(file: Any, name: str) -> Any:
+    """Return a dataset of numbers, in this file and no other.
+
+    Raises
+    ------
+    SceneError
+        There is none, it lies in another file, or is stored in chunks larger than `MOST_CHUNK`.
+    """
+    import h5py
+
+    where: Any = file
+    for part in name.split("/"):
+        link = where.get(part, getlink=True) if isinstance(where, h5py.Group) else None
+        if link is None:
+            raise _wrong(file, f"has no dataset {name}")
+        if not isinstance(link, h5py.HardLink):
+            raise _wrong(file, f"the dataset {name} is a link to elsewhere, which is not followed")
+        where = where[part]
+    if not isinstance(where, h5py.Dataset) or where.dtype.kind not in "uif" or where.shape is None:
+        raise _wrong(file, f"{name} is no dataset of numbers")
+    if where.is_virtual or where.external:
+        raise _wrong(file, f"the dataset {name} is stored in other files, which are not opened")
+    if 0 in where.shape:
+        raise _wrong(file, f"the dataset {name} has the shape {where.shape}, which is empty")
+    size = math.prod(where.chunks or ()) * where.dtype.itemsize
+    if size > MOST_CHUNK:
+        raise _wrong(
+            file,
+            f"the dataset {name} is stored in chunks of {size:,} bytes, {MOST_CHUNK:,} at most are read",
+        )
+    return where
+
+
+def listed(file: Any, name: str) -> NDArray[np.float64]:
+    """Return a dataset of one axis, such as wavelengths.
+
+    Raises
+    ------
+    SceneError
+        There is none, or it is too long.
+    """
+    found = dataset(file, name)
+    if found.ndim > 1 or found.size > _MOST_LISTED:
+        raise _wrong(file, f"{name} has the shape {found.shape}, and a list of numbers is expected")
+    return np.atleast_1d(np.asarray(found[()], np.float64))
+
+
+def attribute(item: Any, name: str) -> Any:
+    """Return an attribute: a text, a number or an array; None where there is none."""
+    if name not in item.attrs:
+        return None
+    value = item.attrs[name]
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.ravel()[0]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def number(item: Any, name: str, default: float | None = None) -> float:
+    """Return an attribute that is a number.
+
+    Raises
+    ------
+    SceneError
+        It is not there and has no default, or is no number.
+    """
+    value = attribute(item, name)
+    if value is None and default is not None:
+        return default
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise _wrong(item, f"the attribute {name} is {value!r}, and a number is expected") from None
+    if not math.isfinite(found):
+        raise _wrong(item, f"the attribute {name} is {value!r}, and a finite number is expected")
+    return found
+
+
+def numbers(item: Any, name: str) -> NDArray[np.float64]:
+    """Return an attribute that is a list of numbers, or a text of such.
+
+    Raises
+    ------
+    SceneError
+        It is not there, or no list of numbers.
+    """
+    value = attribute(item, name)
+    try:
+        if isinstance(value, str):
+            value = value.replace(",", " ").split()
+        if value is None:
+            raise ValueError
+        return np.atleast_1d(np.asarray(value, np.float64)).ravel()
+    except (TypeError, ValueError):
+        raise _wrong(
+            item, f"the attribute {name} is {value!r}, and a list of numbers is expected"
+        ) from None
+
+
+def text(file: Any, name: str) -> str:
+    """Return a dataset that is a text; "" where there is none."""
+    import h5py
+
+    link = file.get(name)
+    if not isinstance(link, h5py.Dataset) or link.size != 1 or link.external:
+        return ""
+    value = link[()]
+    value = value.ravel()[0] if isinstance(value, np.ndarray) else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+@dataclass(frozen=True)
+class Hdf5Bands:
+    """A dataset of three axes as bands, or of two as one; see `BandSource`.
+
+    Attributes
+    ----------
+    file, dataset
+        Where it is.
+    axes
+        The order of its axes: "r" rows, "c" columns, "b" bands.
+    shape
+        Its shape.
+    dtype
+        Name of the type of its numbers.
+    row_step
+        Rows of a chunk.
+    chunk_bytes
+        Bytes of a chunk.
+    """
+
+    file: Hdf5File
+    dataset: str
+    axes: str
+    shape: tuple[int, ...]
+    dtype: str
+    row_step: int
+    chunk_bytes: int = 0
+
+    @classmethod
+    def of(cls, file: Hdf5File, opened: Any, name: str, axes: str) -> "Hdf5Bands":
+        """Return a dataset of an open file.
+
+        Raises
+        ------
+        SceneError
+            There is none, or it has another number of axes.
+        """
+        found = dataset(opened, name)
+        if found.ndim != len(axes):
+            raise _wrong(
+                opened, f"{name} has the shape {found.shape}, and {len(axes)} axes are expected"
+            )
+        place = axes.index("r")
+        rows = found.chunks[place] if found.chunks else 1
+        size = math.prod(found.chunks or ()) * found.dtype.itemsize
+        return cls(
+            file, name, axes, tuple(found.shape), found.dtype.name,
+            sensible_row_step(rows, found.shape[place]), size,
+        )  # fmt: skip
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.shape[self.axes.index("r")], self.shape[self.axes.index("c")]
+
+    @property
+    def count(self) -> int:
+        """Number of bands."""
+        return self.shape[self.axes.index("b")] if "b" in self.axes else 1
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file."""
+        return (self.file.path,)
+
+    def read(self, start: int, stop: int, bands: tuple[int, ...]) -> tuple[NDArray[Any], None]:
+        """Read rows start ... stop-1 of some bands; see `BandSource.read`."""
+        with self.file.open() as opened:
+            found = dataset(opened, self.dataset)
+            if tuple(found.shape) != self.shape:
+                raise _wrong(opened, f"{self.dataset} has changed its shape since it was opened")
+            where = [slice(None)] * len(self.axes)
+            where[self.axes.index("r")] = slice(start, stop)
+            if "b" in self.axes:
+                # One slice that holds them all: lists of indices are slow in HDF5.
+                first, last = min(bands), max(bands) + 1
+                where[self.axes.index("b")] = slice(first, last)
+            stored = np.asarray(found[tuple(where)])
+        if "b" not in self.axes:
+            stored = stored.transpose([self.axes.index(axis) for axis in "rc"])
+            return stored[..., np.newaxis], None
+        stored = stored.transpose([self.axes.index(axis) for axis in "rcb"])
+        chosen = [band - first for band in bands]
+        if chosen != list(range(stored.shape[2])):
+            stored = stored[..., chosen]
+        return stored, None
+
+
+def _wrong(item: Any, what: str) -> SceneError:
+    name = item.file.filename
+    name = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    return SceneError(f"{name}: {what}. Check the file, or download the product again.")

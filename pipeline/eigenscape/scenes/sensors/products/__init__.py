@@ -1,0 +1,1 @@
+"""The sensor products that are read: one class in one file, named as the product."""

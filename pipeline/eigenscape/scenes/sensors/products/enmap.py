@@ -1,0 +1,191 @@
+"""EnMAP L1B, L1C and L2A (GeoTIFF and METADATA.XML), as folder, zip file, metadata file or spectral image.
+
+Structure: EnMAP Ground Segment, HSI Product Specification Level 1/2 (EN-PCV-ICD-2009): METADATA.XML,
+``specific/bandCharacterisation/bandID`` with ``wavelengthCenterOfBand``, ``FWHMOfBand``, ``GainOfBand`` and
+``OffsetOfBand``; value = number * gain + offset. L1C and L2A have ``SPECTRAL_IMAGE.TIF``; L1B has one image
+for each detector, which are not registered onto each other. Quality layers are ``QL_QUALITY_*.TIF``.
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
+from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
+from eigenscape.scenes.sensors.product import Product
+from eigenscape.scenes.sensors.rasterbands import RasterBands
+from eigenscape.scenes.sensors.xmlfiles import MOST_BYTES, as_number, children, parse_xml
+from eigenscape.scenes.types import Grid
+
+_NAME = re.compile(
+    r"ENMAP.*?(?P<level>L1B|L1C|L2A).*-(METADATA\.XML|SPECTRAL_IMAGE(_VNIR|_SWIR)?(_COG)?\.TIF)",
+    re.IGNORECASE,
+)
+_METADATA = r"ENMAP.*(L1B|L1C|L2A).*-METADATA\.XML"
+_FILL = {"L1B": 0.0, "L1C": 0.0, "L2A": -32768.0}
+"""Where the image itself does not say it."""
+
+_FLAGS = {
+    "clouds": ("QL_QUALITY_CLOUD", None),
+    "cirrus": ("QL_QUALITY_CIRRUS", None),
+    "haze": ("QL_QUALITY_HAZE", None),
+    "cloud-shadows": ("QL_QUALITY_CLOUDSHADOW", None),
+    "snow": ("QL_QUALITY_SNOW", None),
+    "water": ("QL_QUALITY_CLASSES", (2,)),
+}
+"""File of each flag, and the values that mark; all but 0 by default."""
+
+
+class Enmap(Product):
+    """EnMAP: folder, zip file, METADATA.XML or SPECTRAL_IMAGE.TIF."""
+
+    name: ClassVar[str] = "enmap"
+    variables: ClassVar[tuple[str, ...]] = ("VNIR", "SWIR")
+
+    def recognises(self, path: str) -> bool:
+        """Return whether a folder or zip file has EnMAP's metadata, or a file is of such a product."""
+        return _find(path) is not None
+
+    def variable(self, path: str, options: SceneOptions) -> str | None:
+        """Return which detector of L1B is the scene; None for other levels."""
+        found = _find(path)
+        assert found is not None
+        return _detector(path, options) if _level(found[1]) == "L1B" else None
+
+    def contents(self, path: str, options: SceneOptions) -> Contents:
+        """Return what the product holds; see `Product.contents`."""
+        found = _find(path)
+        assert found is not None
+        package, metadata = found
+        level = _level(metadata)
+        root = parse_xml(package.read(metadata, MOST_BYTES), metadata)
+        bands = list(children(root, "bandCharacterisation", "bandID"))
+        stem = metadata[: -len("-METADATA.XML")]
+        notes: tuple[str, ...] = ()
+        image = "SPECTRAL_IMAGE"
+        if level == "L1B":
+            image = f"SPECTRAL_IMAGE_{_detector(path, options)}"
+            notes = (
+                "one detector of L1B, as the two are not registered onto each other: scene.variable = "
+                '"VNIR" or "SWIR"; in sensor geometry',
+            )
+        elif options.variable is not None:
+            raise SceneError(
+                f"{path}: scene.variable = {options.variable!r}: {level} has one image of both detectors. "
+                "Leave the key out."
+            )
+        source = _raster(package, stem, image)
+        bands = _of_image(path, bands, source.count, image)
+        columns = {
+            tag: [as_number(one.findtext(tag)) for one in bands]
+            for tag in ("wavelengthCenterOfBand", "FWHMOfBand", "GainOfBand", "OffsetOfBand")
+        }
+        for tag in ("GainOfBand", "OffsetOfBand", "wavelengthCenterOfBand"):
+            if not np.isfinite(columns[tag]).all():
+                raise SceneError(
+                    f"{path}: {metadata}: {tag} of a band is missing or no number. Download the "
+                    "product again."
+                )
+        grid = source.grid
+        if level == "L1B":
+            # Its coordinates are a fit to the corners of the scene, no georeference.
+            grid = Grid(grid.height, grid.width)
+        flags = tuple(_flags(package, stem, source))
+        if len(flags) < len(_FLAGS):
+            known = {flag.name for flag in flags}
+            lacking = ", ".join(name for name in _FLAGS if name not in known)
+            notes = (
+                *notes,
+                f"not masked, as the product has no layer of its size for it: {lacking}",
+            )
+        fill = _FILL[level] if source.nodata is None else source.nodata
+        return Contents(
+            f"EnMAP {level} {'reflectance' if level == 'L2A' else 'radiance'}",
+            grid,
+            (
+                Cube(
+                    source,
+                    columns["wavelengthCenterOfBand"],
+                    columns["FWHMOfBand"],
+                    scale=columns["GainOfBand"],
+                    offset=columns["OffsetOfBand"],
+                    fill=fill,
+                ),
+            ),
+            flags,
+            files=package.files(metadata),
+            notes=notes,
+        )
+
+
+def _find(path: str) -> tuple[Package, str] | None:
+    """Return the package and the metadata file that a path means; None if it is none of EnMAP's."""
+    package = open_package(path)
+    if package is not None:
+        found = package.match(_METADATA)
+        if len(found) > 1:
+            raise SceneError(
+                f"{path}: holds {len(found)} products of EnMAP ({PurePosixPath(found[0]).name} "
+                "...). Give the "
+                "METADATA.XML of one."
+            )
+        return (package, found[0]) if found else None
+    match = _NAME.fullmatch(Path(path).name)
+    if match is None or not Path(path).is_file():
+        return None
+    here = folder_of(path)
+    stem = re.sub(r"-(METADATA\.XML|SPECTRAL_IMAGE.*)$", "", Path(path).name, flags=re.IGNORECASE)
+    found = here.match(re.escape(stem) + r"-METADATA\.XML")
+    # The image alone has neither wavelengths nor gains: GDAL reads it as any other.
+    return (here, found[0]) if found else None
+
+
+def _level(metadata: str) -> str:
+    match = re.search(r"L1B|L1C|L2A", PurePosixPath(metadata).name, re.IGNORECASE)
+    assert match is not None
+    return match[0].upper()
+
+
+def _detector(path: str, options: SceneOptions) -> str:
+    if options.variable is not None:
+        return options.variable
+    return "SWIR" if "SPECTRAL_IMAGE_SWIR" in Path(path).name.upper() else "VNIR"
+
+
+def _raster(package: Package, stem: str, what: str, *, classes: bool = False) -> RasterBands:
+    pattern = re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIF"
+    found = package.match(pattern)
+    # The same raster may be there as a cloud-optimised copy.
+    name = min(found, key=len) if found else package.one(pattern, f"{what}.TIF")
+    return RasterBands.of(package.address(name), package.files(name), classes=classes)
+
+
+def _of_image(path: str, bands: list[Element], count: int, image: str) -> list[Element]:
+    """Return the entries of the metadata for the bands of an image: of L1B those of its detector."""
+    if image.endswith("_SWIR") and len(bands) > count:
+        bands = bands[-count:]
+    elif image.endswith("_VNIR"):
+        bands = bands[:count]
+    if len(bands) != count:
+        raise SceneError(
+            f"{path}: its metadata tell of {len(bands)} bands, and {image} has {count}. Download it again."
+        )
+    return bands
+
+
+def _flags(package: Package, stem: str, image: RasterBands) -> list[Flag]:
+    flags = []
+    for name, (layer, values) in _FLAGS.items():
+        pattern = re.escape(PurePosixPath(stem).name) + rf"-{layer}(_COG)?\.TIF"
+        if not package.match(pattern):
+            continue
+        source = _raster(package, stem, layer, classes=True)
+        if source.size == image.size:
+            told = f"{layer} = {', '.join(map(str, values))}" if values else f"{layer} not 0"
+            flags.append(Flag(name, told, source, values=values))
+    return flags

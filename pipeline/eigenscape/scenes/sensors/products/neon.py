@@ -1,0 +1,174 @@
+"""NEON AOP surface reflectance, DP1.30006 (flight lines) and DP3.30006 (mosaic tiles), HDF5.
+
+Structure: NEON.DOC.001288, imaging spectrometer reflectance: ``SITE/Reflectance/Reflectance_Data``
+(lines, samples, bands) with ``Data_Ignore_Value`` and ``Scale_Factor``; ``SITE/Reflectance/Metadata`` with
+``Spectral_Data/{Wavelength, FWHM}``, ``Coordinate_System/{Map_Info, EPSG Code}`` and ``Ancillary_Imagery``;
+``Band_Window_n_Nanometers`` of ``Reflectance``. ``Haze_Cloud_Water_Map`` has the classes of ATCOR-4 (user
+guide, haze, cloud and water map).
+"""
+
+import os
+import re
+from typing import Any, ClassVar
+
+import numpy as np
+from rasterio.crs import CRS
+from rasterio.errors import CRSError
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.arrays import is_zarr
+from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
+from eigenscape.scenes.sensors.hdf5 import (
+    Hdf5Bands,
+    Hdf5File,
+    dataset,
+    has,
+    listed,
+    number,
+    numbers,
+    text,
+)
+from eigenscape.scenes.sensors.product import Product, in_nanometres, within
+from eigenscape.scenes.sensors.xmlfiles import as_number
+from eigenscape.scenes.types import Grid
+
+_DATA = "Reflectance/Reflectance_Data"
+_METADATA = "Reflectance/Metadata"
+_CLASSES = {
+    "clouds": (15, 16),
+    "cirrus": (2, 3, 4, 8, 9, 10, 18, 19),
+    "haze": (11, 12, 13, 14),
+    "cloud-shadows": (1,),
+    "snow": (7,),
+    "water": (17,),
+    "saturated": (6,),
+}
+
+
+class Neon(Product):
+    """NEON AOP reflectance: the .h5 file."""
+
+    name: ClassVar[str] = "neon"
+
+    def recognises(self, path: str) -> bool:
+        """Return whether an HDF5 file has a site with NEON's groups."""
+        if not path.lower().endswith((".h5", ".hdf5")) or is_zarr(path) or not os.path.isfile(path):
+            return False
+        try:
+            with Hdf5File(path).open() as opened:
+                return _site(opened) is not None
+        except SceneError:
+            return False
+
+    def contents(self, path: str, options: SceneOptions) -> Contents:
+        """Return what the file holds; see `Product.contents`."""
+        file = Hdf5File(path)
+        with file.open() as opened:
+            site = _site(opened)
+            assert site is not None
+            source = Hdf5Bands.of(file, opened, f"{site}/{_DATA}", "rcb")
+            cells = dataset(opened, f"{site}/{_DATA}")
+            spectral = f"{site}/{_METADATA}/Spectral_Data"
+            wavelength = in_nanometres(listed(opened, f"{spectral}/Wavelength").tolist())
+            fwhm = (
+                listed(opened, f"{spectral}/FWHM").tolist()
+                if has(opened, f"{spectral}/FWHM")
+                else None
+            )
+            for what, values in (("Wavelength", wavelength), ("FWHM", fwhm)):
+                if values is not None and len(values) != source.count:
+                    raise SceneError(
+                        f"{path}: {what} has {len(values)} numbers for {source.count} bands: the file is "
+                        "damaged. Download it again."
+                    )
+            scale = number(cells, "Scale_Factor", 10000.0)
+            if scale <= 0:
+                raise SceneError(
+                    f"{path}: Scale_Factor is {scale:g}; a number above 0 is expected."
+                )
+            fill = number(cells, "Data_Ignore_Value", -9999.0)
+            windows = _windows(opened[f"{site}/Reflectance"])
+            grid = _grid(path, opened, site, source.size)
+            flags = _flags(file, opened, site, source.size)
+        notes = () if flags else ("no clouds are masked: there is no Haze_Cloud_Water_Map",)
+        return Contents(
+            f"NEON AOP reflectance of {site}",
+            grid,
+            (
+                Cube(
+                    source, wavelength, fwhm, scale=1.0 / scale, fill=fill,
+                    dropped={
+                        "within Band_Window_n_Nanometers of the product (water vapour)": within(
+                            windows, wavelength
+                        )
+                    },
+                ),
+            ),
+            flags,
+            notes=notes,
+        )  # fmt: skip
+
+
+def _site(opened: Any) -> str | None:
+    for site in list(opened)[:16]:
+        if has(opened, f"{site}/{_DATA}", f"{site}/{_METADATA}/Spectral_Data/Wavelength"):
+            return str(site)
+    return None
+
+
+def _windows(group: Any) -> list[tuple[float, float]]:
+    """Return the ranges of wavelength, in nanometres, that the product calls bad."""
+    found = []
+    for name in sorted(
+        name for name in group.attrs if re.fullmatch(r"Band_Window_\d+_Nanometers", name)
+    ):
+        ends = numbers(group, name)
+        if len(ends) == 2 and np.isfinite(ends).all():
+            found.append((float(ends.min()), float(ends.max())))
+    return found
+
+
+def _grid(path: str, opened: Any, site: str, size: tuple[int, int]) -> Grid:
+    """Return the map grid: Map_Info is that of ENVI, its reference the upper left corner of pixel 1, 1."""
+    place = f"{site}/{_METADATA}/Coordinate_System"
+    code, map_info = text(opened, f"{place}/EPSG Code"), text(opened, f"{place}/Map_Info")
+    parts = [part.strip() for part in map_info.strip("{} ").split(",")]
+    values = [as_number(part) for part in parts[1:7]]
+    turned = [
+        as_number(part.partition("=")[2]) for part in parts if part.lower().startswith("rotation")
+    ]
+    if len(values) < 6 or not np.isfinite(values).all() or min(values[4:]) <= 0:
+        raise SceneError(
+            f"{path}: Map_Info is {map_info[:120]!r}, which says no place. Download the file again."
+        )
+    if any(turned):
+        raise SceneError(
+            f"{path}: Map_Info turns the grid by {turned[0]:g} degrees, which no product of NEON does."
+        )
+    try:
+        wkt = str(CRS.from_epsg(int(as_number(code))).to_wkt())
+    except (CRSError, ValueError, OverflowError) as error:
+        raise SceneError(
+            f"{path}: EPSG Code is {code[:40]!r}, which is no code ({error})."
+        ) from None
+    column, row, east, north, across, down = values
+    return Grid(
+        *size,
+        wkt,
+        (across, 0.0, east - (column - 1) * across, 0.0, -down, north + (row - 1) * down),
+    )
+
+
+def _flags(file: Hdf5File, opened: Any, site: str, size: tuple[int, int]) -> tuple[Flag, ...]:
+    name = f"{site}/{_METADATA}/Ancillary_Imagery/Haze_Cloud_Water_Map"
+    if not has(opened, name):
+        return ()
+    axes = "rc" if dataset(opened, name).ndim == 2 else "rcb"
+    source = Hdf5Bands.of(file, opened, name, axes)
+    if source.size != size:
+        return ()
+    return tuple(
+        Flag(flag, f"Haze_Cloud_Water_Map = {', '.join(map(str, values))}", source, values=values)
+        for flag, values in _CLASSES.items()
+    )

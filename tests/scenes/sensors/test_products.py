@@ -1,0 +1,319 @@
+"""Products of the true structure: the same values as the file has, read directly; masks, bands, places."""
+
+import json
+import pickle
+import shutil
+import tarfile
+
+import h5py
+import numpy as np
+import pytest
+import rasterio
+
+import products
+from eigenscape import load_job, run
+from eigenscape.errors import SceneError
+from eigenscape.job.scene import UNSAFE
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.types import Geolocation, LookupArray, geolocation_of
+
+WRITERS = {
+    "emit": products.emit,
+    "enmap": products.enmap,
+    "prisma": products.prisma,
+    "landsat": products.landsat,
+    "sentinel2": products.sentinel2,
+    "neon": products.neon,
+    "aviris": products.aviris,
+    "envi": products.envi,
+    "desis": products.desis,
+    "pace": products.pace,
+}
+SENSOR_GEOMETRY = ("emit", "envi", "pace")
+
+
+def check(opened, product, *, flagged=UNSAFE):
+    """Compare a scene with what was written, in two windows."""
+    opened = pickle.loads(pickle.dumps(opened))
+    height = opened.grid.height
+    assert (height, opened.grid.width) == product.valid.shape
+    parts = [opened.read(0, 5), opened.read(5, height)]
+    values, valid = (np.concatenate(both) for both in zip(*parts, strict=True))
+    expected = product.valid.copy()
+    for flag in flagged:
+        expected &= ~product.flags.get(flag, np.zeros_like(expected))
+    np.testing.assert_array_equal(valid, expected)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values[valid], product.values[valid], rtol=2e-6, atol=1e-7)
+    assert (values[~valid] == 0).all()
+    good = opened.bands.good_index
+    np.testing.assert_allclose(
+        np.array(opened.bands.wavelength)[good], product.wavelength, rtol=1e-6
+    )
+    assert len(opened.bands.good) - len(good) == product.dropped
+    return opened
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_product__values_flags_and_wavelengths_as_written(name, tmp_path, scene):
+    product = WRITERS[name](tmp_path)
+    opened = check(scene(str(product.path)), product)
+    for flag in product.flags:
+        check(scene(str(product.path), mask=flag), product, flagged=(flag,))
+    if product.flags:
+        check(scene(str(product.path), mask="none"), product, flagged=())
+    told = " ".join(describe_scene(opened))
+    assert f"{opened.bands.count} of {len(opened.bands.good)} bands" in told
+    assert all(flag in told for flag in product.flags if flag in UNSAFE)
+    if product.dropped:
+        assert "dropped" in told
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("name", ["emit", "enmap", "prisma", "landsat", "sentinel2", "neon"])
+def test_product__two_line_job_to_maps(name, tmp_path):
+    product = WRITERS[name](tmp_path / "product")
+    np.save(tmp_path / "labels.npy", products.truth(*product.valid.shape).astype("u1"))
+    job = tmp_path / "job.toml"
+    job.write_text(f'scene.path = "{product.path}"\nscene.labels = "labels.npy"\n')
+    few = [
+        "spectrum.dimension=5",
+        "learn.method=centroid-angle",
+        "learn.train=0.3",
+        "neighbors.k=6",
+        'output.formats=["geotiff"]',
+    ]
+    run(load_job(job, few), run_dir=tmp_path / "run")
+    with rasterio.open(tmp_path / "run/outputs/class_map.tif") as classes:
+        calls = classes.read(1)
+        if name not in SENSOR_GEOMETRY:
+            assert classes.crs.to_epsg() == 32633
+            assert tuple(classes.transform)[2:6:3] == products.PLACE
+    expected = product.valid.copy()
+    for flag in UNSAFE:
+        expected &= ~product.flags.get(flag, np.zeros_like(expected))
+    np.testing.assert_array_equal(calls > 0, expected)
+    assert (calls == products.truth(*calls.shape))[expected].mean() > 0.95
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest
+
+
+def test_emit__agrees_with_h5py_and_knows_its_lookup(tmp_path, scene):
+    product = products.emit(tmp_path)
+    opened = scene(str(product.path))
+    assert opened.grid.transform is None
+    with h5py.File(product.path) as file:
+        stored = file["reflectance"][()][
+            ..., file["sensor_band_parameters/good_wavelengths"][()] == 1
+        ]
+    values, valid = opened.read(0, opened.grid.height)
+    np.testing.assert_array_equal(values[valid], stored[valid])
+    found = geolocation_of(opened)
+    name = str(product.path)
+    assert found == Geolocation(
+        "glt", LookupArray(name, "location/glt_x", 0.0), LookupArray(name, "location/glt_y", 0.0),
+        found.crs_wkt, (5e-4, 0.0, 12.999, 0.0, -5e-4, 52.001),
+    )  # fmt: skip
+    assert rasterio.crs.CRS.from_wkt(found.crs_wkt).to_epsg() == 4326
+    # The folder of the granule is the same scene; without the mask file nothing is masked.
+    check(scene(str(tmp_path)), product)
+    for mask in tmp_path.glob("*MASK*"):
+        mask.unlink()
+    assert "no clouds are masked" in " ".join(describe_scene(scene(name)))
+    check(scene(name), product, flagged=())
+
+
+@pytest.mark.parametrize("level", ["L1B", "L1C", "L2A"])
+def test_enmap__levels_and_ways_to_name_them(level, tmp_path, scene):
+    product = products.enmap(tmp_path / "folder", level)
+    stem = product.path / product.path.name
+    opened = check(scene(f"{stem}-METADATA.XML"), product)
+    archive = products.zipped(product.path, tmp_path / "dims_op_oc_1.zip")
+    check(scene(str(archive)), product)
+    assert set(scene(str(archive)).files) == {str(archive)}
+    if level != "L1B":
+        check(scene(f"{stem}-SPECTRAL_IMAGE.TIF"), product)
+        with rasterio.open(f"{stem}-SPECTRAL_IMAGE.TIF") as dataset:
+            assert opened.grid.transform == tuple(dataset.transform)[:6]
+            assert opened.grid.crs_wkt == dataset.crs.to_wkt()
+        with pytest.raises(SceneError, match=r"one image of both detectors"):
+            scene(str(product.path), variable="SWIR")
+        return
+    # The detectors are not registered onto each other: one of them is the scene.
+    assert opened.grid.transform is None
+    other = scene(str(product.path), variable="SWIR")
+    assert min(np.array(other.bands.wavelength)) == pytest.approx(905)
+    assert scene(f"{stem}-SPECTRAL_IMAGE_SWIR.TIF").bands == other.bands
+
+
+@pytest.mark.parametrize("centres", [True, False])
+def test_prisma__corners_are_told_by_their_distance(centres, tmp_path, scene):
+    product = products.prisma(tmp_path, centres=centres)
+    opened = check(scene(str(product.path)), product)
+    west, north = products.PLACE
+    np.testing.assert_allclose(opened.grid.transform, (30, 0, west, 0, -30, north))
+    assert rasterio.crs.CRS.from_wkt(opened.grid.crs_wkt).to_epsg() == 32633
+    archive = products.zipped(tmp_path, tmp_path.parent / "prisma.zip", inside=False)
+    check(scene(str(archive)), product)
+
+
+@pytest.mark.parametrize("xml", [True, False])
+def test_landsat__folder_tar_and_mtl(xml, tmp_path, scene):
+    product = products.landsat(tmp_path / "folder", xml=xml)
+    with tarfile.open(tmp_path / "scene.tar", "w") as archive:
+        for file in product.path.iterdir():
+            archive.add(file, file.name)
+    check(scene(str(tmp_path / "scene.tar")), product)
+    check(scene(str(next(product.path.glob("*_MTL.*")))), product)
+    opened = scene(str(product.path))
+    with rasterio.open(next(product.path.glob("*_SR_B5.TIF"))) as dataset:
+        stored = dataset.read(1)
+    values, valid = opened.read(0, opened.grid.height)
+    np.testing.assert_allclose(values[valid][:, 4], stored[valid] * 0.0000275 - 0.2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("level", ["L2A", "L1C"])
+def test_sentinel2__three_resolutions_on_one_grid(level, tmp_path, scene):
+    product = products.sentinel2(tmp_path, level, driver="GTiff")
+    opened = check(scene(str(product.path)), product)
+    assert opened.grid.transform == (10, 0, products.PLACE[0], 0, -10, products.PLACE[1])
+    archive = products.zipped(product.path, tmp_path / "safe.zip")
+    check(scene(str(archive)), product)
+    check(scene(str(product.path / f"MTD_MSI{level}.xml")), product)
+    # On the coarsest grid: means of what is there; a pixel with nothing there is missing.
+    coarse = scene(str(product.path), grid="coarsest", mask="none")
+    assert (coarse.grid.height, coarse.grid.transform[0]) == (4, 60)
+    values, valid = coarse.read(0, 4)
+    means = product.values.reshape(4, 6, 4, 6, -1).mean(axis=(1, 3))
+    np.testing.assert_array_equal(valid, ~np.eye(4, dtype=bool) | (np.arange(4) > 0))
+    np.testing.assert_allclose(values[valid], means[valid], atol=2e-5)
+    assert "20" in " ".join(describe_scene(coarse))
+
+
+def test_products__bad_bands_scale_and_nodata_of_the_job(tmp_path, scene):
+    product = products.landsat(tmp_path)
+    opened = scene(str(product.path), bad_bands=["1-2", "2000-2300 nm"], scale=1.0, mask="none")
+    assert opened.bands.good == (False, False, True, True, True, True, False)
+    with rasterio.open(next(product.path.glob("*_SR_B3.TIF"))) as dataset:
+        stored = dataset.read(1)
+    values, valid = opened.read(0, opened.grid.height)
+    np.testing.assert_array_equal(values[valid][:, 0], stored[valid])
+    one = float(stored[4, 4])
+    assert not scene(str(product.path), nodata=one, mask="none").read(4, 5)[1][0, 4]
+
+
+def test_masks__flags_and_files_together(tmp_path, scene):
+    product = products.landsat(tmp_path / "product")
+    kept = np.ones(product.valid.shape, "u1")
+    kept[:, 0] = 0
+    np.save(tmp_path / "mask.npy", kept)
+    opened = scene(str(product.path), mask=["clouds", "mask.npy"])
+    expected = product.valid & ~product.flags["clouds"] & (kept == 1)
+    np.testing.assert_array_equal(opened.read(0, opened.grid.height)[1], expected)
+    only = scene(str(product.path), mask="mask.npy")
+    np.testing.assert_array_equal(only.read(0, only.grid.height)[1], product.valid & (kept == 1))
+    with pytest.raises(SceneError, match=r'does not mark "haze".*clouds, cirrus'):
+        scene(str(product.path), mask="haze")
+    with pytest.raises(SceneError, match="contradict"):
+        scene(str(product.path), mask=["none", "clouds"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "word"),
+    [
+        ({"variable": "SWIR"}, "no choice"),
+        ({"layout": "table"}, "table"),
+        ({"columns": ["1"]}, "columns"),
+        ({"grid": "coarsest"}, "have one"),
+    ],
+)
+def test_products__keys_without_a_meaning_are_refused(keys, word, tmp_path, scene):
+    product = products.landsat(tmp_path)
+    with pytest.raises(SceneError, match=word):
+        scene(str(product.path), **keys)
+
+
+def test_products__two_in_one_folder_are_refused(tmp_path, scene):
+    product = products.landsat(tmp_path)
+    copy = tmp_path / "other"
+    shutil.copytree(product.path, copy)
+    for file in copy.iterdir():
+        file.rename(file.with_name(file.name.replace("193023", "193024")))
+    with pytest.raises(SceneError, match="2 products"):
+        scene(str(tmp_path))
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_neon__map_info_and_gdal_agree(tmp_path, scene):
+    product = products.neon(tmp_path)
+    opened = scene(str(product.path))
+    assert opened.grid.transform == (1, 0, products.PLACE[0], 0, -1, products.PLACE[1])
+    with rasterio.open(f'HDF5:"{product.path}"://BART/Reflectance/Reflectance_Data') as dataset:
+        # GDAL takes the first axis for bands.
+        stored = dataset.read()
+    values, valid = opened.read(0, opened.grid.height)
+    np.testing.assert_allclose(values[valid][:, 0], stored[valid][:, 0] / 10000, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ortho", [True, False])
+def test_aviris__map_grid_or_lookup_table(ortho, tmp_path, scene):
+    product = products.aviris(tmp_path, ortho=ortho)
+    opened = check(scene(str(product.path)), product)
+    place = (3.1, 0.0, products.PLACE[0], 0.0, -3.1, products.PLACE[1])
+    if ortho:
+        assert opened.grid.transform == place
+        assert geolocation_of(opened) is None
+        return
+    found = geolocation_of(opened)
+    assert (found.kind, found.transform) == ("glt", place)
+    assert (found.x.band, found.y.band) == (
+        "geolocation_lookup_table/sample", "geolocation_lookup_table/line",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("interleave", ["bil", "bip", "bsq"])
+def test_envi__orders_of_bytes_and_bands(interleave, tmp_path, scene):
+    product = products.envi(tmp_path, interleave=interleave, big=interleave != "bsq")
+    opened = check(scene(str(product.path)), product)
+    found = geolocation_of(opened)
+    assert found.kind == "glt"
+    assert found.transform == (5, 0, products.PLACE[0], 0, -5, products.PLACE[1])
+    assert (found.x, found.y) == tuple(
+        LookupArray(str(tmp_path / "ang20180814t224053_glt"), band, 0.0) for band in (1, 2)
+    )
+    # The header, and the folder of the flight line, are the same scene.
+    for path in (f"{product.path}.hdr", str(tmp_path)):
+        assert scene(path).bands == opened.bands
+    told = " ".join(describe_scene(opened))
+    assert "AVIRIS-NG" in told
+    assert "do not rise" in told
+    assert "bbl" in told
+
+
+def test_envi__other_sensors_and_igm(tmp_path, scene):
+    product = products.envi(
+        tmp_path, "line03_VNIR.img", lookup="igm", sensor="HySpex", unit="Nanometers"
+    )
+    opened = check(scene(str(product.path)), product)
+    found = geolocation_of(opened)
+    assert (found.kind, found.transform) == ("igm", None)
+    assert rasterio.crs.CRS.from_wkt(found.crs_wkt).to_epsg() == 4326
+    assert "HySpex" in " ".join(describe_scene(opened))
+    alone = products.envi(tmp_path / "alone", "hymap.bsq", lookup="", sensor="HyMap")
+    assert geolocation_of(check(scene(str(alone.path)), alone)) is None
+
+
+def test_pace__igm_and_choice_of_the_cube(tmp_path, scene):
+    product = products.pace(tmp_path)
+    found = geolocation_of(scene(str(product.path), variable="rhos"))
+    assert found.kind == "igm"
+    assert (found.x.band, found.y.band) == ("navigation_data/longitude", "navigation_data/latitude")
+    with pytest.raises(SceneError, match="has no Rrs"):
+        scene(str(product.path), variable="Rrs")
+
+
+def test_desis__zip_and_files(tmp_path, scene):
+    product = products.desis(tmp_path / "folder")
+    check(scene(str(products.zipped(product.path, tmp_path / "desis.zip", inside=False))), product)
+    for end in ("METADATA.xml", "SPECTRAL_IMAGE.tif"):
+        check(scene(str(next(product.path.glob(f"*-{end}")))), product)
