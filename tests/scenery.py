@@ -119,6 +119,12 @@ def _write_pixels(folder: Path, cube: NDArray[np.float32], labels: NDArray[np.ui
     barrier[len(barrier) // 2] = 2
     _write_tif(folder / "barrier.tif", barrier[..., None])
     np.savez(folder / "cube.npz", cube=cube, truth=labels)
+    # Where the pixels of the cube are: 10 m apart, turned by 20 degrees.
+    down, across = (10.0 * part for part in np.mgrid[: labels.shape[0], : labels.shape[1]])
+    turn = np.radians(20)
+    east = 5e5 + across * np.cos(turn) - down * np.sin(turn)
+    north = 5.8e6 - across * np.sin(turn) - down * np.cos(turn)
+    _write_tif(folder / "places.tif", np.dstack([east, north]), crs="EPSG:32633")
     _write_fields(folder / "fields.geojson", *labels.shape)
     third = np.arange(labels.size).reshape(labels.shape) % 3 == 0
     _write_tif(
@@ -141,9 +147,12 @@ def _write_tif(path: Path, cube: NDArray[Any], **profile: Any) -> None:
     height, width, count = cube.shape
     with rasterio.open(
         path, "w", driver="GTiff", height=height, width=width, count=count, dtype=cube.dtype,
-        crs="EPSG:4326", transform=rasterio.Affine(_PIXEL, 0, _WEST, 0, -_PIXEL, _NORTH), **profile,
+        transform=rasterio.Affine(_PIXEL, 0, _WEST, 0, -_PIXEL, _NORTH),
+        **{"crs": "EPSG:4326", **profile},
     ) as dataset:  # fmt: skip
         dataset.write(np.moveaxis(cube, -1, 0))
+        for band in range(1, count + 1) if count > 1 else ():
+            dataset.update_tags(band, wavelength=400 + 10 * band, wavelength_units="nm")
 
 
 def _write_fields(path: Path, height: int, width: int) -> None:

@@ -207,7 +207,9 @@ def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, 
     with rasterio.open(shifted, "r+") as dataset:
         for band in range(1, 13):
             dataset.update_tags(band, wavelength=f"{420 + 50 * band}", wavelength_units="nm")
-    with pytest.raises(SceneError, match=r"band 1 is centred at 470.0 nm; the run's at 400.0 nm"):
+    with pytest.raises(
+        SceneError, match=r"no band near 1 of the run's 11, at 400 nm.*470 to 1020 nm"
+    ):
         apply(run, shifted, run_dir=tmp_path / "no")
     with pytest.raises(JobError, match="what was learned stays"):
         apply(run, scenes / "right.tif", overrides=["learn.k=5"], run_dir=tmp_path / "no")
@@ -223,6 +225,25 @@ def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, 
     assert stage.row_bytes(eigenscape.applied.model.open_model(run)) > 0
     found = apply(run, whole, overrides=SAY, run_dir=tmp_path / "good")
     assert found.applied["samples"] == 720
+
+
+def test_apply__resamples_a_scene_of_other_bands(scenes, trained, tmp_path, write_tif):
+    run = trained("centroid-angle")
+    with rasterio.open(scenes / "right.tif") as dataset:
+        cube = np.moveaxis(dataset.read(), 0, -1)
+    own = np.linspace(400, 950, 12)
+    finer = np.linspace(395, 955, 57)
+    spectra = np.apply_along_axis(lambda line: np.interp(finer, own, line), 2, cube)
+    path = write_tif("finer.tif", spectra.astype(np.float32))
+    with rasterio.open(path, "r+") as dataset:
+        for band, centre in enumerate(finer, 1):
+            dataset.update_tags(band, wavelength=f"{centre:.1f}", wavelength_units="nm")
+    found = apply(run, path, overrides=SAY, run_dir=tmp_path / "finer")
+    itself = apply(run, scenes / "right.tif", overrides=SAY, run_dir=tmp_path / "itself")
+    assert (arrays(found.path)[0] == arrays(itself.path)[0]).mean() > 0.9
+    bands = Run(found.path, create=False).record("ingest").summary["bands"]
+    assert len(bands["good"]) == 11
+    assert bands["wavelength"] == pytest.approx(np.delete(own, 2).tolist(), abs=0.1)
 
 
 FILTERS = [

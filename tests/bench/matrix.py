@@ -71,9 +71,12 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_crs": ["EPSG:4326"],
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
+    "scene.geometry": ["none", "places.tif"],
+    "scene.geometry_crs": ["EPSG:32633"],
     "scene.mask": ["mask.tif"],
     "scene.grid": ["finest", "coarsest"],
     "scene.bad_bands": [[1, "3-4"]],
+    "scene.drop_wavelengths": ["auto", ["water-vapour", "400-415 nm"]],
     "scene.scale": ["auto", 0.5],
     "scene.nodata": [-1.0],
     "scene.columns": [["b1", "3-9"]],
@@ -81,6 +84,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.seed": [1],
     "features.dimension": [1, 6, 12],
     "features.seed": [1],
+    "features.spectral": [{}],
     "features.spatial": [{}],
     "features.spatial.radius": [2, [1, 3]],
     "features.spatial.space_sigma": [1.5],
@@ -137,6 +141,19 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.labels_field": {"scene.labels": "fields.geojson"},
     "scene.columns": {"scene.path": "table.csv"},
     "scene.layout": {"scene.path": "flat.npy"},
+    "scene.geometry": {
+        "scene.path": "cube.npz",
+        "scene.variable": "cube",
+        "scene.labels": "cube.npz",
+        "scene.labels_variable": "truth",
+    },
+    "scene.geometry_crs": {
+        "scene.path": "cube.npz",
+        "scene.variable": "cube",
+        "scene.labels": "cube.npz",
+        "scene.labels_variable": "truth",
+        "scene.geometry": "places.tif",
+    },
     "scene.grid": {"scene.path": "band-*.tif"},
     "scene.seed": {"scene.samples": 300},
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
@@ -179,6 +196,9 @@ _NO_SPACE = "table of"
 _LARGE = ("400x400", "679x944", "table", "sparse")
 _MEASURED = re.compile("samples drawn at random have|factors of a graph of .* can take")
 REFUSED: dict[str, dict[str, str]] = {
+    "features.spectral.continuum=true": {"sparse": "sparse table"},
+    "features.spectral.normalize=true": {"sparse": "sparse table"},
+    "features.spectral.derivative=true": {"sparse": "sparse table"},
     "features.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "graph.spatial": {"table": _NO_SPACE, "sparse": _NO_SPACE},
     "learn.smoothing=2.0": {"table": _NO_SPACE, "sparse": _NO_SPACE},
@@ -197,7 +217,8 @@ REFUSED: dict[str, dict[str, str]] = {
 
 PIXELS_ONLY = (
     "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
-    "scene.nodata", "scene.bad_bands", "scene.grid", "graph.potential.raster",
+    "scene.nodata", "scene.bad_bands", "scene.grid", "scene.drop_wavelengths", "scene.geometry",
+    "scene.geometry_crs", "graph.potential.raster",
     "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",
     "scene.labels_crs",
 )  # fmt: skip
@@ -297,6 +318,13 @@ def combinations() -> list[Cell]:
                  ("pixels",), applied="scene.mask" not in keys)
             for name, keys in filters.items()
         ]  # fmt: skip
+    for name, keys in {
+        "apply": {},
+        "mnf": filters["mnf"],
+        "bilateral": {"features.spatial": {}},
+    }.items():
+        spectral = {"features.spectral": {"continuum": True, "normalize": True}}
+        found.append(Cell(f"spectral x {name}", spectral | keys, {}, ("pixels",), applied=True))
     for method in literals("learn.method"):
         clustering = method in ("spectral-clustering", "normalized-cut")
         found.append(

@@ -87,7 +87,9 @@ def test_job_text__labels_that_do_not_fit_are_refused(small, tmp_path):
         )
 
 
-def test_find_bad_bands__water_by_wavelength_constant_and_empty(write_tif, small, tmp_path):
+def test_find_bad_bands__water_by_wavelength_constant_and_empty(
+    write_tif, small, written_job, tmp_path
+):
     import rasterio
 
     cube = small.cube.copy()
@@ -106,7 +108,12 @@ def test_find_bad_bands__water_by_wavelength_constant_and_empty(write_tif, small
         band for band, centre in enumerate(wavelengths, 1)
         if 1350 <= centre <= 1430 or 1800 <= centre <= 1960
     ]  # fmt: skip
-    assert found == {"water": tuple(wet), "constant": (5,), "has": (8,)}
+    assert found == {"constant": (5,), "has": (8,)}
+    assert [band for band in wet if scene.bands.good[band - 1]] == []
+    text, job = written_job(path)
+    assert job.scene.drop_wavelengths == ("water-vapour",)
+    assert "left out: water vapour" in text
+    assert plan(job).bands == 20 - len({*wet, 5, 8})
 
 
 def test_write_new__never_overwrites_unless_forced(tmp_path):

@@ -15,6 +15,7 @@ from eigenscape.learn.method import learn_method
 from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.resampled import ResampledScene, to_bands
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
@@ -25,8 +26,6 @@ from eigenscape.store.verification import require_whole
 How = Literal["eigenvectors", "neighbors"]
 
 _SETTABLE = ("scene", "output", "limits")
-_LEAST_SPACING = 4.0
-"""Nanometres: of bands that lie closer, or of one alone, as much is taken for their spacing."""
 
 
 @dataclass(frozen=True)
@@ -173,13 +172,17 @@ def applied_job(
     JobError
         A key of another table is set, or one that does not exist.
     SceneError
-        The bands are not those of the run.
+        The bands are not those of the run, and cannot be brought to them.
     """
     given = model.job
     paths = [scene] if isinstance(scene, str) else list(scene)
     table: dict[str, Any] = given.model_dump(mode="json", exclude_none=True, exclude={"study"})
     old = given.scene
-    table["scene"] = {"scale": old.scale, "path": scene if isinstance(scene, str) else paths}
+    table["scene"] = {
+        "scale": old.scale,
+        "path": scene if isinstance(scene, str) else paths,
+        "drop_wavelengths": "none",
+    }
     table["output"].pop("directory", None)
     table["output"]["eigenvectors"] = 0
     same_kind = isinstance(old.path, str) and Path(old.path).suffix == Path(paths[0]).suffix
@@ -208,45 +211,21 @@ def applied_job(
 
 
 def _with_bands(model: Model, job: Job) -> Job:
-    """Return the job with the run's bad bands left out of its scene."""
-    found, wanted = open_scene(job.scene, job.resolve).bands, model.bands
-    bad: tuple[int | str, ...] = job.scene.bad_bands
-    if len(found.good) == len(wanted.good):
-        bad = (*bad, *(number for number, good in enumerate(wanted.good, 1) if not good))
-    job = job.model_copy(update={"scene": job.scene.model_copy(update={"bad_bands": bad})})
-    scene = open_scene(job.scene, job.resolve)
-    _check_bands(scene.files[0], scene.bands, wanted)
-    return job
-
-
-def _check_bands(file: str, found: Bands, wanted: Bands) -> None:
-    if found.count != wanted.count:
-        missing = ""
-        if len(found.good) == len(wanted.good):
-            pairs = enumerate(zip(found.good, wanted.good, strict=True), 1)
-            lost = [number for number, (here, there) in pairs if there and not here]
-            missing = f" Bands {', '.join(map(str, lost[:12]))} are marked bad in it."
-        raise SceneError(
-            f"{file}: {found.count} good bands of {len(found.good)}; the run learned from "
-            f"{wanted.count} of {len(wanted.good)}.{missing} Give a scene with all bands of the run's "
-            "scene, or with its good bands alone."
-        )
-    if found.wavelength is None or wanted.wavelength is None:
-        return
-    here, there = (np.array(b.wavelength)[b.good_index] for b in (found, wanted))
-    order = np.sort(there[np.isfinite(there)])
-    spacing = np.diff(order)
-    limit = max(float(spacing.min(initial=np.inf)), _LEAST_SPACING) / 4
-    limit = limit if np.isfinite(limit) else _LEAST_SPACING / 4
-    away = np.abs(here - there)
-    if (away > limit).any():
-        worst = int(np.nanargmax(away))
-        number = int(found.good_index[worst]) + 1
-        raise SceneError(
-            f"{file}: band {number} is centred at {here[worst]:.1f} nm; the run's at "
-            f"{there[worst]:.1f} nm. They may differ by {limit:.1f} nm, a quarter of the spacing. "
-            "Resample the scene to the wavelengths of the run's, in their order."
-        )
+    """Return the job with the run's bad bands left out of a scene that has the run's bands."""
+    found, wanted = open_scene(job.scene, job.resolve), model.bands
+    if len(found.bands.good) != len(wanted.good):
+        to_bands(found, wanted)
+        return job
+    numbers = (number for number, good in enumerate(wanted.good, 1) if not good)
+    bad: tuple[int | str, ...] = (*job.scene.bad_bands, *numbers)
+    without = job.model_copy(update={"scene": job.scene.model_copy(update={"bad_bands": bad})})
+    try:
+        fitting = to_bands(open_scene(without.scene, job.resolve), wanted)
+    except SceneError:
+        # The run's bad bands may be of use where wavelengths differ.
+        to_bands(found, wanted)
+        return job
+    return job if isinstance(fitting, ResampledScene) else without
 
 
 def manifest_entry(model: Model) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """`apply`: the stages of a run applied to a scene, through the same spine as any run."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.resampled import to_bands
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes, StagePlan
@@ -55,7 +57,7 @@ def apply(
         Run directory with a finished class map.
     scene
         The other scene: a file, a list of files, a URL or a registered data set, with the bands of
-        the run's scene.
+        the run's scene, or with others by whose wavelengths it is resampled.
     labels
         Labels of it to compare with.
     overrides
@@ -114,9 +116,10 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
     def read(job: Job) -> Any:
         options = label_options(job)
-        return options if model.origin is None else [options, list(model.origin)]
+        return [options, None if model.origin is None else list(model.origin), asdict(model.bands)]
 
-    ingest = partial(ingest_stage, origin=None if model.origin is None else np.array(model.origin))
+    origin = None if model.origin is None else np.array(model.origin)
+    ingest = partial(ingest_stage, origin=origin, bands=model.bands)
     return (
         Stage("ingest", ingest, read, ("samples",)),
         Stage("extend", partial(extend_stage, model), depends, ("ingest",)),
@@ -126,7 +129,7 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
 def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
     """Say what the stages of an applied run need."""
-    scene = open_scene(job.scene, job.resolve)
+    scene = to_bands(open_scene(job.scene, job.resolve), model.bands)
     if scene.grid.is_table and model.job.features.spatial is not None:
         raise InputError(
             f"{model.path}: its features are filtered among neighbouring pixels ([features.spatial]), and "

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from eigenscape.store.rows import Rows
     from eigenscape.store.run import Run
 
+_SPECTRAL_BYTES = 8 * 2**20
+"""Of the compiled preparation of spectra."""
+
 COPY_ENTRIES = 32 * CHUNK_ROWS
 """Entries of a sparse table that a task copies."""
 
@@ -63,6 +66,7 @@ class LinearMethod(FeatureMethod):
     """
 
     extends: ClassVar[bool] = True
+    prepares: ClassVar[bool] = True
     share: ClassVar[float] = 1
 
     @abstractmethod
@@ -83,7 +87,9 @@ class LinearMethod(FeatureMethod):
 
     def row_bytes(self, bands: int, *, sparse: bool) -> int:
         """Return the bytes of a sample and its features; tiles of a sparse table count on their own."""
-        return 4 * (2 * self.count(bands) + (0 if sparse else 2 * bands))
+        # Prepared spectra are a further copy.
+        copies = 2 + (self.spectral is not None)
+        return 4 * (2 * self.count(bands) + (0 if sparse else copies * bands))
 
     def fit_bytes(self, table: Table) -> float:
         """Return the bytes that `fit` holds beside its tasks: here those of the basis."""
@@ -108,7 +114,8 @@ class LinearMethod(FeatureMethod):
         ranges = table.blocks(chunk_rows(n, 4 * count), row)
         each = (ranges[0][1] - ranges[0][0]) * row * self.share + _tile_bytes(table)
         disk = 4 * count * (n + bands * self.is_projected(bands))
-        return Footprint(len(ranges), each, self.fit_bytes(table), disk)
+        shared = self.fit_bytes(table) + _SPECTRAL_BYTES * (self.spectral is not None)
+        return Footprint(len(ranges), each, shared, disk)
 
     def extension(self, run: "Run", bands: int) -> LinearMap:
         """Return the map that the stage has stored."""

@@ -66,6 +66,9 @@ class FeatureMethod(FeatureOptions):
     extends
         Whether features of new samples can be computed, by `extension`. Runs of other methods are neither
         extended nor applied.
+    prepares
+        Whether it reads its samples by `eigenscape.features.spectral.preparation.sample_rows`, so that
+        ``[features.spectral]`` has a meaning.
     whitened
         Whether the noise of each feature has variance 1.
     """
@@ -73,6 +76,7 @@ class FeatureMethod(FeatureOptions):
     axis: ClassVar[str] = "feature"
     needs_pixels: ClassVar[str] = ""
     extends: ClassVar[bool] = False
+    prepares: ClassVar[bool] = False
     whitened: ClassVar[bool] = False
 
     def is_projected(self, bands: int) -> bool:

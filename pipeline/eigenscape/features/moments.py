@@ -16,7 +16,6 @@ from eigenscape.features.kernels import (
     sparse_scatter,
     sparse_sums,
 )
-from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
 
 MOMENT_ROWS = 16 * ROW_TILE
@@ -40,10 +39,10 @@ def unit_scale(variance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _dense_moments(context: Context, source: Rows, whole: bool) -> Moments:
     rows, bands = source.shape
-    shift = open_array(source.path)[: min(rows, ROW_TILE)].mean(axis=0, dtype=np.float64)
+    shift = _dense(source, 0, min(rows, ROW_TILE)).mean(axis=0, dtype=np.float64)
     partials = context.map(
         "moments",
-        partial(_block_moments, source.path, shift),
+        partial(_block_moments, source, shift),
         blocks(rows, MOMENT_ROWS),
         label="band covariances",
         keep=False,
@@ -55,9 +54,15 @@ def _dense_moments(context: Context, source: Rows, whole: bool) -> Moments:
 
 
 def _block_moments(
-    source: str, shift: NDArray[np.float64], block: Block
+    source: Rows, shift: NDArray[np.float64], block: Block
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return moments(open_array(source)[block[0] : block[1]], shift)
+    return moments(_dense(source, *block), shift)
+
+
+def _dense(source: Rows, start: int, stop: int) -> NDArray[np.float32]:
+    samples = source.read(start, stop)
+    assert isinstance(samples, np.ndarray)
+    return samples
 
 
 def _sparse_moments(context: Context, source: Rows, whole: bool) -> Moments:

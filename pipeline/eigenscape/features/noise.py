@@ -29,7 +29,7 @@ def noise_covariance(context: Context, source: Rows) -> NDArray[np.float64]:
     rows, bands = source.shape
     parts = []
     if not grid.is_table:
-        work = partial(_block_noise, source.path, pixels, grid.width)
+        work = partial(_block_noise, source, pixels, grid.width)
         ranges = blocks(rows, MOMENT_ROWS)
         parts = context.map("noise", work, ranges, label="noise covariances", keep=False)
     count = sum(part[0] for part in parts)
@@ -43,14 +43,15 @@ def noise_covariance(context: Context, source: Rows) -> NDArray[np.float64]:
 
 
 def _block_noise(
-    source: str, pixels: str, width: int, block: Block
+    source: Rows, pixels: str, width: int, block: Block
 ) -> tuple[int, NDArray[np.float64]]:
     """Return the number of neighbours to the left of a block's pixels and above, and their scatter."""
     # The pixel above lies at most a row of samples before.
     first = max(0, block[0] - width)
     pixel = np.asarray(open_array(pixels)[first : block[1]])
     one, two = adjacent_pairs(pixel, block[0] - first, width)
-    samples = open_array(source)[first : block[1]]
+    samples = source.read(first, block[1])
+    assert isinstance(samples, np.ndarray), "pixels are dense"
     return len(one), difference_scatter(samples, one, two)
 
 

@@ -21,6 +21,7 @@ from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors, join
 from eigenscape.context import Context
 from eigenscape.features.linear import COPY_ENTRIES, LinearMap, LinearMethod
+from eigenscape.features.spectral.preparation import PreparedRows, sample_rows
 from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, whole_file, write_rows
 from eigenscape.store.rows import Rows, create_sparse
 from eigenscape.store.run import Run
@@ -35,7 +36,7 @@ def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str,
     ``features/scale`` (band), its diagonal. What was subtracted from the samples is kept, as the
     features have it, as the attribute "origin" of ``features/values``: angles are those of whole vectors.
     """
-    source = Rows(context.path("samples/values"))
+    source = sample_rows(context, method.spectral)
     rows, bands = source.shape
     dimension, projected = method.count(bands), method.is_projected(bands)
     told = {"dimension": dimension, "projected": projected}
@@ -45,7 +46,7 @@ def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str,
     found, summary = method.fit(context, source)
     shift, basis = found.shift, found.basis
 
-    kept = _origin(context, basis) if shift is None else {}
+    kept = _origin(context, source, basis) if shift is None else {}
     path = context.workspace.create_array(
         name, (rows, dimension), np.float32, dims=("sample", "feature"), **kept
     )
@@ -86,10 +87,12 @@ def _stored(run: Run, name: str) -> NDArray[np.float32] | None:
     return np.asarray(run.open(name)[...]) if there else None
 
 
-def _origin(context: Context, basis: NDArray[np.float32] | None) -> dict[str, Any]:
+def _origin(
+    context: Context, source: PreparedRows, basis: NDArray[np.float32] | None
+) -> dict[str, Any]:
     """Return the origin of the samples as an attribute of their features; nothing without one."""
     path = Path(context.path("samples/origin"))
-    if not (path / "zarr.json").exists():
+    if source.prepare is not None or not (path / "zarr.json").exists():
         return {}
     origin = np.asarray(open_array(path)[...])
     return {"origin": (origin if basis is None else origin @ basis).tolist()}

@@ -215,7 +215,7 @@ def parse_job(
     >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
     'centroid-angle'
     """
-    table = _opened(table)
+    table = _as_published(_opened(table))
     if reserved := _NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
@@ -250,6 +250,14 @@ def _opened(table: Mapping[str, Any]) -> Mapping[str, Any]:
         return table
     rest = {key: value for key, value in learn.items() if key != "method"}
     return {**table, "learn": rest, "preset": "auto"}
+
+
+def _as_published(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables with all bands kept, unless they say otherwise, where the preset is Halevy 2011."""
+    scene = table.get("scene")
+    if table.get("preset") != "halevy-2011" or not isinstance(scene, Mapping):
+        return table
+    return {**table, "scene": {"drop_wavelengths": "none", **scene}}
 
 
 def job_schema() -> str:

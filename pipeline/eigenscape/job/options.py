@@ -87,6 +87,17 @@ class FilterOptions(Options):
         )
 
 
+class SpectralOptions(Options):
+    """``[features.spectral]``: what is done to every spectrum before its features, in this order."""
+
+    continuum: bool = False
+    """First divide by the upper convex hull of the spectrum over wavelength (Clark, Roush 1984)."""
+    normalize: bool = False
+    """Then scale to length 1 (Euclidean norm), so that brightness does not count."""
+    derivative: bool = False
+    """Then take the slope over wavelength, per nanometre (central differences of unevenly spaced bands)."""
+
+
 class FeatureOptions(MethodOptions):
     """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
 
@@ -96,6 +107,8 @@ class FeatureOptions(MethodOptions):
 
     method: str
     """How features come from samples."""
+    spectral: SpectralOptions | None = None
+    """Prepare every spectrum first: continuum, length, slope. A table of its own."""
     spatial: FilterOptions | None = None
     """Filter the features among neighbouring pixels: a table of its own."""
 

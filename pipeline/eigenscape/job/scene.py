@@ -39,7 +39,7 @@ class SceneOptions(Options):
 
     path: str | tuple[str, ...]
     """A file, a sensor product as downloaded (file, folder or zip), a list, pattern or folder of files (one
-    band each), a URL that fsspec opens, or a registered data set."""
+    band each, or flightlines of all bands), a URL that fsspec opens, or a registered data set."""
     layout: Literal["auto", "table", "image"] = "auto"
     """An array of two axes is a table, rows are samples; for "image" it is one band. Three are an image."""
     columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
@@ -56,6 +56,11 @@ class SceneOptions(Options):
     labels_crs: Annotated[str, Field(min_length=1)] | None = None
     """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default the
     scene's, of columns lon and lat EPSG:4326."""
+    geometry: Annotated[str, Field(min_length=1)] = "auto"
+    """Of a scene in sensor geometry a GLT or IGM by which maps are made: a raster of two bands; "auto" takes
+    what the product has, or a file *_glt or *_igm beside the scene; "none": maps in sensor geometry."""
+    geometry_crs: Annotated[str, Field(min_length=1)] | None = None
+    """Coordinate system of an IGM or GLT that does not say it, such as "EPSG:32633"."""
     grid: Literal["finest", "coarsest"] | Annotated[float, Field(gt=0, le=1e6)] = "finest"
     """Grid of bands of several resolutions: that of the "finest" or "coarsest", or pixels of so "
     "many metres."""
@@ -66,6 +71,9 @@ class SceneOptions(Options):
     product, such as "clouds", or a list; by default a product's clouds and what else is not the ground."""
     bad_bands: tuple[int | str, ...] = ()
     """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
+    drop_wavelengths: Literal["auto", "none"] | tuple[str, ...] = "auto"
+    """Windows to leave out too: "water-vapour", "oxygen", "detector-ends", or ranges "1340-1460 nm"; "auto"
+    is "water-vapour" where the metadata has wavelengths (nothing with preset = "halevy-2011")."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
     nodata: float | None = None

@@ -34,6 +34,8 @@ def _type_of(part: Any) -> np.dtype[Any]:
 
 def centred(scene: Any, origin: F8) -> Any:
     """Return a scene that reads values less their origin, shape (bands.count,)."""
+    if hasattr(scene, "less"):
+        return scene.less(origin)
     if hasattr(scene, "scene"):
         return replace(scene, scene=centred(scene.scene, origin))
     if not hasattr(scene, "parts"):

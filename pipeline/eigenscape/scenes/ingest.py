@@ -5,6 +5,7 @@
     read       row strips      values and labels of the valid pixels, each strip to its own file
     centre-0   row strips      read again, less their origin, where bands lie far from 0
     assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
+    locate-0   rows of tiles   of a scene in sensor geometry: which sample each cell of its map shows
 
 How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
@@ -35,11 +36,15 @@ from eigenscape.scenes.content import (
 )
 from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.located import Located
+from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.resampled import bands_read, to_bands
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.subset import subset_of
-from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.types import Bands, Labels, Scene
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
@@ -50,7 +55,9 @@ _MOST_CENTRED = 4
 """Times that a scene is read again; two are enough for double precision, and most need none."""
 
 
-def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) -> dict[str, Any]:
+def ingest_stage(
+    context: Context, origin: NDArray[np.float64] | None = None, bands: Bands | None = None
+) -> dict[str, Any]:
     """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
 
     Of a sparse table ``samples/values`` are the three arrays of `eigenscape.store.rows.Rows`. Bands that
@@ -63,12 +70,16 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
         Of the stage.
     origin : array, shape (bands,), optional
         To be taken whatever the bands are: that of the run which is applied.
+    bands
+        To which the scene's are brought, where it is applied: see `eigenscape.scenes.resampled`.
     """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
+    scene = scene if bands is None else to_bands(scene, bands)
+    located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
-    grid, bands = scene.grid, scene.bands
-    for note in (*describe_scene(scene), *(notes_of(labels) if labels else ())):
+    grid = scene.grid
+    for note in (*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())):
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
@@ -101,17 +112,20 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
     _write_row_starts(context.workspace, scratch, strips)
     write = write_sparse if isinstance(scene, SparseScene) else write_dense
-    write(context, scratch, strips, counts, bands.count)
+    write(context, scratch, strips, counts, scene.bands.count)
     for name, target in (("pixel", pixel), ("label", given)):
         if target is not None:
             kind = np.int64 if name == "pixel" else np.uint16
             write_rows(target, 0, join(scratch, strips, name).astype(kind))
+    if located is not None:
+        write_lookup(context, located, scratch, strips, counts)
     legend = labels.legend if labels else None
     return {
         "samples": samples,
         "grid": grid.to_json(),
+        **({"map": _about_map(located)} if located else {}),
         **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
-        "bands": asdict(bands),
+        "bands": asdict(scene.bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
         "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
@@ -121,6 +135,10 @@ def ingest_stage(context: Context, origin: NDArray[np.float64] | None = None) ->
     }
 
 
+def _about_map(located: Located) -> dict[str, Any]:
+    return {"grid": located.grid.to_json(), "lines": len(located.lines)}
+
+
 def strip_rows(scene: Scene, budget: int) -> int:
     """Return the rows to read at a time: whole storage blocks of the source, about 32 MiB.
 
@@ -128,7 +146,7 @@ def strip_rows(scene: Scene, budget: int) -> int:
     """
     if isinstance(scene, SparseScene):
         return scene.grid.height
-    row_bytes = scene.grid.width * len(scene.bands.good) * _ITEM_BYTES
+    row_bytes = scene.grid.width * bands_read(scene) * _ITEM_BYTES
     rows = max(1, min(budget, 4 * _STRIP_BYTES) // row_bytes)
     if rows > scene.row_step:
         rows = rows // scene.row_step * scene.row_step

@@ -6,7 +6,10 @@ from typing import Any
 
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.draws import Subset
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.labels.sources import open_marks, open_test_labels
+from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Grid, Labels
 
 
@@ -28,6 +31,8 @@ class IngestedScene:
         ``[scene]`` of the job.
     resolve
         Turns a path of the job into an absolute one.
+    on_map
+        Whether the scene lies on a map that is not its grid: its geometry is opened again then.
     """
 
     grid: Grid
@@ -36,6 +41,7 @@ class IngestedScene:
     class_names: Mapping[int, str]
     options: SceneOptions
     resolve: Callable[[str], str]
+    on_map: bool = False
 
     @classmethod
     def from_summary(
@@ -50,12 +56,18 @@ class IngestedScene:
             class_names={int(key): name for key, name in summary.get("class_names", {}).items()},
             options=options,
             resolve=resolve,
+            on_map="map" in summary,
         )
 
     def open_marks(self, path: str) -> Labels:
         """Open a file of the job that marks samples; see `eigenscape.scenes.labels.sources.open_marks`."""
-        return open_marks(self.resolve(path), self.grid, self.subset)
+        return open_marks(self.resolve(path), self.grid, self.subset, self._located())
 
     def open_test_labels(self, path: str) -> Labels:
         """Open a file of the job with test labels: `eigenscape.scenes.labels.sources.open_test_labels`."""
-        return open_test_labels(self.resolve(path), self.options, self.grid, self.subset)
+        return open_test_labels(
+            self.resolve(path), self.options, self.grid, self.subset, self._located()
+        )
+
+    def _located(self) -> Located | None:
+        return locate(open_scene(self.options, self.resolve), self.options) if self.on_map else None

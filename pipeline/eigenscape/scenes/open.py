@@ -4,8 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.flightlines import StackedScene, stack
+from eigenscape.scenes.geometry.companions import geolocate
 from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.places import check_exists
@@ -13,6 +17,7 @@ from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.windows import find_windows
 
 MOST_PIXELS = 2**36
 """Pixels of a scene: their blocks are listed in memory."""
@@ -44,7 +49,8 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
             f"{scene.files[0]}: has {scene.grid.height:,} x {scene.grid.width:,} pixels (rows x columns); "
             f"{MOST_PIXELS:,} in all can be worked on. Check the size in its header, or give a part of it."
         )
-    if options.mask is not None or getattr(scene, "flags", None):
+    masked = options.mask is not None or getattr(scene, "flags", None)
+    if masked and not isinstance(scene, StackedScene):
         from eigenscape.scenes.masks import mask_scene
 
         scene = mask_scene(scene, options, resolve)
@@ -75,7 +81,9 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
     for name in names:
         _check_known(name, resolve(name))
     paths = [resolve(name) for name in names]
-    # Of a list each file is a band, whatever reader would take it alone.
+    if len(names) > 1 and (lines := _open_lines(names, options, resolve)) is not None:
+        return lines
+    # Of a list of single bands each file is a band, whatever reader would take it alone.
     reader = (
         RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
     )
@@ -85,7 +93,69 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
 def _open_files(
     reader: Reader, paths: Sequence[str], options: SceneOptions, resolve: Resolve
 ) -> Scene:
-    """Open one file by its reader, or several as rasters of a band each."""
+    """Open one file by its reader, or several as rasters of a band each; without some wavelengths."""
+    scene = _open_all_bands(reader, paths, options, resolve)
+    found = find_windows(options, scene.bands)
+    good = set((scene.bands.good_index + 1).tolist())
+    dropped = sorted(good.intersection(number for each in found for number in each.numbers))
+    if not dropped:
+        return geolocate(scene, options, resolve)
+    if len(dropped) == len(good):
+        raise SceneError(
+            f"scene.drop_wavelengths = {options.drop_wavelengths}: all {len(good)} good bands of "
+            f"{scene.files[0]} lie in these windows. Leave one at least."
+        )
+    further = {"bad_bands": (*options.bad_bands, *dropped)}
+    scene = _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
+    return geolocate(scene, options, resolve)
+
+
+def _open_lines(
+    given: Sequence[str], options: SceneOptions, resolve: Resolve
+) -> StackedScene | None:
+    """Open files of several bands each as lines of one scene; None where the first has one band."""
+    first = resolve(given[0])
+    if len(find_reader(first).open(first, _of_one(options, given[0]), resolve).bands.good) == 1:
+        return None
+    if options.geometry not in ("auto", "none"):
+        raise SceneError(
+            f"scene.geometry = {options.geometry!r}: {len(given)} lines are given, and each has a "
+            "geometry of its own. Put them beside the lines as *_glt or *_igm, and leave the key out."
+        )
+    if options.mask_files:
+        raise SceneError(
+            f"scene.mask = {options.mask!r}: {len(given)} lines are given, and a mask lies on the grid "
+            "of one. "
+            "Mark what is missing as nodata in each line, or name flags of a product."
+        )
+    opened = [_open_line(_of_one(options, name), resolve) for name in given]
+    counts = {len(line.bands.good) for line in opened}
+    if len(counts) == 1:
+        # A band that is bad in one line is left out of all.
+        bad = np.flatnonzero(~np.all([line.bands.good for line in opened], axis=0)) + 1
+        further = {"bad_bands": (*options.bad_bands, *bad.tolist())}
+        options = options.model_copy(update=further)
+        opened = [_open_line(_of_one(options, name), resolve) for name in given]
+    return stack(opened)
+
+
+def _open_line(options: SceneOptions, resolve: Resolve) -> Scene:
+    """Open one of several lines, less what its own flags leave out."""
+    line = _open_unmasked(options, resolve)
+    if not getattr(line, "flags", None):
+        return line
+    from eigenscape.scenes.masks import mask_scene
+
+    return mask_scene(line, options, resolve)
+
+
+def _of_one(options: SceneOptions, path: str) -> SceneOptions:
+    return options.model_copy(update={"path": path})
+
+
+def _open_all_bands(
+    reader: Reader, paths: Sequence[str], options: SceneOptions, resolve: Resolve
+) -> Scene:
     if options.columns is not None and not reader.columns:
         raise SceneError(
             f"scene.columns: chooses columns of a CSV or Parquet file, and {paths[0]} is none. Leave the "

@@ -10,6 +10,8 @@ from eigenscape.job.jobfile import Job
 from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.sources import (
     PlaneLabels,
     open_labels,
@@ -50,7 +52,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     """
     train, subset = job.learn.train, subset_of(scene)
     if isinstance(train, str) and train != "all":
-        open_marks(job.resolve(train), scene.grid, subset)
+        open_marks(job.resolve(train), scene.grid, subset, locate(scene, job.scene))
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:
         if job.learn.test is not None:
@@ -63,7 +65,9 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     if counts is not None:
         check_labelled([], labels, counts)
     if job.learn.test is not None:
-        tested = open_test_labels(job.resolve(job.learn.test), job.scene, scene.grid, subset)
+        located = locate(scene, job.scene)
+        path = job.resolve(job.learn.test)
+        tested = open_test_labels(path, job.scene, scene.grid, subset, located)
         notes += _describe("test labels", tested, scene)[0]
     return notes, counts
 
@@ -91,7 +95,7 @@ def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[
 
 def _place(labels: Labels) -> str:
     """Return where labels are, in words."""
-    if isinstance(labels, SubsetLabels):
+    if isinstance(labels, SubsetLabels | CarriedLabels):
         return _place(labels.labels)
     name = Path(labels.files[0]).name
     plane = labels.plane if isinstance(labels, PlaneLabels) else None

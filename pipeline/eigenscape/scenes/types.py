@@ -153,7 +153,7 @@ class Geolocation:
 
 def geolocation_of(scene: Any) -> Geolocation | None:
     """Return the lookup of a scene in sensor geometry, through mask and subset; None of all others."""
-    while hasattr(scene, "scene"):
+    while not hasattr(scene, "geolocation") and hasattr(scene, "scene"):
         scene = scene.scene
     found: Geolocation | None = getattr(scene, "geolocation", None)
     return found

@@ -19,6 +19,7 @@ from eigenscape.job.options import LearnOptions, PotentialOptions
 from eigenscape.labels.training import plan_fits
 from eigenscape.scenes.formats.arrays import array_format
 from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import open_marks
 from eigenscape.scenes.places import check_exists
@@ -123,7 +124,10 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
 
 
 def check_potential_files(
-    options: PotentialOptions | None, scene: Scene, resolve: Callable[[str], str]
+    options: PotentialOptions | None,
+    scene: Scene,
+    resolve: Callable[[str], str],
+    located: Located | None = None,
 ) -> None:
     """Open the files that a potential is made of, by their headers.
 
@@ -133,6 +137,8 @@ def check_potential_files(
         Table of the job.
     scene, resolve
         The scene, and the function that turns a path of the job into an absolute one.
+    located
+        Where its pixels are, of a scene in sensor geometry.
 
     Raises
     ------
@@ -144,7 +150,7 @@ def check_potential_files(
     if options.raster:
         _open_values(resolve(options.raster), scene.grid)
     elif options.labels and options.labels not in ("train", "all"):
-        open_marks(resolve(options.labels), scene.grid, subset_of(scene))
+        open_marks(resolve(options.labels), scene.grid, subset_of(scene), located)
 
 
 def make_potential(

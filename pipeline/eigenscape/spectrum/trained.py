@@ -16,6 +16,7 @@ from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.base.vectors import Vectors, unit_vectors
 from eigenscape.errors import InputError
 from eigenscape.features.method import FeatureMethod
+from eigenscape.features.spectral.preparation import find_preparation
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
@@ -289,7 +290,10 @@ class Trained:
 
     @cached_property
     def _extension(self) -> Callable[[Vectors], Vectors]:
-        return self.features.extension(self.run, int(self.good.sum()))
+        extension = self.features.extension(self.run, int(self.good.sum()))
+        bands = self.run.manifest["stages"]["ingest"]["summary"]["bands"]
+        prepare = find_preparation(self.features.spectral, bands, self.origin)
+        return extension if prepare is None else lambda samples: extension(prepare(samples))
 
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield place of the first candidate and features of each chunk of candidates."""

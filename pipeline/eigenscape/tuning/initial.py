@@ -1,7 +1,6 @@
 """A first job file for a scene: what its files say, bands to leave out and why, labels, methods that fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,39 +10,22 @@ from numpy.typing import NDArray
 from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.windows import DEFAULT, BadBands, band_ranges, find_windows
 from eigenscape.workflow.choice.auto import LEAST_LABELS
 from eigenscape.workflow.choice.survey import Survey, survey
-
-WATER_NM = ((1350.0, 1430.0), (1800.0, 1960.0))
-"""Windows around its bands at 1.38 and 1.88 micrometres, in which water vapour leaves next to no sunlight."""
 
 _LABEL_NAMES = ("{stem}_labels", "{stem}_gt", "{stem}_groundtruth", "labels_{stem}")
 _LABEL_ENDINGS = (".tif", ".tiff", ".img", ".mat", ".npy", ".gpkg", ".shp", ".geojson")
 _ROWS = 16
 _LEAST_VALID = 0.5
 """Share of the pixels that the median band has, below which a band costs more pixels than it is worth."""
-
-
-@dataclass(frozen=True)
-class BadBands:
-    """Bands to leave out.
-
-    Attributes
-    ----------
-    numbers
-        From 1.
-    reason
-        Why.
-    """
-
-    numbers: tuple[int, ...]
-    reason: str
 
 
 def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str) -> str:
@@ -75,7 +57,10 @@ def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str)
     opened = open_scene(parse().scene, parse().resolve)
     bad = find_bad_bands(parse(), opened)
     if bad:
-        table["scene"]["bad_bands"] = list(_ranges([n for each in bad for n in each.numbers]))
+        table["scene"]["bad_bands"] = list(band_ranges([n for each in bad for n in each.numbers]))
+    if find_windows(parse().scene, opened.bands):
+        # The default, said: whoever reads the job sees what is left out.
+        table["scene"]["drop_wavelengths"] = list(DEFAULT)
     found = _located(labels, base) if labels else _find_labels(path, base, table, name)
     if found:
         table["scene"]["labels"] = found
@@ -102,20 +87,14 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
 def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
     """Return the bands to leave out beside those that the metadata marks, by reason.
 
+    Bands that lie where water vapour leaves no light are left out of any job: `eigenscape.scenes.windows`.
     A few rows are read: of bands without values in most pixels, which cost those pixels, the scene is read
     band by band.
     """
     bands = scene.bands
     if isinstance(scene, SparseScene) or bands.count < 2:
         return []
-    good = bands.good_index
     found = []
-    if bands.wavelength is not None:
-        centre = np.array(bands.wavelength)[good]
-        water = np.any([(centre >= low) & (centre <= high) for low, high in WATER_NM], axis=0)
-        found.append(
-            BadBands(_numbers(good[water]), f"water vapour ({_windows()}) leaves no light there")
-        )
     empty = _empty_bands(job, scene)
     found.append(
         BadBands(_numbers(empty), "has no value in most pixels where other bands have one")
@@ -127,10 +106,6 @@ def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
 
 def _numbers(indices: NDArray[np.intp]) -> tuple[int, ...]:
     return tuple(int(index) + 1 for index in indices)
-
-
-def _windows() -> str:
-    return ", ".join(f"{low:.0f} to {high:.0f} nm" for low, high in WATER_NM)
 
 
 def _rows(scene: Scene) -> list[int]:
@@ -172,19 +147,6 @@ def _constant_bands(job: Job, scene: Scene, empty: NDArray[np.intp]) -> NDArray[
         if len(line):
             low, high = np.minimum(low, line.min(axis=0)), np.maximum(high, line.max(axis=0))
     return np.asarray(left.bands.good_index[low == high])
-
-
-def _ranges(numbers: Sequence[int]) -> list[int | str]:
-    """Return band numbers as a job file says them.
-
-    Examples
-    --------
-    >>> _ranges([3, 4, 5, 9, 220])
-    ['3-5', 9, 220]
-    """
-    ordered = np.unique(np.asarray(numbers, int))
-    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else int(run[0]) for run in runs if len(run)]
 
 
 def _located(path: str, base: Path) -> str:
@@ -234,17 +196,19 @@ def _write(
         for line in lines:
             where.add(tomlkit.comment(line))
 
-    say(document, *describe_scene(scene))
-    marked = [index + 1 for index, good in enumerate(scene.bands.good) if not good]
+    options = SceneOptions.model_validate(table["scene"])
+    windows = {n for each in find_windows(options, scene.bands) for n in each.numbers}
+    marked = [n for n, good in enumerate(scene.bands.good, 1) if not good and n not in windows]
+    say(document, *describe_scene(scene, options))
     if marked:
-        listed = ", ".join(map(str, _ranges(marked)))
+        listed = ", ".join(map(str, band_ranges(marked)))
         say(document, f"Left out by the scene's own metadata: bands {listed}.")
     document.add(tomlkit.nl())
     part = tomlkit.table()
     for key, value in table["scene"].items():
         if key == "bad_bands":
             for each in bad:
-                say(part, f"Bands {', '.join(map(str, _ranges(each.numbers)))}: {each.reason}.")
+                say(part, f"Bands {', '.join(map(str, band_ranges(each.numbers)))}: {each.reason}.")
         if key == "labels":
             say(part, *notes)
         part[key] = value

@@ -13,6 +13,7 @@ from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.export.orthorectify import LEAST_MAPPED
 from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
@@ -75,7 +76,8 @@ class StagePlan:
 class Sizes:
     """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
 
-    `entries` is the number of values that a sparse table stores, None for any other scene.
+    `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
+    `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says.
     """
 
     job: Job
@@ -85,6 +87,8 @@ class Sizes:
     tasks: int
     budget: int
     entries: int | None
+    map_cells: int = 0
+    lookup: tuple[int, float, float] = (0, 0, 0)
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -119,7 +123,13 @@ class Sizes:
         at_once = max(reading, copying)
         each = max(reading * value * raw, copying * 8 * rows * bands) / at_once
         disk = n * (4 * bands + 12)
-        return self._stage("ingest", strips + tasks, each, 30 * n + held, disk, disk, most=at_once)
+        placing, one, placed = self.lookup
+        if placing:
+            placing_at_once = min(placing, self.tasks)
+            most = max(at_once, placing_at_once)
+            each, at_once = max(each * at_once, one * placing_at_once) / most, most
+        tasks += strips + placing
+        return self._stage("ingest", tasks, each, 30 * n + held, disk + placed, disk, most=at_once)
 
     @property
     def method(self) -> FeatureMethod:
@@ -271,6 +281,12 @@ class Sizes:
         """Count strips of the rasters, and the quick-look."""
         modes = max(1, self.job.output.eigenvectors)
         # Strips and the writer's rows of tiles; the quick-look's pictures.
-        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 2.2 * strip + 30 * min(self.n, QUICKLOOK_PIXELS**2)
-        return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))
+        cells = max(self.n, self.map_cells)
+        strip = min(STRIP_BYTES, 4 * cells * max(self.bands, self.job.spectrum.dimension + 1))
+        shared = 2.2 * strip + 30 * min(cells, QUICKLOOK_PIXELS**2)
+        scratch = 0.0
+        if self.map_cells:
+            # Samples of the cells, what is taken of them, and arrays that are small enough to be held.
+            shared += 2 * min(STRIP_BYTES, 60 * cells) + 2 * min(LEAST_MAPPED, 4 * self.n * modes)
+            scratch = 4.0 * self.n * (modes + 6)
+        return self._stage("export", 4, 0, shared, cells * (5 + 4 * modes), scratch)

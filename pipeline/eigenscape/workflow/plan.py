@@ -12,6 +12,7 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
+from eigenscape.features.spectral.preparation import find_preparation
 from eigenscape.graph.stage import MOST_COMPONENTS
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
@@ -19,9 +20,12 @@ from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.writing import lookup_bytes
 from eigenscape.scenes.ingest import check_train, check_two_classes, strip_rows
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
+from eigenscape.scenes.resampled import bands_read
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
@@ -112,11 +116,12 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
+    prepared = _check_spectral(job, scene)
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
         _check_enough(job.learn.train, counts or {})
-    check_potential_files(job.graph.potential, scene, job.resolve)
+    check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         return (
@@ -135,7 +140,10 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
-    return replace(planned, notes=(*describe_scene(scene), *about_labels, *further, *fewer))
+    return replace(
+        planned,
+        notes=(*describe_scene(scene, job.scene), *about_labels, *prepared, *further, *fewer),
+    )
 
 
 def fed_plan(
@@ -298,20 +306,36 @@ def _check_enough(train: Any, counts: Mapping[int, int]) -> None:
         check_train(train, counts)
 
 
+def _check_spectral(job: Job, scene: Scene) -> list[str]:
+    """Return what to say of the spectra that ``[features.spectral]`` prepares; refuse what it cannot."""
+    method = feature_method(job)
+    sparse = isinstance(scene, SparseScene)
+    found = find_preparation(method.spectral, scene.bands, sparse=sparse)
+    if found is not None and not method.prepares:
+        raise InputError(
+            f'[features.spectral]: features.method = "{method.method}" reads the samples as they are. Leave '
+            "the table out, or set features.method to one of this package's."
+        )
+    return [] if found is None else found.notes()
+
+
 def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     """Return the arithmetic of a job on a scene, of which all pixels may be valid."""
     bands = scene.bands.count
+    located = locate(scene, job.scene)
     return Sizes(
         job, scene.grid.size, bands, feature_method(job).columns(bands), tasks,
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
+        0 if located is None else located.grid.size,
+        (0, 0, 0) if located is None else lookup_bytes(located),
     )  # fmt: skip
 
 
 def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     """Return the needs of reading a scene."""
     strip = strip_rows(scene, sizes.budget)
-    raw = strip * scene.grid.width * len(scene.bands.good)
+    raw = strip * scene.grid.width * bands_read(scene)
     # As stored and in single precision; which values are valid.
     value = stored_type(scene).itemsize + 4.5
     return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))

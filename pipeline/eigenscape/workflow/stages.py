@@ -21,6 +21,7 @@ from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.formats.tabular import column_key
+from eigenscape.scenes.geometry.companions import geometry_files
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
@@ -62,7 +63,8 @@ def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) 
 
 def _scene(job: Job) -> dict[str, Any]:
     given = {
-        "layout", "columns", "variable", "grid", "bad_bands", "scale", "nodata", "samples", "seed",
+        "layout", "columns", "variable", "grid", "bad_bands", "drop_wavelengths", "geometry",
+        "geometry_crs", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
     paths = scene_paths(job.scene.path, job.resolve)
@@ -73,6 +75,8 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
+    for path in geometry_files(job.scene, paths, job.resolve):
+        files.append(_identity(job, path, "scene.geometry"))
     options["labels"] = column_key(job.scene, job.resolve)
     return {**options, "files": files}
 

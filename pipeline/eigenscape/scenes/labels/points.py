@@ -110,6 +110,12 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
     return PointLabels(column.legend, (path,), tuple(notes), scene.width, found, numbers)
 
 
+def counts_pixels(path: str) -> bool:
+    """Whether the points of a table are given by row and column."""
+    names = {column.name.lower() for column in open_tabular(path).columns}
+    return any(names.issuperset(pair) for pair in _PIXELS)
+
+
 def _coordinates(file: TabularFile, scene: Grid) -> tuple[str, list[int]]:
     """Return the kind of the coordinates, and the columns of the first and second one."""
     names = [column.name.lower() for column in file.columns]

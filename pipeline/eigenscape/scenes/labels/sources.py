@@ -20,6 +20,8 @@ from eigenscape.scenes.formats.planes import (
 )
 from eigenscape.scenes.formats.rasterfiles import open_raster
 from eigenscape.scenes.formats.tabularfiles import is_tabular
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.grids import (
     check_overlap,
     extent,
@@ -91,18 +93,21 @@ def open_labels(
     """
     subset = subset_of(scene)
     grid = scene.grid if subset is None else Grid(subset.total, 1)
-    labels = _open_all(options, grid, resolve)
+    located = None if subset else locate(scene, options)
+    labels = _open_all(options, grid, resolve, located)
     return labels if labels is None or subset is None else SubsetLabels(labels, subset)
 
 
-def open_marks(path: str, grid: Grid, subset: Subset | None) -> Labels:
+def open_marks(
+    path: str, grid: Grid, subset: Subset | None, located: Located | None = None
+) -> Labels:
     """Open a file that marks samples of a scene by class numbers, such as training pixels.
 
     Parameters
     ----------
     path
         An absolute path.
-    grid, subset
+    grid, subset, located
         Of the scene.
 
     Raises
@@ -110,10 +115,16 @@ def open_marks(path: str, grid: Grid, subset: Subset | None) -> Labels:
     SceneError
         The file cannot be read, or cannot be brought onto the scene's grid.
     """
-    return _open_beside(SceneOptions(path=path, labels=path), grid, subset)
+    return _open_beside(SceneOptions(path=path, labels=path), grid, subset, located)
 
 
-def open_test_labels(path: str, options: SceneOptions, grid: Grid, subset: Subset | None) -> Labels:
+def open_test_labels(
+    path: str,
+    options: SceneOptions,
+    grid: Grid,
+    subset: Subset | None,
+    located: Located | None = None,
+) -> Labels:
     """Open the labels that a map is tested on (``learn.test``), in the forms of ``scene.labels``.
 
     Parameters
@@ -123,7 +134,7 @@ def open_test_labels(path: str, options: SceneOptions, grid: Grid, subset: Subse
     options
         ``[scene]`` of the job: column and coordinate system of ``scene.labels`` are those of the file too,
         where it has such.
-    grid, subset
+    grid, subset, located
         Of the scene.
 
     Raises
@@ -139,18 +150,22 @@ def open_test_labels(path: str, options: SceneOptions, grid: Grid, subset: Subse
         labels_field=options.labels_field if named else None,
         labels_crs=options.labels_crs if tabular and not grid.is_table else None,
     )
-    return _open_beside(own, grid, subset)
+    return _open_beside(own, grid, subset, located)
 
 
-def _open_beside(options: SceneOptions, grid: Grid, subset: Subset | None) -> Labels:
+def _open_beside(
+    options: SceneOptions, grid: Grid, subset: Subset | None, located: Located | None
+) -> Labels:
     whole = grid if subset is None else Grid(subset.total, 1)
-    labels = _open(str(options.labels), options, whole)
+    labels = _open(str(options.labels), options, whole, located)
     return labels if subset is None else SubsetLabels(labels, subset)
 
 
-def _open_all(options: SceneOptions, grid: Grid, resolve: Callable[[str], str]) -> Labels | None:
+def _open_all(
+    options: SceneOptions, grid: Grid, resolve: Callable[[str], str], located: Located | None
+) -> Labels | None:
     if options.labels is not None:
-        return _open(resolve(options.labels), options, grid)
+        return _open(resolve(options.labels), options, grid, located)
     own = options.path if isinstance(options.path, str) else None
     if own is not None and is_registered(own):
         return _open_registered(own, options, grid)
@@ -185,8 +200,29 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
     return labels
 
 
-def _open(path: str, options: SceneOptions, grid: Grid) -> Labels:
+def _open(path: str, options: SceneOptions, grid: Grid, located: Located | None = None) -> Labels:
     check_exists(path)
+    if located is None or _has_no_place(path):
+        return _open_on(path, options, grid)
+    from eigenscape.scenes.labels.carried import CarriedLabels
+
+    return CarriedLabels(_open_on(path, options, located.grid), located)
+
+
+def _has_no_place(path: str) -> bool:
+    """Whether labels count the pixels of a scene in sensor geometry, and lie on no map."""
+    if is_tabular(path):
+        from eigenscape.scenes.labels.points import counts_pixels
+
+        return counts_pixels(path)
+    if array_format(path) is not None:
+        return True
+    if Path(path).suffix.lower() in _VECTORS:
+        return False
+    return inspect_plane(path, key="labels")[0].transform is None
+
+
+def _open_on(path: str, options: SceneOptions, grid: Grid) -> Labels:
     if is_tabular(path) and not grid.is_table:
         from eigenscape.scenes.labels.points import open_point_labels
 

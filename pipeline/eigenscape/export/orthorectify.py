@@ -1,0 +1,133 @@
+"""Arrays of samples of scenes in sensor geometry, and of several lines, as strips of a map.
+
+Each cell of the map shows the sample that ``map/sample/LINE`` names: values are taken, never mixed. Where
+lines overlap, the cell shows the line whose sample has the highest confidence, in all maps alike; without
+classes the first line that has one.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, write_range
+from eigenscape.context import Context
+from eigenscape.scenes.geometry.writing import sample_array
+from eigenscape.scenes.types import Grid
+from eigenscape.store.arrays import open_memmap
+
+LEAST_MAPPED = 2**25
+"""Bytes of an array from which on it is copied to a mapped file, where any sample of it can be taken."""
+
+CELL_BYTES = 24
+"""Of a cell of a strip: the samples of two lines, and of the one that is shown."""
+
+_CONFIDENCE = "labels/confidence"
+
+
+@dataclass
+class Map:
+    """The map of a run whose scene is in sensor geometry, or is several lines.
+
+    Attributes
+    ----------
+    context
+        Of the export stage.
+    grid
+        The map.
+    lines
+        How many lines there are.
+    """
+
+    context: Context
+    grid: Grid
+    lines: int
+    _taken: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def samples(self, start: int, stop: int, step: int = 1) -> NDArray[np.int64]:
+        """Return the sample that each cell of rows start ... stop-1 shows, -1 for none.
+
+        Parameters
+        ----------
+        start, stop
+            First row of the map and the one after the last.
+        step
+            Of the rows, counted from row 0, and of the columns.
+        """
+        rows = slice(start + -start % step, stop, step)
+        found: NDArray[np.int64] | None = None
+        best: NDArray[np.float32] | None = None
+        for line in range(self.lines):
+            layer = open_memmap(self.context.run.array_path(sample_array(line)))
+            own = layer[rows, ::step].astype(np.int64)
+            if found is None:
+                found = own
+                continue
+            if best is None:
+                best = self._confidence(found)
+            sure = self._confidence(own)
+            wins = sure > best
+            found[wins], best[wins] = own[wins], sure[wins]
+        assert found is not None, "there is a line"
+        return found
+
+    def take(
+        self, name: str, samples: NDArray[np.int64], fill: float, columns: slice | None = None
+    ) -> NDArray[Any]:
+        """Return the values of an array at samples, `fill` where there is none.
+
+        Parameters
+        ----------
+        name
+            Array of samples.
+        samples : array of int
+            Of any shape.
+        fill
+            Value where the number is negative.
+        columns
+            Which columns of a two-dimensional array, which become the last axis.
+        """
+        source = self._source(name, columns)
+        found = np.full((*samples.shape, *source.shape[1:]), fill, source.dtype)
+        there = samples >= 0
+        found[there] = source[samples[there]]
+        return found
+
+    def _confidence(self, samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        if not (self.context.run.array_path(_CONFIDENCE) / "zarr.json").exists():
+            return np.where(samples >= 0, 0, -1).astype(np.float32)
+        return np.asarray(self.take(_CONFIDENCE, samples, -1), np.float32)
+
+    def _source(self, name: str, columns: slice | None) -> NDArray[Any]:
+        """Return an array of which any row can be taken: in memory, or mapped from a copy."""
+        key = name if columns is None else f"{name}-{columns.start}-{columns.stop}-{columns.step}"
+        if key in self._taken:
+            return self._taken[key]
+        array = self.context.open(name)
+        own = range(array.shape[1])[columns] if columns is not None else ()
+        shape = (
+            (array.shape[0], *array.shape[1:]) if columns is None else (array.shape[0], len(own))
+        )
+        size = int(np.prod(shape, dtype=np.int64)) * array.dtype.itemsize
+        if size <= LEAST_MAPPED:
+            found: NDArray[Any] = array[...] if columns is None else array[:, columns]
+            if name != _CONFIDENCE:
+                return found
+            self._taken[key] = found
+            return found
+        path = self.context.workspace.folder("map") / key.replace("/", "-")
+        create_memmap(path, shape, array.dtype)
+        for start, stop in blocks(array.shape[0], array.chunks[0]):
+            part = array[start:stop]
+            write_range(path, start, part if columns is None else part[:, columns])
+        self._taken[key] = attach_memmap(path, shape, array.dtype)
+        return self._taken[key]
+
+
+def open_map(context: Context) -> Map | None:
+    """Return the map of a run, None where its scene lies on a grid of its own."""
+    ingest = context.run.record("ingest")
+    about = None if ingest is None else ingest.summary.get("map")
+    return None if about is None else Map(context, Grid.from_json(about["grid"]), about["lines"])

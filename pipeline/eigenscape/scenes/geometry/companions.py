@@ -1,0 +1,280 @@
+"""Where a scene's geometry comes from: its reader, a GLT or an IGM beside an ENVI file, or the job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.vectors import Vectors
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.flightlines import StackedScene
+from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
+from eigenscape.scenes.formats.tabularfiles import is_tabular
+from eigenscape.scenes.geometry.arrays import local_files
+from eigenscape.scenes.geometry.inputgeometry import igm_part
+from eigenscape.scenes.geometry.located import Line, Located, unite
+from eigenscape.scenes.geometry.parts import GridPart, Part, glt_part
+from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.reading import Resolve
+from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.types import Bands, Geolocation, Grid, LookupArray, Scene, geolocation_of
+
+_KINDS = ("glt", "igm")
+"""Endings of names, in the order in which they are taken."""
+
+_ENDINGS = ("", ".img", ".dat", ".bil", ".bip", ".bsq", ".tif", ".tiff")
+
+
+@dataclass(frozen=True)
+class GeolocatedScene:
+    """A scene in sensor geometry, and where its pixels are; fulfils the `Scene` protocol."""
+
+    scene: Scene
+    geolocation: Geolocation
+    notes: tuple[str, ...]
+
+    @property
+    def grid(self) -> Grid:
+        """Grid of the scene, which has no place."""
+        return self.scene.grid
+
+    @property
+    def bands(self) -> Bands:
+        """Bands of the scene."""
+        return self.scene.bands
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files of the scene and of its geometry."""
+        more = (*local_files(self.geolocation.x), *local_files(self.geolocation.y))
+        return tuple(dict.fromkeys((*self.scene.files, *more)))
+
+    @property
+    def row_step(self) -> int:
+        """Rows per storage block of the scene."""
+        return self.scene.row_step
+
+    @property
+    def flags(self) -> tuple[Any, ...]:
+        """What a product marks."""
+        return tuple(getattr(self.scene, "flags", ()))
+
+    def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
+        """Read rows start ... stop-1; see `Scene.read`."""
+        return self.scene.read(start, stop)
+
+
+def geolocate(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
+    """Return a scene with its geometry, where the job names it or a file beside the scene has it.
+
+    Parameters
+    ----------
+    scene
+        As its reader opened it.
+    options, resolve
+        Of the job.
+
+    Raises
+    ------
+    SceneError
+        What the job names is no GLT and no IGM of this scene.
+    """
+    if options.geometry == "none":
+        return scene
+    if options.geometry != "auto":
+        if scene.grid.is_table:
+            raise SceneError(
+                f"scene.geometry = {options.geometry!r}: {scene.files[0]} is a table, whose rows have no "
+                "place. "
+                "Leave the key out."
+            )
+        path = resolve(options.geometry)
+        check_exists(path)
+        kind = "igm" if _shape(path)[:2] == (scene.grid.height, scene.grid.width) else "glt"
+        if _name_kind(Path(path)) is not None:
+            kind = str(_name_kind(Path(path)))
+        return GeolocatedScene(scene, read_geolocation(path, kind), (_said(path, kind),))
+    placed = geolocation_of(scene) is not None or scene.grid.transform is not None
+    path = scene.files[0]
+    if placed or scene.grid.is_table or not Path(path).is_file():
+        return scene
+    found = find_companion(path)
+    if found is None:
+        return scene
+    path, kind = found
+    return GeolocatedScene(scene, read_geolocation(path, kind), (_said(path, kind),))
+
+
+def _said(path: str, kind: str) -> str:
+    what = "lookup table (GLT)" if kind == "glt" else "coordinates (IGM)"
+    return (
+        f"in sensor geometry; maps are made by the {what} {Path(path).name} "
+        '(scene.geometry = "none" for maps in sensor geometry)'
+    )
+
+
+def find_companion(path: str) -> tuple[str, str] | None:
+    """Return the GLT or IGM beside a file, and which of them it is.
+
+    Its name, less ``_glt`` or ``_igm``, begins that of the file, or is it; of several the longest.
+    """
+    file = Path(path)
+    stem = file.name.lower()
+    found: list[tuple[int, int, str, str]] = []
+    try:
+        beside = list(file.parent.iterdir())
+    except OSError:
+        return None
+    for other in beside:
+        kind = _name_kind(other)
+        if (
+            other.name == file.name
+            or kind is None
+            or other.suffix.lower() not in _ENDINGS
+            or not other.is_file()
+        ):
+            continue
+        own = _bare(other).lower()[: -len(kind) - 1]
+        # The rest of the name is another part of it: "line1" is no beginning of "line10".
+        if own and stem.startswith(own) and stem[len(own) : len(own) + 1] in ("", "_", "-", "."):
+            found.append((-len(own), _KINDS.index(kind), str(other), kind))
+    return min(found)[2:] if found else None
+
+
+def geometry_files(options: SceneOptions, given: Sequence[str], resolve: Resolve) -> list[str]:
+    """Return the files of this machine that the geometry of some paths is read from, besides these."""
+    if options.geometry == "none":
+        return []
+    if options.geometry != "auto":
+        return [options.geometry]
+    paths = [resolve(one) for one in given if not is_registered(one)]
+    found = (
+        find_companion(path) for path in paths if Path(path).is_file() and not is_tabular(path)
+    )
+    return [each[0] for each in found if each is not None]
+
+
+def _bare(path: Path) -> str:
+    """Return a name without an ending of rasters; dots may be part of it."""
+    ending = path.suffix.lower()
+    return path.stem if ending and ending in _ENDINGS else path.name
+
+
+def _name_kind(path: Path) -> str | None:
+    name = _bare(path).lower()
+    return next((kind for kind in _KINDS if name.endswith(f"_{kind}")), None)
+
+
+def _shape(path: str) -> tuple[int, int, int]:
+    with open_raster(path) as dataset:
+        return dataset.height, dataset.width, dataset.count
+
+
+def read_geolocation(path: str, kind: str) -> Geolocation:
+    """Return the geometry that a raster of two bands or more holds.
+
+    Raises
+    ------
+    SceneError
+        It has one band, or cannot be opened.
+    """
+    count = _shape(path)[2]
+    if count < 2:
+        raise SceneError(
+            f"{path}: has one band; a GLT has columns and rows, an IGM eastings and northings. Give a raster "
+            "of two bands or more in scene.geometry."
+        )
+    with open_raster(path) as dataset:
+        grid = read_grid(dataset, path)
+        fill = next((float(value) for value in dataset.nodatavals if value is not None), None)
+        header = dataset.tags(ns="ENVI")
+    ignored = header.get("data_ignore_value")
+    if fill is None and ignored is not None:
+        fill = float(ignored)
+    x, y = (LookupArray(path, band, fill) for band in (1, 2))
+    if kind == "glt":
+        return Geolocation("glt", x, y, grid.crs_wkt, grid.transform)
+    return Geolocation("igm", x, y, grid.crs_wkt)
+
+
+def part_of(scene: Scene, options: SceneOptions) -> Part | None:
+    """Return where the pixels of a scene in sensor geometry are; None of others.
+
+    Raises
+    ------
+    SceneError
+        Its geometry cannot be used.
+    """
+    geolocation = None if options.geometry == "none" else geolocation_of(scene)
+    if geolocation is None:
+        return None
+    if geolocation.crs_wkt is None or options.geometry_crs is not None:
+        geolocation = _with_crs(geolocation, options.geometry_crs)
+    grid = scene.grid
+    files = (geolocation.x.path, geolocation.y.path)
+    stamps = tuple(Path(file).stat().st_mtime_ns if Path(file).exists() else 0 for file in files)
+    return _part(geolocation, grid.height, grid.width, stamps)
+
+
+def locate(scene: Scene, options: SceneOptions) -> Located | None:
+    """Return where the pixels of a scene are on a map that is not its own grid; None of all other scenes.
+
+    Raises
+    ------
+    SceneError
+        Its geometry cannot be used, or nothing says where a line lies.
+    """
+    inner: Any = scene
+    while not isinstance(inner, StackedScene) and hasattr(inner, "scene"):
+        inner = inner.scene
+    if not isinstance(inner, StackedScene):
+        part = part_of(scene, options)
+        if part is None:
+            return None
+        width = scene.grid.width
+        return unite([Line(part, 0, width)], [scene.files[0]], width)
+    if options.geometry == "none" and not any(line.grid.transform for line in inner.lines):
+        return None
+    lines = []
+    for line, first in zip(inner.lines, inner.firsts, strict=True):
+        part = part_of(line, options)
+        if part is None and line.grid.transform is None:
+            raise SceneError(
+                f"{line.files[0]}: nothing says where this line lies, and a mosaic of several needs it. "
+                "Give lines "
+                "with georeference, or a GLT or IGM beside each (NAME_glt, NAME_igm)."
+            )
+        lines.append(Line(part or GridPart(line.grid), first, line.grid.width))
+    names = [line.files[0] for line in inner.lines]
+    return unite(lines, names, inner.grid.width)
+
+
+@lru_cache(maxsize=16)
+def _part(geolocation: Geolocation, height: int, width: int, stamps: tuple[int, ...]) -> Part:
+    # Asked for by the plan, by labels, by the stage: the arrays are read through once.
+    del stamps
+    make = glt_part if geolocation.kind == "glt" else igm_part
+    return make(geolocation, height, width)
+
+
+def _with_crs(geolocation: Geolocation, given: str | None) -> Geolocation:
+    from dataclasses import replace
+
+    from rasterio.crs import CRS
+    from rasterio.errors import CRSError
+
+    if given is None:
+        return geolocation
+    try:
+        wkt = str(CRS.from_user_input(given).to_wkt())
+    except CRSError as error:
+        raise SceneError(
+            f"scene.geometry_crs = {given!r}: is no coordinate system ({error}). Give for example "
+            '"EPSG:32633".'
+        ) from error
+    return replace(geolocation, crs_wkt=wkt)
