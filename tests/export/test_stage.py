@@ -7,7 +7,8 @@ import rasterio
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
-from eigenscape.export import canvas, stage
+from eigenscape.export import canvas
+from eigenscape.export.formats import png
 from eigenscape.export.stage import describe_scores, export_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.learn.kernels.scores import accuracy
@@ -214,9 +215,9 @@ def clusters_of(world, agreement):
 def pictures(monkeypatch):
     """Return what the quick-look is made of."""
     made = []
-    draw = stage.write_quicklook
+    draw = png.write_quicklook
     monkeypatch.setattr(
-        stage, "write_quicklook", lambda path, **parts: made.append(parts) or draw(path, **parts)
+        png, "write_quicklook", lambda path, **parts: made.append(parts) or draw(path, **parts)
     )
     return made
 

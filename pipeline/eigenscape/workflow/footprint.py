@@ -12,7 +12,8 @@ import numpy as np
 from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.export.canvas import STRIP_BYTES
+from eigenscape.export.format import Amounts, formats_of
 from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
@@ -268,9 +269,14 @@ class Sizes:
         return self._stage("learn", **vars(needs))
 
     def export(self) -> StagePlan:
-        """Count strips of the rasters, and the quick-look."""
-        modes = max(1, self.job.output.eigenvectors)
-        # Strips and the writer's rows of tiles; the quick-look's pictures.
-        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 2.2 * strip + 30 * min(self.n, QUICKLOOK_PIXELS**2)
-        return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))
+        """Count strips of the rasters, and what each format takes beside them."""
+        dimension = self.job.spectrum.dimension
+        modes = min(self.job.output.eigenvectors, dimension)
+        amounts = Amounts(self.n, self.bands, dimension, modes)
+        needs = [each.footprint(amounts) for each in formats_of(self.job.output.formats)]
+        # Strips, and the writer's rows of tiles; formats are written one after the other.
+        strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, dimension + 1))
+        shared = 2.2 * strip + max((need.shared for need in needs), default=0)
+        scratch = max((need.scratch for need in needs), default=0)
+        disk = sum(need.disk for need in needs)
+        return self._stage("export", max(1, len(needs)), 0, shared, disk, scratch)
