@@ -1,4 +1,4 @@
-"""A kind of cluster, a reader and an output format from outside the package: by the code of pipeline/README.md."""
+"""A kind of cluster, a reader and an output format of other packages, as pipeline/README.md has them."""
 
 import re
 import sys

@@ -45,7 +45,7 @@ def _write_classes(product: Product) -> str:
         nodata=0,
         band_names=("class",),
         tags=product.tags,
-        colormap=product.legend.colors,
+        legend=product.legend,
     )
     write_categories(path, product.legend)
     return path.name
