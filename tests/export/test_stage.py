@@ -133,6 +133,18 @@ def test_export_stage__legend_and_categories(tmp_path, rng):
     assert "<Category>forest, old</Category>" in sidecar
 
 
+def test_export_stage__colours_of_the_job(tmp_path, rng):
+    given = {"Water": [1, 2, 3], "3": "#0A0B0C", "class 3": "#040506", "nothing": "#000000"}
+    world = World(tmp_path, rng)
+    outputs = world.export(colors=given)
+    with rasterio.open(outputs["class_map"]) as dataset:
+        colors = dataset.colormap(1)
+    assert colors[1][:3] == (1, 2, 3)
+    assert colors[3][:3] == (4, 5, 6)
+    with pytest.raises(ValueError, match=r"'blue' is no colour: give \"#005ce6\" or"):
+        world.export(colors={"water": "blue"})
+
+
 def test_export_stage__class_numbers_above_255(tmp_path, rng):
     world = World(tmp_path, rng, numbers=(1, 300, 65535))
     classes, profile, _ = read(world.export()["class_map"])

@@ -8,7 +8,7 @@
 One process writes each file from top to bottom: a GeoTIFF has one writer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +47,7 @@ def export_stage(context: Context) -> dict[str, Any]:
         if "names" in learn.summary:
             # Clusters, which have no names or colours of classes.
             known = Legend(names={int(k): v for k, v in learn.summary["names"].items()}, colors={})
-        legend, scores = complete_legend(known, learn.summary["classes"]), learn.summary["scores"]
+        legend, scores = _paint(context, known, learn.summary["classes"]), learn.summary["scores"]
         product = _with_classes(product, legend, scores)
         outputs |= _write_legend(product)
         if "held_out" in scores:
@@ -67,13 +67,31 @@ def export_applied_stage(context: Context) -> dict[str, Any]:
     known = extend.summary["legend"]
     names = {int(number): name for number, name in known["names"].items()}
     colors = {int(number): tuple(color) for number, color in known["colors"].items()}
-    legend = complete_legend(Legend(names, colors), extend.summary["classes"])
+    legend = _paint(context, Legend(names, colors), extend.summary["classes"])
     if not extend.summary["clusters"]:
         # Labels may have classes that the run has not; its own keep their colours.
         given = map(int, ingest.summary["labelled"])
         legend = complete_legend(legend, sorted({*extend.summary["classes"], *given}))
     product = _with_classes(Product(context, canvas, None), legend, extend.summary["scores"])
     return {"outputs": _write_formats(product, _write_legend(product))}
+
+
+def _paint(context: Context, known: Legend, classes: Sequence[int]) -> Legend:
+    """Give every class a name and a colour: those of the job before those of the labels."""
+    called = {name.strip().casefold(): number for number, name in known.names.items()}
+    called |= {str(number): number for number in (*known.names, *classes)}
+    called |= {f"class {number}": number for number in classes if number not in known.names}
+    colors = dict(known.colors)
+    for name, color in context.job.output.colors.items():
+        if (number := called.get(name.strip().casefold())) is None:
+            context.reporter.note(
+                f"output.colors has {name!r}, and no class is called so. There are: "
+                f"{', '.join(called)}."
+            )
+            continue
+        red, green, blue = bytes.fromhex(color[1:])
+        colors[number] = red, green, blue
+    return complete_legend(Legend(known.names, colors), classes)
 
 
 def _with_classes(product: Product, legend: Legend, scores: Mapping[str, Any]) -> Product:

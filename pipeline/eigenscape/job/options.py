@@ -45,6 +45,22 @@ class _Formats:
         return {**handler(schema), "enum": [*FORMATS.names()]}
 
 
+def _is_byte(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= 255
+
+
+def _as_hex(value: Any) -> Any:
+    """Write [0, 92, 230] as "#005ce6"; what is neither is left to be refused."""
+    if isinstance(value, (list, tuple)) and len(value) == 3 and all(map(_is_byte, value)):
+        return "#{:02x}{:02x}{:02x}".format(*value)
+    if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
+        return value.lower()
+    raise ValueError(f'{value!r} is no colour: give "#005ce6" or [0, 92, 230]')
+
+
+ClassColor = Annotated[str, BeforeValidator(_as_hex)]
+"""A colour in sRGB, as "#rrggbb"."""
+
 FormatName = Annotated[str, AfterValidator(_check_format), _Formats()]
 """Name of an output format."""
 
@@ -352,6 +368,9 @@ class OutputOptions(Options):
     formats: tuple[FormatName, ...] = ("geotiff", "png")
     """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend), or a
     format of another package."""
+    colors: dict[str, ClassColor] = Field(default_factory=dict)
+    """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. The others keep those of the labels,
+    or have colours by what their names mean (water is blue)."""
     eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
     """How many eigenvectors to write as bands of one GeoTIFF."""
 
