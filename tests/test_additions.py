@@ -1,4 +1,4 @@
-"""A kind of cluster and a reader from outside the package: the code of pipeline/README.md, in real jobs."""
+"""A kind of cluster, a reader and an output format of other packages, as pipeline/README.md has them."""
 
 import re
 import sys
@@ -6,20 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rasterio
 from distributed import get_worker
 
 import eigenscape
+from eigenscape.base.formats import FORMATS
 from eigenscape.clusters import ClusterOptions, connect, load_cluster
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.registry import KINDS
-from eigenscape.errors import ClusterError, SceneError
+from eigenscape.errors import ClusterError, JobError, SceneError
 from eigenscape.scenes import Reader
 from eigenscape.scenes.reading import READERS, find_reader
 from eigenscape.workflow import stages
 from eigenscape.workflow.stages import stage_keys
 
 PAGE = Path(__file__).resolve().parents[1] / "pipeline" / "README.md"
-GROUPS = {"scratch": "eigenscape.clusters", "plain": "eigenscape.readers"}
+GROUPS = {
+    "scratch": "eigenscape.clusters", "plain": "eigenscape.readers", "asciigrid": "eigenscape.formats",
+}  # fmt: skip
 
 
 def written(name):
@@ -51,7 +55,7 @@ def install(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(str(folder))
 
     yield make
-    for registry in (KINDS, READERS):
+    for registry in (KINDS, READERS, FORMATS):
         registry._registered.clear()
     for module in made:
         sys.modules.pop(module, None)
@@ -129,6 +133,38 @@ def test_kind_of_another_package__its_keys_are_its_own(install):
     ):
         with pytest.raises(ClusterError, match=words):
             parse_cluster(table, "c.toml")
+
+
+def test_format_of_another_package__is_written(install, write_tif, small, tmp_path, monkeypatch):
+    write_tif("scene.tif", small.cube, hole=small.hole)
+    write_tif("labels.tif", small.labels, nodata=0)
+
+    def job(*formats):
+        table = {
+            "scene": {"path": "scene.tif", "labels": "labels.tif"},
+            "spectrum": {"dimension": 4}, "learn": {"method": "centroid-angle", "trials": 1},
+            "output": {"directory": "runs", "formats": formats, "eigenvectors": 0},
+        }  # fmt: skip
+        return eigenscape.parse_job(table, base=tmp_path)
+
+    with pytest.raises(JobError, match=r"'asciigrid' is no output format.*There are: .*geotiff"):
+        job("asciigrid")
+    install_from_page(install, "asciigrid")
+    before, after = stage_keys(job("geotiff")), stage_keys(job("geotiff", "asciigrid"))
+    assert [name for name in before if before[name] != after[name]] == ["export"]
+    result = eigenscape.run(job("geotiff", "asciigrid"))
+    with (
+        rasterio.open(result.outputs["class_map"]) as expected,
+        rasterio.open(result.outputs["class_map_text"]) as found,
+    ):
+        np.testing.assert_array_equal(found.read(1), expected.read(1))
+        assert found.transform == expected.transform
+    assert eigenscape.verify(result.path)["whole"]
+    # Its code counts, and what was typed in has none that could be compared.
+    monkeypatch.delattr(sys.modules["asciigrid"], "__file__")
+    stages._code.cache_clear()
+    with pytest.raises(JobError, match="AsciiGrid is in no file"):
+        stage_keys(job("asciigrid"))
 
 
 def test_reader_of_another_package__damaged_header(install, plain, tmp_path):
@@ -251,7 +287,7 @@ def test_register__name_that_is_taken():
         KINDS.register(Another)
 
 
-@pytest.mark.parametrize("registry", [KINDS, READERS], ids=["kinds", "readers"])
+@pytest.mark.parametrize("registry", [KINDS, READERS, FORMATS], ids=["kinds", "readers", "formats"])
 def test_registry__names_of_the_folder_are_those_of_the_classes(registry):
     for name, found in registry.all().items():
         assert registry.check(found) == name

@@ -126,6 +126,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "learn.smoothing": [0.0, 2.0],
     "learn.queries": [3],
     "output.formats": [[], ["geotiff"], ["png"], ["geotiff", "png"]],
+    "output.colors": [{"1": "#0000ff"}],
     "output.eigenvectors": [0, 4],
     "limits.memory": ["512MiB"],
     "limits.threads": [1],

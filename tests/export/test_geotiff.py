@@ -2,7 +2,10 @@
 
 import errno
 import itertools
+import json
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -137,7 +140,7 @@ def test_write_raster__colors_names_tags(tmp_path, kind):
         band_names=("class",),
         tags={"RUN": "x-1"},
         band_tags=[{"unit": "none"}],
-        colormap={1: (10, 20, 30), 2: (255, 0, 7)},
+        legend=Legend({1: "é& <b>", 2: "b"}, {1: (10, 20, 30), 2: (255, 0, 7)}),
     )
     with rasterio.open(path) as source:
         colors = source.colormap(1)
@@ -163,7 +166,7 @@ def test_write_raster__overviews_never_invent_classes(tmp_path):
     values = np.where(np.arange(1100) % 4 < 3, 2, 9).astype(np.uint8) * np.ones((700, 1), np.uint8)
     path = tmp_path / "a.tif"
     grid = Grid(700, 1100, UTM, NORTH_UP)
-    write_raster(path, grid, [(0, values)], dtype="u1", nodata=0, colormap={2: (1, 2, 3)})
+    write_raster(path, grid, [(0, values)], dtype="u1", nodata=0, legend=Legend({}, {2: (1, 2, 3)}))
     with rasterio.open(path) as source:
         assert source.overviews(1) == [2, 4]
         np.testing.assert_array_equal(source.read(1), values)
@@ -200,8 +203,8 @@ def test_write_raster__wrong_strips(tmp_path, rows, message):
     "options",
     [
         {"band_names": ("a", "b")},
-        {"colormap": {300: (1, 2, 3)}},
-        {"colormap": {1: (1, 2, 3)}, "dtype": "f4"},
+        {"legend": Legend({300: "x"})},
+        {"legend": Legend({}, {1: (1, 2, 3)}), "dtype": "f4"},
     ],
 )
 def test_write_raster__options_that_cannot_be_kept(tmp_path, options):
@@ -264,3 +267,72 @@ def test_check_written__finds_a_truncated_file(tmp_path, layout):
     os.truncate(path, path.stat().st_size - 100)
     with pytest.raises(OSError, match="not in the file"):
         geotiff._check_written(path, values[np.newaxis, -10:])
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (513, 30), (300, 700), (1200, 1100), (1, 3000)])
+@pytest.mark.parametrize(("kind", "count"), [("u1", 1), ("f4", 3)])
+def test_write_raster__cloud_optimised(tmp_path, shape, kind, count):
+    cogeo = pytest.importorskip("rio_cogeo.cogeo")
+    path = tmp_path / "a.tif"
+    values = np.random.default_rng(0).integers(1, 5, (count, *shape)).astype(kind)
+    legend = Legend({1: "a", 4: "b"}, {1: (9, 9, 9)}) if kind == "u1" else None
+    grid = Grid(*shape, UTM, NORTH_UP)
+    write_raster(path, grid, [(0, values)], count=count, dtype=kind, nodata=0, legend=legend)
+    valid, errors, notes = cogeo.cog_validate(path, strict=1 not in shape)
+    assert (valid, errors) == (True, [])
+    assert not notes or 1 in shape
+    with rasterio.open(path) as source:
+        np.testing.assert_array_equal(source.read(), values)
+        assert source.interleaving.value == ("BAND" if count > 1 else source.interleaving.value)
+    assert not list(tmp_path.glob(".*"))
+
+
+def _tables_of_gdal(path):
+    """Return names and colours of the attribute table as GDAL 3.12 or later reads them, by itself."""
+    folder = Path(pytest.importorskip("pyogrio").__file__).parents[1] / "pyogrio.libs"
+    library = next(iter(folder.glob("libgdal*")), None)
+    if library is None:
+        pytest.skip("pyogrio has no GDAL of its own here")
+    code = f"""
+import ctypes, json
+gdal = ctypes.CDLL({str(library)!r})
+for name in ("GDALOpen", "GDALGetRasterBand", "GDALGetDefaultRAT"):
+    getattr(gdal, name).restype = ctypes.c_void_p
+gdal.GDALRATGetValueAsString.restype = ctypes.c_char_p
+gdal.GDALVersionInfo.restype = ctypes.c_char_p
+pointer = ctypes.c_void_p
+gdal.GDALAllRegister()
+data = gdal.GDALOpen({str(path)!r}.encode(), 0)
+table = gdal.GDALGetDefaultRAT(pointer(gdal.GDALGetRasterBand(pointer(data), 1)))
+rows = gdal.GDALRATGetRowCount(pointer(table)) if table else 0
+print(json.dumps([int(gdal.GDALVersionInfo(b"VERSION_NUM")), [
+    [gdal.GDALRATGetValueAsString(pointer(table), row, column).decode() for column in range(5)]
+    for row in range(rows)
+]]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    version, rows = json.loads(done.stdout)
+    if version < 3120000:
+        pytest.skip("GDAL before 3.12 reads attribute tables of sidecars alone")
+    return rows
+
+
+@pytest.mark.parametrize("big", ["IF_SAFER", "YES"])
+def test_write_raster__names_are_inside(tmp_path, monkeypatch, big):
+    profile = geotiff._profile
+    monkeypatch.setattr(geotiff, "_profile", lambda *given: {**profile(*given), "BIGTIFF": big})
+    path = tmp_path / "a.tif"
+    legend = Legend({1: 'é & <b> "x"', 300: "b"}, {1: (10, 20, 30), 300: (255, 0, 7)})
+    values = np.full((700, 600), 300, np.uint16)
+    grid = Grid(700, 600, UTM, NORTH_UP)
+    write_raster(path, grid, [(0, values)], dtype="u2", nodata=0, legend=legend, tags={"RUN": "x"})
+    assert [item.name for item in tmp_path.iterdir()] == ["a.tif"]
+    with rasterio.open(path) as source:
+        assert source.tags(1)["class_1"] == legend.names[1]
+        assert source.tags()["RUN"] == "x"
+        assert source.colormap(1)[300] == (255, 0, 7, 255)
+    assert _tables_of_gdal(path) == [
+        ["0", "unclassified", "0", "0", "0"],
+        ["1", legend.names[1], "10", "20", "30"],
+        ["300", "b", "255", "0", "7"],
+    ]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eigenscape.export.legends.meanings import _table, meaning_of
 from eigenscape.export.palette import cielab, complete_legend
 from eigenscape.scenes.types import Legend
 
@@ -49,3 +50,36 @@ def test_complete_legend__more_classes_than_colors():
 def test_cielab__known_values():
     lab = cielab(np.array([[255.0, 255, 255], [0, 0, 0], [255, 0, 0]]))
     np.testing.assert_allclose(lab, [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("Water", "water"), ("Lakes", "water"), ("water_deep", "water"), ("forest road", "road"),
+        ("Bare Soil", "soil"), ("Buildings-Grass-Trees-Drives", "urban"), ("forest, old", "forest"),
+        ("Grünland", "grass"), ("Straße", "road"), ("non-forest", None), ("other crops", None),
+        ("class 7", None), ("cluster 3", None), ("", None), ("seaside", None),
+    ],
+)  # fmt: skip
+def test_meaning_of__the_words_that_count(name, meaning):
+    assert meaning_of(name) == meaning
+
+
+def test_words__belong_to_one_meaning_and_its_colours_differ():
+    words = [word for entry in _table().values() for word in entry["words"]]
+    assert len(words) == len(set(words))
+    assert _nearest(entry["color"] for entry in _table().values()) > 12
+
+
+def test_complete_legend__colours_by_meaning():
+    names = {1: "water", 2: "river", 3: "forest", 4: "thing", 5: "urban", 6: "bare soil"}
+    colors = complete_legend(Legend(names, {5: (9, 9, 9)}), names).colors
+    assert colors[1] == tuple(_table()["water"]["color"])
+    assert colors[3] == tuple(_table()["forest"]["color"])
+    assert colors[5] == (9, 9, 9)
+    # A shade of blue, which can be told from the first.
+    assert colors[2][2] == max(colors[2])
+    assert _nearest(colors.values()) > 15
+    # So many crops are told apart by any colours rather than by shades of yellow.
+    crops = complete_legend(Legend(dict.fromkeys(range(1, 9), "corn")), []).colors
+    assert _nearest(crops.values()) > 25

@@ -7,7 +7,8 @@ import rasterio
 from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
-from eigenscape.export import canvas, stage
+from eigenscape.export import canvas
+from eigenscape.export.formats import png
 from eigenscape.export.stage import describe_scores, export_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.learn.kernels.scores import accuracy
@@ -132,6 +133,18 @@ def test_export_stage__legend_and_categories(tmp_path, rng):
     assert "<Category>forest, old</Category>" in sidecar
 
 
+def test_export_stage__colours_of_the_job(tmp_path, rng):
+    given = {"Water": [1, 2, 3], "3": "#0A0B0C", "class 3": "#040506", "nothing": "#000000"}
+    world = World(tmp_path, rng)
+    outputs = world.export(colors=given)
+    with rasterio.open(outputs["class_map"]) as dataset:
+        colors = dataset.colormap(1)
+    assert colors[1][:3] == (1, 2, 3)
+    assert colors[3][:3] == (4, 5, 6)
+    with pytest.raises(ValueError, match=r"'blue' is no colour: give \"#005ce6\" or"):
+        world.export(colors={"water": "blue"})
+
+
 def test_export_stage__class_numbers_above_255(tmp_path, rng):
     world = World(tmp_path, rng, numbers=(1, 300, 65535))
     classes, profile, _ = read(world.export()["class_map"])
@@ -214,9 +227,9 @@ def clusters_of(world, agreement):
 def pictures(monkeypatch):
     """Return what the quick-look is made of."""
     made = []
-    draw = stage.write_quicklook
+    draw = png.write_quicklook
     monkeypatch.setattr(
-        stage, "write_quicklook", lambda path, **parts: made.append(parts) or draw(path, **parts)
+        png, "write_quicklook", lambda path, **parts: made.append(parts) or draw(path, **parts)
     )
     return made
 

@@ -214,8 +214,11 @@ def test_register__refuses_what_is_no_method():
         method: str
 
     for given, said in (
-        (LinearMap, "is no method, no kind of cluster and no reader of scenes"),
-        (MethodOptions, "is no method, no kind of cluster and no reader of scenes"),
+        (LinearMap, "is no method, no kind of cluster, no reader of scenes and no output format"),
+        (
+            MethodOptions,
+            "is no method, no kind of cluster, no reader of scenes and no output format",
+        ),
         (LinearMethod, r"is no method of \[features\]: it does not define count, fit"),
         (FeatureOptions, r"FeatureOptions'> is no method of .*derived from .*\.FeatureMethod"),
         (Another, "'pca': two of them are a method .*eigenscape.features.methods and "),

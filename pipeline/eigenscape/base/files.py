@@ -87,6 +87,33 @@ def remove_if_empty(directory: Path) -> None:
         directory.rmdir()
 
 
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """Yield a directory beside `path` to fill, which takes its place unless the block fails.
+
+    A kill leaves a directory with another name, or none at all: never half of one under its own.
+    """
+    temporary = path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
+    temporary.mkdir()
+    try:
+        yield temporary
+        if path.exists():
+            remove_output(path)
+        temporary.rename(path)
+        reached("file in place", path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def remove_output(path: Path) -> None:
+    """Delete a file or a directory of ``outputs/``, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def move(source: Path, target: Path) -> None:
     """Rename a file or directory over another, unless a process that was killed has done it."""
     if not source.exists():

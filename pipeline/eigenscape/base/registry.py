@@ -1,4 +1,4 @@
-"""Classes by name: methods of a table, kinds of cluster, readers of scenes.
+"""Classes by name: methods of a table, kinds of cluster, readers of scenes, output formats.
 
 A class is found in one of three places:
 
@@ -216,7 +216,7 @@ class Registry(Generic[Base]):
 
 
 def register(given: Class) -> Class:
-    """Add a method, a kind of cluster or a reader of scenes, so that jobs and cluster files can name it.
+    """Add a method, a kind of cluster, a reader of scenes or an output format, for job and cluster files.
 
     Parameters
     ----------
@@ -224,7 +224,8 @@ def register(given: Class) -> Class:
         A class that says its name: a method derives from `eigenscape.features.method.FeatureMethod`, or
         another interface of a table, and has ``method: Literal["NAME"] = "NAME"``; a kind of cluster
         derives from `eigenscape.clusters.ClusterOptions` and has ``kind``; a reader derives from
-        `eigenscape.scenes.Reader` and has ``name = "NAME"``. A process that unpickles an object of the
+        `eigenscape.scenes.Reader` and has ``name = "NAME"``; an output format derives from
+        `eigenscape.export.Format` and has ``name``. A process that unpickles an object of the
         class imports its module, and has it registered by that.
 
     Returns
@@ -240,8 +241,9 @@ def register(given: Class) -> Class:
     registry = getattr(given, "registry", None)
     if not isinstance(registry, Registry):
         raise InputError(
-            f"{given!r} is no method, no kind of cluster and no reader of scenes: it must derive from the "
-            "method of a table, eigenscape.clusters.ClusterOptions or eigenscape.scenes.Reader."
+            f"{given!r} is no method, no kind of cluster, no reader of scenes and no output format: it must "
+            "derive from the method of a table, eigenscape.clusters.ClusterOptions, "
+            "eigenscape.scenes.Reader or eigenscape.export.Format."
         )
     return registry.register(given)
 

@@ -118,7 +118,7 @@ def synthesize(
         dtype=kind,
         nodata=0,
         band_names=("label",),
-        colormap=legend.colors,
+        legend=legend,
     )
     write_categories(labels_path, legend)
     spacing = (_NANOMETERS[1] - _NANOMETERS[0]) / max(bands - 1, 1)

@@ -2,6 +2,12 @@
 
 The strips may have any height: they are gathered into whole rows of tiles first, because a
 compressed tile that is written twice stays in the file twice.
+
+::
+
+    strips -> draft, tiled -> its overviews -> copy: directories first, then overviews, then pixels
+
+The copy is a cloud-optimised GeoTIFF (OGC 21-026): its order can only be kept where all sizes are known.
 """
 
 import contextlib
@@ -15,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 import rasterio
+import rasterio.shutil
 from numpy.typing import DTypeLike, NDArray
 from rasterio.crs import CRS
 from rasterio.enums import Interleaving, Resampling
@@ -23,16 +30,17 @@ from rasterio.transform import Affine
 from rasterio.windows import Window
 
 from eigenscape.errors import InputError
-from eigenscape.export.sidecar import output_error, replacing, write_crs
+from eigenscape.export.legends.embedded import class_items, embed_table
+from eigenscape.export.sidecar import output_error, replacing, sidecar_path, write_crs
 from eigenscape.export.strips import cut_blocks
-from eigenscape.scenes.types import Color, Grid
+from eigenscape.scenes.types import Grid, Legend
 
 Layout = Literal["tiles", "strips"]
 
 TILE = 256
 """Side of a tile in pixels; smaller scenes get the smallest multiple of 16 that holds them."""
 
-OVERVIEWS_FROM = 1024
+OVERVIEWS_FROM = 512
 """Scenes whose larger side exceeds this many pixels get overviews, unless one pixel wide."""
 
 _STRIP_BYTES = 2**18
@@ -53,8 +61,8 @@ def write_raster(
     nodata: float | None,
     band_names: Sequence[str] = (),
     tags: Mapping[str, str] | None = None,
-    colormap: Mapping[int, Color] | None = None,
     band_tags: Sequence[Mapping[str, str]] = (),
+    legend: Legend | None = None,
     scale: float | None = None,
     layout: Layout = "tiles",
 ) -> None:
@@ -82,16 +90,17 @@ def write_raster(
         One description per band, or none at all.
     tags
         Metadata of the file.
-    colormap
-        Colours by value, for one band of uint8 or uint16. 0 is transparent unless it has a colour.
     band_tags
         Metadata of each band, or none at all.
+    legend
+        Names and colours of the values of one band of uint8 or uint16. 0 is transparent unless it has a
+        colour.
     scale
         Factor from stored to physical values, for all bands.
     layout
-        "tiles": compressed tiles, bands one after the other, overviews of large scenes; for what is
-        looked at. "strips": pixels with all their bands, not compressed; for what is computed on
-        in windows of whole rows.
+        "tiles": cloud-optimised, compressed tiles, bands one after the other, overviews of large
+        scenes (of classes the most frequent one); for what is looked at. "strips": pixels with all their
+        bands, not compressed; for what is computed on in windows of whole rows.
 
     Raises
     ------
@@ -104,41 +113,74 @@ def write_raster(
         The file cannot be written, or not completely.
     """
     path, kind = Path(path), np.dtype(dtype)
-    _check_bands(count, kind, band_names, band_tags, colormap)
+    _check_bands(count, kind, band_names, band_tags, legend)
+    items = class_items(legend) if legend is not None else {}
     profile = _profile(grid, count, kind, nodata, layout)
     shape = (count, grid.height, grid.width)
     step = _rows_per_write(profile, shape, kind)
-    with _quiet(), replacing(path) as temporary:
+    with _quiet(), replacing(path) as temporary, _draft(temporary, layout) as draft:
         # Only GDAL's own calls are translated: an error of `rows` is not one of this file.
         with _translated(path):
-            _check_room(temporary)
-            target = rasterio.open(temporary, "w", **profile)
+            _check_room(draft)
+            target = rasterio.open(draft, "w", **profile)
         try:
             with _translated(path):
-                _write_metadata(target, band_names, tags, band_tags, scale, colormap)
+                _write_metadata(target, band_names, tags, band_tags, items, scale, legend)
             last = np.empty((count, 0, grid.width), kind)
             for start, block in cut_blocks(rows, shape, kind, step):
                 with _translated(path):
-                    _check_room(temporary)
+                    _check_room(draft)
                     window = Window(0, start, grid.width, block.shape[1])
                     target.write(block, window=window)
                 last = block
             with _translated(path):
-                _check_room(temporary)
+                _check_room(draft)
                 target.close()
         except BaseException:
             # GDAL still tries to write what it holds, and libtiff may never stop trying on a full
             # disk: make room for it first. What it then says is no news.
             with contextlib.suppress(OSError, RasterioError):
-                os.truncate(temporary, 0)
+                os.truncate(draft, 0)
                 target.close()
             raise
         with _translated(path):
             if layout == "tiles":
-                _build_overviews(temporary, grid, "average" if kind.kind == "f" else "mode")
+                _build_overviews(draft, grid, "average" if kind.kind == "f" else "mode")
+                _check_written(draft, last)
+                _copy_in_order(draft, temporary, profile)
+            if items:
+                embed_table(temporary, items)
             _check_written(temporary, last)
             if "crs" in profile:
                 _keep_crs(temporary, profile["crs"])
+
+
+@contextlib.contextmanager
+def _draft(temporary: Path, layout: Layout) -> Iterator[Path]:
+    """Yield the file to write first, which goes in the end; strips need no other order."""
+    if layout == "strips":
+        yield temporary
+        return
+    draft = temporary.with_name(f"{temporary.stem}.draft{temporary.suffix}")
+    try:
+        yield draft
+    finally:
+        for leftover in (draft, sidecar_path(draft)):
+            with contextlib.suppress(OSError):
+                leftover.unlink(missing_ok=True)
+
+
+def _copy_in_order(draft: Path, target: Path, profile: Mapping[str, Any]) -> None:
+    """Copy a GeoTIFF with its overviews: all directories first, then the pixels of the coarsest."""
+    _check_room(target, draft.stat().st_size)
+    kept = ("tiled", "blockxsize", "blockysize", "interleave", "compress", "predictor", "BIGTIFF")
+    rasterio.shutil.copy(
+        draft,
+        target,
+        driver="GTiff",
+        copy_src_overviews=True,
+        **{key: profile[key] for key in kept},
+    )
 
 
 def _check_bands(
@@ -146,17 +188,17 @@ def _check_bands(
     kind: np.dtype[Any],
     band_names: Sequence[str],
     band_tags: Sequence[Mapping[str, str]],
-    colormap: Mapping[int, Color] | None,
+    legend: Legend | None,
 ) -> None:
     for what, values in (("band names", band_names), ("band tags", band_tags)):
         if len(values) not in (0, count):
             raise ValueError(f"{len(values)} {what} for {count} bands")
-    if colormap is None:
+    if legend is None:
         return
     if count != 1 or kind not in (np.uint8, np.uint16):
         raise ValueError(f"a colour table needs one band of uint8 or uint16, not {count} of {kind}")
     most = np.iinfo(kind).max
-    if any(not 0 <= value <= most for value in colormap):
+    if any(not 0 <= value <= most for value in (*legend.names, *legend.colors)):
         raise ValueError(f"the colour table has values outside 0 ... {most} of {kind}")
 
 
@@ -235,18 +277,21 @@ def _write_metadata(
     band_names: Sequence[str],
     tags: Mapping[str, str] | None,
     band_tags: Sequence[Mapping[str, str]],
+    items: Mapping[str, str],
     scale: float | None,
-    colormap: Mapping[int, Color] | None,
+    legend: Legend | None,
 ) -> None:
     # Before any pixel: GDAL would write the directory a second time at the end of the file.
-    if colormap is not None:
-        table = {value: (*color, 255) for value, color in colormap.items()}
+    if legend is not None:
+        table = {value: (*color, 255) for value, color in legend.colors.items()}
         target.write_colormap(1, {0: (0, 0, 0, 0)} | table)
     if band_names:
         target.descriptions = tuple(band_names)
     target.update_tags(**(tags or {}))
     for number, values in enumerate(band_tags, start=1):
         target.update_tags(number, **values)
+    if items:
+        target.update_tags(1, **items)
     if scale is not None:
         target.scales = (scale,) * target.count
 

@@ -1,11 +1,13 @@
 """A name and a colour for every class: colours that can be told apart, given ones kept."""
 
 import functools
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.export.legends.meanings import color_of, meaning_of
 from eigenscape.scenes.types import Color, Legend
 
 _SEEDS: tuple[Color, ...] = (
@@ -26,6 +28,10 @@ _LEVELS = 16
 _LIGHTNESS = (28.0, 88.0)
 _CHROMA = 85.0  # Past it colours glare on a screen.
 _SEED_DISTANCE = 25.0
+# Of classes that mean the same: how near they come, and how far a shade is from the colour, in CIELAB.
+_NEAR_DISTANCE = 12.0
+_SHADES = 32.0
+_MOST_SHADES = 4
 _MOST = 256
 
 # Severe deuteranopia and protanopia in linear RGB: Machado, Oliveira and Fernandes (2009), table 1.
@@ -45,10 +51,11 @@ _COLOR_BLIND_WEIGHT = 1.6
 def complete_legend(legend: Legend, classes: Iterable[int]) -> Legend:
     """Give every class a name and a colour.
 
-    Missing names are ``"class 7"``. Missing colours start with the set of Okabe and Ito; then each
-    next one is the colour farthest (in CIELAB, as seen with normal and with red-green blind eyes)
-    from all that are taken, from white and from the grey of unclassified pixels. After 256 of them
-    they repeat: more cannot be told apart.
+    Missing names are ``"class 7"``. A missing colour is that of what the name means (water is blue:
+    `eigenscape.export.legends.meanings`) or a shade of it, unless more than four classes mean the same. The
+    others start with the set of Okabe and Ito; then each next one is the colour farthest (in CIELAB, as
+    seen with normal and with red-green blind eyes) from all that are taken, from white and from the grey
+    of unclassified pixels. After 256 of them they repeat: more cannot be told apart.
 
     Parameters
     ----------
@@ -71,6 +78,11 @@ def complete_legend(legend: Legend, classes: Iterable[int]) -> Legend:
     numbers = sorted({int(number) for number in classes} | {*legend.names, *legend.colors})
     numbers = [number for number in numbers if number != 0]
     given = {number: legend.colors[number] for number in numbers if number in legend.colors}
+    meanings = {number: meaning_of(legend.names.get(number, "")) for number in numbers}
+    shared = Counter(meanings.values())
+    for number, meaning in meanings.items():
+        if number not in given and meaning is not None and shared[meaning] <= _MOST_SHADES:
+            given[number] = _color_near(color_of(meaning), tuple(given.values()))
     missing = [number for number in numbers if number not in given]
     fresh = _distinct_colors(tuple(given.values()), min(len(missing), _MOST))
     colors = given | {number: fresh[i % len(fresh)] for i, number in enumerate(missing)}
@@ -136,7 +148,7 @@ def _distance(many: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np
 
 
 @functools.cache
-def _candidates() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _candidates(least_chroma: float = 12) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the colours to choose from, and how they look; never too pale or too dark."""
     levels = np.linspace(0, 255, _LEVELS).round()
     cube = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -145,7 +157,7 @@ def _candidates() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     kept = cube[
         (lab[:, 0] >= _LIGHTNESS[0])
         & (lab[:, 0] <= _LIGHTNESS[1])
-        & (chroma >= 12)
+        & (chroma >= least_chroma)
         & (chroma <= _CHROMA)
     ]
     return kept.astype(np.int64), _appearance(kept)
@@ -173,6 +185,23 @@ def _distinct_colors(taken: tuple[Color, ...], count: int) -> tuple[Color, ...]:
         chosen.append((red, green, blue))
         np.minimum(nearest, _distance(looks, looks[best]), out=nearest)
     return tuple(chosen)
+
+
+@functools.lru_cache(maxsize=1024)
+def _color_near(wanted: Color, taken: tuple[Color, ...]) -> Color:
+    """Return a colour unless it is taken; then of those near to it the one farthest from all taken."""
+    if not taken:
+        return wanted
+    seen, own = _appearance(taken), _appearance((wanted,))[0, 0]
+    if np.linalg.norm(seen[:, 0] - own, axis=1).min() > _NEAR_DISTANCE:
+        return wanted
+    colors, looks = _candidates(0)
+    near = np.linalg.norm(looks[:, 0] - own, axis=1) <= _SHADES
+    apart = np.full(int(near.sum()), np.inf)
+    for look in [*seen, *_appearance(_BACKGROUNDS)]:
+        np.minimum(apart, _distance(looks[near], look), out=apart)
+    red, green, blue = colors[near][apart.argmax()].tolist()
+    return red, green, blue
 
 
 def rgb(color: Color) -> tuple[float, float, float]:

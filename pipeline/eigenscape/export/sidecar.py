@@ -116,8 +116,8 @@ def write_categories(tif_path: str | Path, legend: Legend) -> None:
     if classes[-1] <= LONGEST_CATEGORY_LIST:
         categories = ET.SubElement(band, "CategoryNames")
         for number in range(classes[-1] + 1):
-            ET.SubElement(categories, "Category").text = _printable(_name(legend, number))
-    _append_attribute_table(band, legend, classes)
+            ET.SubElement(categories, "Category").text = printable(name_of(legend, number))
+    band.append(attribute_table(legend))
     _write_root(path, root)
 
 
@@ -173,11 +173,12 @@ def write_legend_csv(
     for number in sorted({*legend.names, *legend.colors, *(counts or {})}):
         color = legend.colors.get(number, ("", "", ""))
         pixels = "" if counts is None else counts.get(number, 0)
-        table.writerow([number, to_cell(_name(legend, number)), *color, pixels])
+        table.writerow([number, to_cell(name_of(legend, number)), *color, pixels])
     _write_text(Path(path), stream.getvalue())
 
 
-def _name(legend: Legend, number: int) -> str:
+def name_of(legend: Legend, number: int) -> str:
+    """Return the name of a class, "unclassified" of 0."""
     if number == 0:
         return legend.names.get(0, UNCLASSIFIED)
     return legend.names.get(number, "")
@@ -192,20 +193,22 @@ def _existing(path: Path) -> ET.Element:
     return root if root.tag == "PAMDataset" else ET.Element("PAMDataset")
 
 
-def _append_attribute_table(band: ET.Element, legend: Legend, classes: list[int]) -> None:
-    table = ET.SubElement(band, "GDALRasterAttributeTable", tableType="thematic")
+def attribute_table(legend: Legend) -> ET.Element:
+    """Return a legend as GDAL's raster attribute table, class 0 included."""
+    table = ET.Element("GDALRasterAttributeTable", tableType="thematic")
     for index, (name, kind, usage) in enumerate(_COLUMNS):
         column = ET.SubElement(table, "FieldDefn", index=str(index))
         for tag, text in (("Name", name), ("Type", str(kind)), ("Usage", str(usage))):
             ET.SubElement(column, tag).text = text
-    for index, number in enumerate(classes):
+    for index, number in enumerate(sorted({0, *legend.names, *legend.colors})):
         row = ET.SubElement(table, "Row", index=str(index))
         color = legend.colors.get(number, (0, 0, 0))
-        for cell in (number, _name(legend, number), *color):
-            ET.SubElement(row, "F").text = _printable(str(cell))
+        for cell in (number, name_of(legend, number), *color):
+            ET.SubElement(row, "F").text = printable(str(cell))
+    return table
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Drop what XML 1.0 cannot carry even escaped: control characters and lone surrogates."""
     return "".join(
         mark

@@ -3,9 +3,11 @@
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from eigenscape.base.formats import FORMATS
 from eigenscape.base.memory import parse_bytes
+from eigenscape.errors import did_you_mean
 from eigenscape.job.registry import MethodOptions, MethodRegistry
 from eigenscape.job.scene import Options as Options
 from eigenscape.job.scene import SceneOptions as SceneOptions
@@ -25,6 +27,42 @@ Radius = Annotated[int, Field(ge=1, le=64)]
 
 Sigma = Annotated[float, Field(gt=0, le=1e6)]
 """A standard deviation."""
+
+
+def _check_format(name: str) -> str:
+    if name not in FORMATS.names():
+        raise ValueError(
+            f"{name!r} is no output format.{did_you_mean(name, FORMATS.names())} There are: "
+            f"{', '.join(FORMATS.names())}"
+        )
+    return name
+
+
+class _Formats:
+    """The names of formats in the JSON Schema, looked up when it is written."""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), "enum": [*FORMATS.names()]}
+
+
+def _is_byte(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= 255
+
+
+def _as_hex(value: Any) -> Any:
+    """Write [0, 92, 230] as "#005ce6"; what is neither is left to be refused."""
+    if isinstance(value, (list, tuple)) and len(value) == 3 and all(map(_is_byte, value)):
+        return "#{:02x}{:02x}{:02x}".format(*value)
+    if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
+        return value.lower()
+    raise ValueError(f'{value!r} is no colour: give "#005ce6" or [0, 92, 230]')
+
+
+ClassColor = Annotated[str, BeforeValidator(_as_hex)]
+"""A colour in sRGB, as "#rrggbb"."""
+
+FormatName = Annotated[str, AfterValidator(_check_format), _Formats()]
+"""Name of an output format."""
 
 
 class FilterOptions(Options):
@@ -340,8 +378,12 @@ class OutputOptions(Options):
 
     directory: Annotated[str, Field(min_length=1)] | None = None
     """Where run directories are made; ``runs`` in the working directory by default."""
-    formats: tuple[Literal["geotiff", "png"], ...] = ("geotiff", "png")
-    """GeoTIFFs on the scene's own grid, and a PNG quick-look with its legend."""
+    formats: tuple[FormatName, ...] = ("geotiff", "png")
+    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend), or a
+    format of another package."""
+    colors: dict[str, ClassColor] = Field(default_factory=dict)
+    """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. The others keep those of the labels,
+    or have colours by what their names mean (water is blue)."""
     eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
     """How many eigenvectors to write as bands of one GeoTIFF."""
 

@@ -36,6 +36,7 @@ from eigenscape.base.files import (
     explain_write_errors,
     move,
     remove_if_empty,
+    remove_output,
     sync_tree,
 )
 from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
@@ -251,7 +252,7 @@ class Run:
         for name in set(previous["arrays"]) - set(keep["arrays"]):
             shutil.rmtree(self.array_path(name), ignore_errors=True)
         for name in set(previous["files"]) - set(keep["files"]):
-            (self.path / "outputs" / name).unlink(missing_ok=True)
+            remove_output(self.path / "outputs" / name)
 
     def link_from(self, other: "Run", stage: str, key: str) -> bool:
         """Take a finished stage over from a run beside this one; return whether that worked.

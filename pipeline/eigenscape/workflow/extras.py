@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import MissingExtraError
+from eigenscape.export.format import formats_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import REGISTRIES
 
@@ -33,3 +34,6 @@ def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]
     for table in REGISTRIES:
         if (needed := getattr(job, table).needed_extra()) is not None:
             yield needed
+    for each in formats_of(job.output.formats):
+        if each.extra is not None:
+            yield (*each.extra, f'output.formats with "{each.name}"')

@@ -12,7 +12,8 @@ import numpy as np
 from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.export.canvas import STRIP_BYTES
+from eigenscape.export.format import Amounts, formats_of
 from eigenscape.export.orthorectify import LEAST_MAPPED
 from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
@@ -278,15 +279,20 @@ class Sizes:
         return self._stage("learn", **vars(needs))
 
     def export(self) -> StagePlan:
-        """Count strips of the rasters, and the quick-look."""
-        modes = max(1, self.job.output.eigenvectors)
-        # Strips and the writer's rows of tiles; the quick-look's pictures.
+        """Count strips of the rasters, and what each format takes beside them."""
+        dimension = self.job.spectrum.dimension
+        modes = min(self.job.output.eigenvectors, dimension)
         cells = max(self.n, self.map_cells)
-        strip = min(STRIP_BYTES, 4 * cells * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 2.2 * strip + 30 * min(cells, QUICKLOOK_PIXELS**2)
-        scratch = 0.0
+        amounts = Amounts(cells, self.bands, dimension, modes)
+        needs = [each.footprint(amounts) for each in formats_of(self.job.output.formats)]
+        # Strips, and the writer's rows of tiles; formats are written one after the other.
+        strip = min(STRIP_BYTES, 4 * cells * max(self.bands, dimension + 1))
+        shared = 2.2 * strip + max((need.shared for need in needs), default=0)
+        scratch = max((need.scratch for need in needs), default=0)
         if self.map_cells:
             # Samples of the cells, what is taken of them, and arrays that are small enough to be held.
-            shared += 2 * min(STRIP_BYTES, 60 * cells) + 2 * min(LEAST_MAPPED, 4 * self.n * modes)
-            scratch = 4.0 * self.n * (modes + 6)
-        return self._stage("export", 4, 0, shared, cells * (5 + 4 * modes), scratch)
+            held = min(LEAST_MAPPED, 4 * self.n * max(1, modes))
+            shared += 2 * min(STRIP_BYTES, 60 * cells) + 2 * held
+            scratch += 4.0 * self.n * (modes + 6)
+        disk = sum(need.disk for need in needs)
+        return self._stage("export", max(1, len(needs)), 0, shared, disk, scratch)

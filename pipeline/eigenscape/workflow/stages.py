@@ -12,6 +12,7 @@ from eigenscape.base.fingerprint import code_fingerprint, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
 from eigenscape.errors import JobError, SceneError
+from eigenscape.export.format import format_modules
 from eigenscape.export.stage import export_stage
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
@@ -134,7 +135,7 @@ def _table(name: str) -> Callable[[Job], Any]:
 
 def export_options(job: Job) -> Any:
     """Return the options that the files depend on."""
-    return [job.name, job.output.formats, job.output.eigenvectors]
+    return [job.name, job.output.formats, job.output.eigenvectors, job.output.colors]
 
 
 STAGES = (
@@ -175,11 +176,15 @@ def _module(work: Callable[..., Any]) -> str:
 def _method_modules(job: Job, table: str) -> tuple[str, ...]:
     """Return the modules of the class that a job's table names as its method, and of those it derives from.
 
+    Those of the export stage are of the formats that are written.
+
     Raises
     ------
     JobError
         A class that was typed in: nothing could tell whether it has changed.
     """
+    if table == "export":
+        return format_modules(job.output.formats)
     if table not in REGISTRIES:
         return ()
     kind = type(getattr(job, table))

@@ -1,0 +1,1 @@
+"""Output formats: each module one, which has the name of the module (see `eigenscape.export.format`)."""

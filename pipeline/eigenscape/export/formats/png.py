@@ -1,0 +1,107 @@
+"""Pictures: the quick-look of the class map, eigenvectors as colours; of a table a scatter plot."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.footprint import Footprint
+from eigenscape.export.canvas import QUICKLOOK_PIXELS
+from eigenscape.export.format import Amounts, Format, Product
+from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
+from eigenscape.export.tables import write_embedding
+from eigenscape.scenes.types import Legend
+
+_FALSE_COLOR_PIXELS = 800
+_UNMATCHED_COLOR = (120, 120, 120)
+
+
+class Png(Format):
+    """A PNG quick-look with its legend, and one of the first eigenvectors; of a table a scatter plot."""
+
+    name: ClassVar[str] = "png"
+    arrays: ClassVar[tuple[str, ...]] = ("labels/class", "spectrum/vector")
+    tables: ClassVar[bool] = True
+
+    def write(self, product: Product) -> dict[str, str]:
+        """Write the pictures."""
+        if product.grid.is_table:
+            return _write_plane(product)
+        outputs = {}
+        if product.has("spectrum/vector"):
+            outputs["eigenvectors_quicklook"] = _write_false_colors(product)
+        if product.legend is not None:
+            outputs["quicklook"] = _write_quicklook(product)
+        return outputs
+
+    def footprint(self, amounts: Amounts) -> Footprint:
+        """Count the pixels of the pictures."""
+        return Footprint(1, shared=30.0 * min(amounts.cells, QUICKLOOK_PIXELS**2))
+
+
+def _write_plane(product: Product) -> dict[str, str]:
+    if not product.has("spectrum/vector") or product.context.job.spectrum.dimension < 2:
+        return {}
+    write_embedding(product.context, product.legend, product.subtitle, "embedding.png")
+    return {"embedding": "embedding.png"}
+
+
+def _write_false_colors(product: Product) -> str:
+    """Write the first three eigenvectors as red, green and blue."""
+    from matplotlib.image import imsave
+
+    name, first = "eigenvectors.png", product.first
+    last = first + product.context.job.spectrum.dimension - 1
+    columns = tuple(min(first + number, last) for number in range(3))
+    picture, valid = product.canvas.thumbnail("spectrum/vector", columns)
+    image = stretch_rgb(picture, valid)
+    # A small scene is shown with larger pixels, not as a stamp.
+    scale = max(1, _FALSE_COLOR_PIXELS // max(image.shape[:2]))
+    image = image.repeat(scale, axis=0).repeat(scale, axis=1)
+    imsave(product.path(name), image, metadata={"Software": "eigenscape"})
+    return name
+
+
+def _write_quicklook(product: Product) -> str:
+    ingest, canvas, scores = product.context.run.record("ingest"), product.canvas, product.scores
+    assert ingest is not None, "export follows ingest"
+    assert product.legend is not None
+    legend = product.legend
+    name, bands = "class_map.png", ingest.summary["bands"]
+    good = np.flatnonzero(bands["good"])
+    wavelength = bands["wavelength"]
+    centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
+    scene = stretch_rgb(*canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good))))
+    class_map, _ = canvas.thumbnail("labels/class")
+    given, given_title = None, "Given labels"
+    if scores and ("clusters" not in scores or scores["agreement"]):
+        given, _ = canvas.thumbnail("labels/given")
+    if given is not None and "clusters" in scores:
+        given_title = "Given labels, colours as matched"
+        given, legend = _paint_matches(given, scores["agreement"], legend)
+    write_quicklook(
+        product.path(name),
+        scene_rgb=scene,
+        class_map=class_map,
+        legend=legend,
+        title=product.context.job.name,
+        subtitle=product.subtitle,
+        given_labels=given,
+        given_title=given_title,
+        counts=product.counts,
+    )
+    return name
+
+
+def _paint_matches(
+    given: NDArray[np.uint16], agreement: dict[str, Any], legend: Legend
+) -> tuple[NDArray[np.uint16], Legend]:
+    """Give every class the number of the cluster that matches it, and one more to the others."""
+    other = max(legend.names) + 1
+    numbers = np.zeros(2**16, np.uint16)
+    numbers[agreement["classes"]] = other
+    for cluster, match in enumerate(agreement["matches"], 1):
+        if match is not None:
+            numbers[match] = cluster
+    names = {**legend.names, other: "classes without a cluster"}
+    return numbers[given], Legend(names, {**legend.colors, other: _UNMATCHED_COLOR})
