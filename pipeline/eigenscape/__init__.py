@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from eigenscape.study.run import run_study
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
+    from eigenscape.workflow.objects import job_for
     from eigenscape.workflow.results import open_run
     from eigenscape.workflow.spine import Result, plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
     "PoissonClassifier", "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned",
-    "__version__", "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job",
-    "open_run", "parse_job", "plan", "register", "run", "run_study", "tune", "verify",
+    "__version__", "apply", "classify_new", "eigenpairs", "extend", "job_for", "labelled_accuracy",
+    "load_job", "open_run", "parse_job", "plan", "register", "run", "run_study", "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -52,6 +53,7 @@ _HOME = {
     "parse_job": "job.jobfile",
     "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
+    "job_for": "workflow.objects",
     "open_run": "workflow.results",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",

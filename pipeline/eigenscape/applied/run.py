@@ -27,6 +27,7 @@ from eigenscape.scenes.resampled import to_bands
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes, StagePlan
+from eigenscape.workflow.objects import HasPath, path_of
 from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.spine import Result, result_of, run_directory
@@ -34,7 +35,7 @@ from eigenscape.workflow.stages import Stage, export_options, label_options, sta
 
 
 def apply(
-    run: str | Path,
+    run: str | Path | HasPath,
     scene: str | Path | Sequence[str],
     *,
     labels: str | Path | None = None,
@@ -54,7 +55,7 @@ def apply(
     Parameters
     ----------
     run
-        Run directory with a finished class map.
+        Run directory with a finished class map, or the result of `eigenscape.run`.
     scene
         The other scene: a file, a list of files, a URL or a registered data set, with the bands of
         the run's scene, or with others by whose wavelengths it is resampled.
@@ -92,7 +93,7 @@ def apply(
     >>> mapped.outputs["class_map"]
     '...class_map.tif'
     """
-    model = open_model(run)
+    model = open_model(path_of(run))
     given = [str(path) for path in scene] if isinstance(scene, list | tuple) else str(scene)
     job = applied_job(model, given, None if labels is None else str(labels), overrides)
     stages = applied_stages(model)

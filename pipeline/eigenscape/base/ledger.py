@@ -1,8 +1,8 @@
 """What is written while a stage works, and its checksums: noted where it is written.
 
-`eigenscape.store.arrays` and `eigenscape.base.files` say of every write which bytes of which file it was. Who
-hears of it depends on the thread: the ledger of a task, whose notes travel back with its result; the
-journal of the workspace, between the tasks of a stage; or nobody.
+`eigenscape.store.arrays` and `eigenscape.base.files` say of every write which bytes of which file it was.
+Where this is noted depends on the thread: in the ledger of a task, whose notes travel back with its result;
+in the journal of the workspace, between the tasks of a stage; or nowhere.
 
 ::
 
@@ -28,7 +28,7 @@ Sums = dict[str, list[str]]
 
 
 class Ledger(Protocol):
-    """Hears of writes."""
+    """Called after each write."""
 
     def wrote(self, path: str, start: int, data: Any) -> None:
         """Hear that bytes from `start` on of a file are now `data`."""
@@ -86,7 +86,7 @@ def removing(paths: Iterable[str | Path]) -> None:
 
 
 def heard() -> bool:
-    """Whether anybody hears of what this thread writes."""
+    """Whether what this thread writes is noted anywhere."""
     return _ledger() is not None
 
 

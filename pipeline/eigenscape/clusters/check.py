@@ -91,7 +91,7 @@ def check_cluster(
     memory_limit
         ``[limits] memory`` in bytes.
     say
-        Hears what is waited for.
+        Called with what is waited for.
 
     Raises
     ------

@@ -14,9 +14,10 @@ list of values computes the new ones alone. Nothing depends on the order in whic
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from eigenscape.base.files import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
@@ -42,6 +43,7 @@ from eigenscape.study.plot import draw_plot
 from eigenscape.study.progress import StudyProgress
 from eigenscape.study.rows import score_rows, stage_columns
 from eigenscape.study.table import Row, read_table, write_table
+from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.outcomes import count_states, fields_of, finished_result, reason_of
 from eigenscape.workflow.spine import run
 from eigenscape.workflow.stages import STAGES
@@ -50,7 +52,7 @@ FORMAT = 1
 
 
 def run_study(
-    job: Job,
+    job: Job | Mapping[str, Any] | str | Path,
     *,
     on: ClusterOptions | None = None,
     run_dir: str | Path | None = None,
@@ -61,7 +63,7 @@ def run_study(
     Parameters
     ----------
     job
-        A job with a table ``[study]``.
+        A job with a table ``[study]``, as in `eigenscape.run`.
     on
         Where to run it: the threads of this process by default. A cluster is brought up once.
     run_dir
@@ -91,6 +93,7 @@ def run_study(
     >>> [outcome.state for outcome in eigenscape.run_study(job).outcomes]
     ['done', 'done']
     """
+    job = as_job(job)
     reporter, on = reporter or LogLines(), on or ClusterOptions()
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)

@@ -39,6 +39,7 @@ from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.spine import parent_directory
 
 MOST_PIXELS = 2**16
@@ -46,7 +47,7 @@ MOST_PIXELS = 2**16
 
 
 def tune(
-    job: Job,
+    job: Job | Mapping[str, Any] | str | Path,
     *,
     budget: float = 600.0,
     on: ClusterOptions | None = None,
@@ -62,7 +63,7 @@ def tune(
     Parameters
     ----------
     job
-        A job, at least its scene and labels.
+        A job, at least its scene and labels, as in `eigenscape.run`.
     budget
         Seconds that it may take, with what earlier calls have taken. A job that was begun is ended.
     on
@@ -70,7 +71,7 @@ def tune(
     run_dir
         Directory of the tuning; ``runs/<name>-tuned`` by default.
     reporter
-        Hears of the progress.
+        Called with the progress; silent by default.
 
     Raises
     ------
@@ -91,6 +92,7 @@ def tune(
     >>> tuned.judged["blocked"].mean > 50
     True
     """
+    job = as_job(job)
     reporter, on = reporter or Silent(), on or ClusterOptions()
     if job.study is not None:
         raise InputError(

@@ -31,6 +31,7 @@ from eigenscape.workflow.choice.auto import (
     settled,
     trial_parent,
 )
+from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.plan import Plan, project_again, project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
@@ -79,7 +80,7 @@ class Result:
 
 
 def run(
-    job: Job,
+    job: Job | Mapping[str, Any] | str | Path,
     *,
     on: ClusterOptions | None = None,
     run_dir: str | Path | None = None,
@@ -92,7 +93,7 @@ def run(
     Parameters
     ----------
     job
-        The job.
+        The job: as such, as its tables (`parse_job`), or as the path of a job file (`load_job`).
     on
         Where to run it: the threads of this process by default.
     run_dir
@@ -117,6 +118,7 @@ def run(
     >>> result.scores["overall_accuracy"] > 0.5
     True
     """
+    job = as_job(job)
     reporter = reporter or LogLines()
     on = on or ClusterOptions()
     keys = stage_keys(job)
@@ -183,13 +185,18 @@ def _run(
     return result
 
 
-def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | None = None) -> Plan:
+def plan(
+    job: Job | Mapping[str, Any] | str | Path,
+    *,
+    on: ClusterOptions | None = None,
+    run_dir: str | Path | None = None,
+) -> Plan:
     """Plan a run without running it: sizes, tasks, projected peaks, stages that are reused.
 
     Parameters
     ----------
     job
-        The job; its scene is opened, not read.
+        The job, as in `eigenscape.run`; its scene is opened, not read.
     on
         Where it would run: threads of this machine by default.
     run_dir
@@ -203,6 +210,7 @@ def plan(job: Job, *, on: ClusterOptions | None = None, run_dir: str | Path | No
     >>> planned.samples, [stage.name for stage in planned.stages][:3]
     (1600, ['ingest', 'features', 'neighbors'])
     """
+    job = as_job(job)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
     on = on or ClusterOptions()

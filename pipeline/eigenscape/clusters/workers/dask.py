@@ -75,7 +75,7 @@ class Workers:
     wait
         Longest time without any worker, in seconds.
     say
-        Hears of lost and silent workers, and what is waited for.
+        Called with lost and silent workers, and with what is waited for.
 
     Raises
     ------

@@ -131,7 +131,7 @@ class Jobs:
     advice
         What to look at if no worker comes.
     say
-        Hears what happens to jobs.
+        Called with what happens to jobs.
     """
 
     def __init__(

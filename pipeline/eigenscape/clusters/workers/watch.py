@@ -50,7 +50,7 @@ class Watch:
     supply
         Where the workers come from.
     say
-        Hears of lost and silent workers, and what is waited for.
+        Called with lost and silent workers, and with what is waited for.
 
     Attributes
     ----------

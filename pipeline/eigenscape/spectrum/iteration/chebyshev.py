@@ -62,7 +62,7 @@ def solve(
     map_blocks
         Runs the tasks.
     note
-        Hears the residual after each pass.
+        Called with the residual after each pass.
     """
     subspace = Subspace.on(problem, map_blocks)
     most, goal = columns.window(0, pairs)

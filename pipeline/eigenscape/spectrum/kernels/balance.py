@@ -54,9 +54,9 @@ def stiff_rows(operator: Operator) -> NDArray[np.int64]:
     stiff = diagonal > _STIFF * usual
     if operator.ties is not None:
         stiff[operator.ties.member] = False
-    # S times ones on the stiff rows: how much each hears from others of its kind.
-    heard = diagonal * stiff - operator.times(stiff.astype(np.float64))
-    return np.flatnonzero(stiff & (heard <= _COUPLING * diagonal))
+    # S times ones on the stiff rows: the weight between each and others of its kind.
+    within = diagonal * stiff - operator.times(stiff.astype(np.float64))
+    return np.flatnonzero(stiff & (within <= _COUPLING * diagonal))
 
 
 def tie_sweeps(ties: Ties, bound: float, rows: int) -> int:

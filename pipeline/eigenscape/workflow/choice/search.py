@@ -96,7 +96,7 @@ class Search:
     budget
         Of time.
     reporter
-        Hears of the progress.
+        Called with the progress.
     name
         What progress calls it.
     part

@@ -1,0 +1,105 @@
+"""Cubes and labels in memory as files: the georeference goes with them, whatever gives it."""
+
+import dask.array
+import numpy as np
+import pytest
+import rasterio
+import xarray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
+
+UTM = rasterio.CRS.from_epsg(32633).to_wkt()
+
+
+@pytest.fixture
+def cube():
+    """Return an array with axes band, y, x, wavelengths in micrometres and a coordinate system."""
+    values = np.arange(3 * 4 * 5, dtype=np.float32).reshape(3, 4, 5)
+    return xarray.DataArray(
+        values,
+        dims=("band", "y", "x"),
+        coords={
+            "y": 5000.0 - 30 * np.arange(4),
+            "x": 400.0 + 20 * np.arange(5),
+            "wavelength": ("band", [0.45, 0.55, 0.65], {"units": "um"}),
+            "spatial_ref": ((), 0, {"crs_wkt": UTM}),
+        },
+    )
+
+
+def test_write_raster__has_grid_wavelengths_and_values(tmp_path, cube):
+    cube.attrs["_FillValue"] = -9.0
+    path = write_raster(raster_of(cube), tmp_path / "new", "line")
+    with rasterio.open(path) as source:
+        np.testing.assert_array_equal(source.read(), cube)
+        assert source.crs == rasterio.CRS.from_wkt(UTM)
+        # Coordinates are those of centres, a transform that of corners.
+        assert source.transform == rasterio.Affine(20, 0, 390, 0, -30, 5015)
+        assert [float(source.tags(band)["wavelength"]) for band in (1, 2, 3)] == [450, 550, 650]
+        assert source.nodata == -9
+
+
+def test_write_raster__is_named_by_its_content(tmp_path, cube):
+    first = write_raster(raster_of(cube), tmp_path, "line")
+    written = first.stat().st_mtime_ns
+    lazy = cube.chunk({"y": 3, "x": 2, "band": 1})
+    assert write_raster(raster_of(lazy), tmp_path, "line") == first
+    assert first.stat().st_mtime_ns == written
+    moved = cube.assign_coords(x=cube.x + 20)
+    assert write_raster(raster_of(moved), tmp_path, "line") != first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_raster_of__rotated_and_datasets(cube):
+    rotated = cube.drop_vars(["x", "y"])
+    rotated.spatial_ref.attrs["GeoTransform"] = "400 20 5 5000 4 -30"
+    assert raster_of(rotated).grid.transform == (20, 5, 400, 4, -30, 5000)
+    bands = (
+        cube.drop_vars("wavelength").to_dataset("band").rename_vars({0: "red", 1: "nir", 2: "swir"})
+    )
+    raster = raster_of(bands)
+    assert raster.values.shape == (4, 5, 3)
+    assert raster.wavelength is None
+    assert raster.grid.crs_wkt == UTM
+
+
+def test_raster_of__arrays_without_names():
+    raster = raster_of(np.zeros((4, 5), bool))
+    assert raster.values.shape == (4, 5, 1)
+    assert raster.grid.transform is None
+    assert raster_of(dask.array.zeros((4, 5, 2))).grid.width == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.rename(y="a"), "none of its axes band, a, x is called y or row"),
+        (
+            lambda c: c.expand_dims("time"),
+            "axes time, band, y, x; two axes in space and one of bands",
+        ),
+        (lambda c: c.assign_coords(x=[0, 1, 2, 3, 7]), "the axis x are no even grid"),
+        (lambda c: c.values.astype(str), "an array of type <U32"),
+    ],
+)
+def test_raster_of__refuses_what_is_no_cube(cube, change, words):
+    with pytest.raises(SceneError, match=words):
+        raster_of(change(cube))
+
+
+def test_write_table__and_frame(tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    table = np.arange(12.0).reshape(6, 2)
+    path = write_table(dask.array.from_array(table, (2, 1)), tmp_path, "table")
+    np.testing.assert_array_equal(np.load(path), table)
+    assert write_table(table, tmp_path, "table") == path
+    frame = geopandas.GeoDataFrame(
+        {"kind": ["a", "b"]}, geometry=geopandas.points_from_xy([0, 1], [2, 3]), crs=32633
+    )
+    path = write_frame(frame, tmp_path, "points")
+    again = geopandas.read_file(path)
+    assert again.kind.tolist() == ["a", "b"]
+    assert again.crs == frame.crs
+    assert write_frame(frame, tmp_path, "points") == path
+    assert write_frame(frame.assign(kind="c"), tmp_path, "points") != path

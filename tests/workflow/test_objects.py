@@ -1,0 +1,95 @@
+"""A cube in memory to a class map: the same as by files."""
+
+import geopandas
+import numpy as np
+import pytest
+import rasterio
+import xarray
+
+import eigenscape
+from eigenscape.errors import JobError
+
+KEYS = {
+    "preset": "halevy-2011",
+    "spectrum": {"dimension": 5},
+    "neighbors": {"k": 6},
+    "limits": {"threads": 1},
+}
+CRS = rasterio.CRS.from_epsg(32633).to_wkt()
+
+
+@pytest.fixture
+def cube():
+    """Return a georeferenced cube of two classes, and its labels."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([1, 2], 150).reshape(15, 20)
+    values = rng.normal(size=(15, 20, 6)) + 4 * truth[:, :, None]
+    given = np.where(rng.random(truth.shape) < 0.3, truth, 0)
+    places = {
+        "y": 5000.0 - 30 * np.arange(15),
+        "x": 400.0 + 30 * np.arange(20),
+        "spatial_ref": ((), 0, {"crs_wkt": CRS}),
+    }
+    cube = xarray.DataArray(values.astype(np.float32), dims=("y", "x", "band"), coords=places)
+    return cube, xarray.DataArray(given.astype(np.uint8), dims=("y", "x"), coords=places)
+
+
+def test_job_for__runs_a_cube_with_its_place(tmp_path, cube):
+    job = eigenscape.job_for(*cube, directory=tmp_path, **KEYS)
+    result = eigenscape.run(job)
+    assert result.scores["overall_accuracy"] > 0.9
+    with rasterio.open(result.outputs["class_map"]) as source:
+        assert source.crs == rasterio.CRS.from_wkt(CRS)
+        assert source.transform == rasterio.Affine(30, 0, 385, 0, -30, 5015)
+    # The same objects are the same job, also lazily.
+    again = eigenscape.job_for(cube[0].chunk({"y": 4}), cube[1], directory=tmp_path, **KEYS)
+    assert eigenscape.plan(again).reused["learn"]
+
+
+def test_job_for__labels_from_a_frame(tmp_path, cube):
+    scene, labels = cube
+    row, column = np.nonzero(labels.values)
+    frame = geopandas.GeoDataFrame(
+        {"kind": np.array(["", "grass", "soil"])[labels.values[row, column]]},
+        geometry=geopandas.points_from_xy(labels.x.values[column], labels.y.values[row]),
+        crs=32633,
+    )
+    job = eigenscape.job_for(
+        scene, frame, directory=tmp_path, scene={"labels_field": "kind"}, **KEYS
+    )
+    result = eigenscape.run(job)
+    assert sorted(eigenscape.open_run(result).attrs["class_names"].values()) == ["grass", "soil"]
+
+
+def test_job_for__a_table_and_paths(tmp_path, cube):
+    scene, labels = cube
+    samples, classes = scene.values.reshape(-1, 6), labels.values.ravel()
+    job = eigenscape.job_for(samples, classes, directory=tmp_path, **KEYS)
+    assert eigenscape.plan(job).samples == 300
+    job = eigenscape.job_for("scene.tif", "labels.gpkg", name="line", learn={"method": "tikhonov"})
+    assert (job.scene.path, job.scene.labels, job.name) == ("scene.tif", "labels.gpkg", "line")
+    job = eigenscape.job_for(["b1.tif", "b2.tif"])
+    assert list(job.scene.path) == ["b1.tif", "b2.tif"]
+
+
+def test_run__takes_tables_and_paths(tmp_path, cube, monkeypatch):
+    job = eigenscape.job_for(*cube, directory=tmp_path, **KEYS)
+    tables = {"scene": {"path": job.scene.path, "labels": job.scene.labels}, **KEYS}
+    monkeypatch.chdir(tmp_path)
+    first = eigenscape.run(tables, run_dir="first")
+    (tmp_path / "job.toml").write_text((first.path / "job.toml").read_text())
+    assert eigenscape.plan(tmp_path / "job.toml").samples == 300
+    assert eigenscape.plan(str(tmp_path / "job.toml"), run_dir="first").reused["export"]
+    with pytest.raises(JobError, match=r"a job of type ndarray: give a Job.*job_for"):
+        eigenscape.run(cube[0].values)
+
+
+def test_open_run__has_the_place_of_each_sample(tmp_path, cube):
+    result = eigenscape.run(eigenscape.job_for(*cube, directory=tmp_path, **KEYS))
+    arrays = eigenscape.open_run(result)
+    image = arrays["class"].set_index(sample=("y", "x")).unstack()
+    assert image.shape == (15, 20)
+    np.testing.assert_allclose(np.sort(image.x), cube[0].x)
+    np.testing.assert_allclose(np.sort(image.y), np.sort(cube[0].y))
+    assert arrays.spatial_ref.attrs["crs_wkt"] == rasterio.CRS.from_wkt(CRS).to_wkt()
+    assert arrays.spatial_ref.attrs["GeoTransform"].split()[0] == "385.0"
