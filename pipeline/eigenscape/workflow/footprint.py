@@ -75,7 +75,8 @@ class StagePlan:
 class Sizes:
     """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
 
-    `entries` is the number of values that a sparse table stores, None for any other scene.
+    `entries` is the number of values that a sparse table stores, None for any other scene; `classes`
+    the number of classes of the labels at most, where that is known.
     """
 
     job: Job
@@ -85,6 +86,7 @@ class Sizes:
     tasks: int
     budget: int
     entries: int | None
+    classes: int | None = None
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -196,8 +198,8 @@ class Sizes:
         each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
         # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
-        small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
-        small += 28 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        small: float = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
+        small += 8.5 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
         coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
@@ -255,7 +257,12 @@ class Sizes:
         usual = Footprint(
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
         )
-        samples = Samples(self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual)
+        # All labels, and the draws of two kinds of split.
+        fits = 1 + 2 * self.job.learn.trials
+        fields = math.inf if self.classes is None else fits * self.classes
+        samples = Samples(
+            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields
+        )
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.

@@ -98,7 +98,9 @@ class FieldMethod(Classifier):
         each = max(usual.each, min(group + known, samples.budget) if inside else 0) + 60 * n
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
         scratch = n * (weights + 4 * WIDTH) + group * (not inside)
-        return replace(usual, each=each, scratch=scratch, most=samples.threads)
+        # Fits that stay whole leave less than half of a group empty.
+        groups = samples.fields // (WIDTH / 2 if self.whole_fits else WIDTH) + 1
+        return replace(usual, each=each, scratch=scratch, most=min(samples.threads, groups))
 
 
 def solved(found: "Propagated") -> "tuple[Array, dict[str, Any]]":
