@@ -43,8 +43,8 @@ class Samples:
         Bytes that a task may take.
     usual
         What every method takes: blocks of eigenvectors are read, classes written.
-    fields
-        Classes of all fits, at most.
+    fields, labelled
+        Classes of all fits, and labelled samples, at most.
     """
 
     rows: int
@@ -54,6 +54,7 @@ class Samples:
     budget: int
     usual: Footprint
     fields: float = math.inf
+    labelled: float = math.inf
 
 
 class Prepared(Protocol):

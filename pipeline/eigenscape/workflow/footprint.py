@@ -5,6 +5,7 @@ well they do.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,8 +76,8 @@ class StagePlan:
 class Sizes:
     """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
 
-    `entries` is the number of values that a sparse table stores, None for any other scene; `classes`
-    the number of classes of the labels at most, where that is known.
+    `entries` is the number of values that a sparse table stores, None for any other scene; `labelled`
+    the labelled samples of each class at most, where they are counted.
     """
 
     job: Job
@@ -86,7 +87,7 @@ class Sizes:
     tasks: int
     budget: int
     entries: int | None
-    classes: int | None = None
+    labelled: Mapping[int, int] | None = None
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -258,18 +259,21 @@ class Sizes:
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
         )
         # All labels, and the draws of two kinds of split.
-        fits = 1 + 2 * self.job.learn.trials
-        fields = math.inf if self.classes is None else fits * self.classes
+        fits, known = 1 + 2 * self.job.learn.trials, self.labelled
+        fields = math.inf if known is None else float(fits * len(known))
+        labelled = math.inf if known is None else float(sum(known.values()))
         samples = Samples(
-            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields
+            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields, labelled
         )
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
             inside = group <= self.budget
+            bundles = min(self.tasks, fields // (WIDTH / 2) + 1)
+            smoothing = bundles * (group + _HEAP_BYTES) if inside else 0
             needs = replace(
-                needs, most=self.tasks, each=max(needs.each, group) if inside else needs.each,
+                needs, before=max(needs.before, smoothing),
                 scratch=needs.scratch + 150.0 * self.n + group * (not inside),
             )  # fmt: skip
         return self._stage("learn", **vars(needs))

@@ -122,7 +122,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_potential_files(job.graph.potential, scene, job.resolve)
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
-        sizes = replace(sizes, classes=len(counts) if counts else None)
+        sizes = replace(sizes, labelled=counts or None)
         return (
             plan_ingest(sizes, scene),
             sizes.features(),
