@@ -28,8 +28,7 @@ tolerance = 1e-5
 [learn]
 method = "{method}"
 {learn}
-trials = 2
-seed = 3
+{draws}
 [output]
 formats = ["geotiff"]
 eigenvectors = 2
@@ -78,9 +77,12 @@ def _job(
     method: str = "centroid-angle", **scene: Any,
 ) -> str:  # fmt: skip
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in scene.items())
+    # A file of training pixels is no draw.
+    draws = "" if 'train = "' in learn else "trials = 2\nseed = 3"
     return JOB.format(
-        scene=lines, neighbors=neighbors, graph=graph, method=method, learn=learn, rest=rest
-    )
+        scene=lines, neighbors=neighbors, graph=graph, method=method, learn=learn, rest=rest,
+        draws=draws,
+    )  # fmt: skip
 
 
 def _tif(path: Path, array: np.ndarray, **profile: Any) -> None:

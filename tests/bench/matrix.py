@@ -532,13 +532,14 @@ def chosen(scene: scenery.Scene, directory: Path, only: list[str], *, quick: boo
     scene, directory
         What their jobs are about.
     only
-        Words of which their names hold one; none for all.
+        Words of which their names hold one, which come in this order; none for all.
     quick
         Leave out those that are slow to compile, and on tables those of keys that know no difference
         between pixels and samples.
     """
     found: dict[str, Cell] = {}
-    for cell in cells():
+    ranks = [[text in cell.name for text in only] + [True] for cell in cells()]
+    for _, cell in sorted(zip(ranks, cells(), strict=True), key=lambda pair: pair[0].index(True)):
         if scene.kind not in cell.kinds or (only and not any(text in cell.name for text in only)):
             continue
         if quick and SLOW in cell.name:

@@ -364,7 +364,7 @@ def _npz(content: bytes, chance: random.Random) -> bytes:
                     np.save(whole, np.array([{"a": 1}], object), allow_pickle=True)
                     member = whole.getvalue()
                 elif kind == "name":
-                    name = chance.choice(("../x.npy", "cube", "", "a/b.npy", "gt.npy.npy"))
+                    name = chance.choice(("../x.npy", "cube", " ", "a/b.npy", "gt.npy.npy"))
                 else:
                     member = EDITS[kind](member, chance)
             target.writestr(name, member, zipfile.ZIP_DEFLATED)

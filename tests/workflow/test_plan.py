@@ -220,3 +220,22 @@ def test_project_plan__shift_invert_is_refused_where_no_cloud_fits():
 def test_project_plan__more_training_samples_than_labels(project):
     with pytest.raises(InputError, match=r"learn\.train = 100000: the scene has .* labelled"):
         project(scene={"labels": "labels.tif"}, learn={"train": 100_000})
+
+
+def test_project_plan__fields_of_few_classes_are_one_group(project):
+    """Fewer than 32 classes of all fits: one task at a time, however many threads there are."""
+
+    def learn(trials):
+        job = {"learn": {"method": "interpolated", "train": 0.5, "trials": trials}}
+        return project(scene={"labels": "labels.tif"}, limits={"threads": 4}, **job).stages[5]
+
+    assert learn(1).peak_bytes < learn(20).peak_bytes
+
+
+def test_project_plan__says_that_kernels_are_to_be_compiled(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("eigenscape.workflow.plan.__file__", str(tmp_path / "a" / "b" / "plan.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert any("kernels are compiled" in note for note in project().notes)
+    (tmp_path / "kernels_12").mkdir()
+    (tmp_path / "kernels_12" / "components.nbi").touch()
+    assert not any("kernels are compiled" in note for note in project().notes)

@@ -1,5 +1,6 @@
 """What a method of ``[learn]`` is: eigenvectors, the graph and labels to classes, or to clusters."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -42,6 +43,8 @@ class Samples:
         Bytes that a task may take.
     usual
         What every method takes: blocks of eigenvectors are read, classes written.
+    fields, labelled
+        Classes of all fits, and labelled samples, at most.
     """
 
     rows: int
@@ -50,6 +53,8 @@ class Samples:
     threads: int
     budget: int
     usual: Footprint
+    fields: float = math.inf
+    labelled: float = math.inf
 
 
 class Prepared(Protocol):

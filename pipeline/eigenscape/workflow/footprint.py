@@ -5,6 +5,7 @@ well they do.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,7 +79,8 @@ class Sizes:
     """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
 
     `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
-    `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says.
+    `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says. `labelled`:
+    the labelled samples of each class at most, where they are counted.
     """
 
     job: Job
@@ -90,6 +92,7 @@ class Sizes:
     entries: int | None
     map_cells: int = 0
     lookup: tuple[int, float, float] = (0, 0, 0)
+    labelled: Mapping[int, int] | None = None
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -207,8 +210,8 @@ class Sizes:
         each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
         # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
-        small = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
-        small += 28 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+        small: float = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
+        small += 8.5 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
         coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
@@ -266,14 +269,22 @@ class Sizes:
         usual = Footprint(
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
         )
-        samples = Samples(self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual)
+        # All labels, and the draws of two kinds of split.
+        fits, known = 1 + 2 * self.job.learn.trials, self.labelled
+        fields = math.inf if known is None else float(fits * len(known))
+        labelled = math.inf if known is None else float(sum(known.values()))
+        samples = Samples(
+            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields, labelled
+        )
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
             inside = group <= self.budget
+            bundles = min(self.tasks, fields // (WIDTH / 2) + 1)
+            smoothing = bundles * (group + _HEAP_BYTES) if inside else 0
             needs = replace(
-                needs, most=self.tasks, each=max(needs.each, group) if inside else needs.each,
+                needs, before=max(needs.before, smoothing),
                 scratch=needs.scratch + 150.0 * self.n + group * (not inside),
             )  # fmt: skip
         return self._stage("learn", **vars(needs))

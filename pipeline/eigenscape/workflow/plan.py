@@ -4,7 +4,10 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.footprint import enough
@@ -124,6 +127,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
+        sizes = replace(sizes, labelled=counts or None)
         return (
             plan_ingest(sizes, scene),
             sizes.features(),
@@ -357,4 +361,17 @@ def _notes(job: Job, samples: int, bands: int, *, sparse: bool) -> list[str]:
     thin = may_be_thin(job.spectrum.solver, job.spectrum.dimension, solved, None)
     later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""
     notes.append(f"eigensolver: {solver} ({reason}){later}")
+    if not _kernels_are_compiled():
+        notes.append(
+            "first run: kernels are compiled, once, which takes a minute or two and up to 90 MiB beside "
+            "the projected peaks"
+        )
     return notes
+
+
+def _kernels_are_compiled() -> bool:
+    """Whether numba's cache holds any kernel of this package: beside it, or where numba keeps others."""
+    package = Path(__file__).parents[1]
+    elsewhere = os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_path("numba")
+    found = (package.rglob("*.nbi"), Path(elsewhere).glob("kernels_*/*.nbi"))
+    return any(True for files in found for _ in files)

@@ -1,5 +1,6 @@
 """The interface of a method that spreads labels over the graph: `eigenscape.learn.propagate.fields`."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -90,15 +91,17 @@ class FieldMethod(Classifier):
         from eigenscape.spectrum.kernels.gather import WIDTH
 
         n, usual = samples.rows, samples.usual
-        # How many samples are labelled the labels tell: none, for what has to fit; all, for the rest.
+        # Where labels are not counted: none, for what has to fit; all, for the rest.
         number = 8 if n <= EXACT_ROWS else 4
         group = MOST_ARRAYS * n * WIDTH * number
-        inside = group <= samples.budget
-        known = LABEL_ARRAYS * n * WIDTH * number
+        known = LABEL_ARRAYS * min(n, samples.labelled) * WIDTH * number
+        inside = group + known * (samples.labelled < math.inf) <= samples.budget
         each = max(usual.each, min(group + known, samples.budget) if inside else 0) + 60 * n
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
         scratch = n * (weights + 4 * WIDTH) + group * (not inside)
-        return replace(usual, each=each, scratch=scratch, most=samples.threads)
+        # Fits that stay whole leave less than half of a group empty.
+        groups = samples.fields // (WIDTH / 2 if self.whole_fits else WIDTH) + 1
+        return replace(usual, each=each, scratch=scratch, most=min(samples.threads, groups))
 
 
 def solved(found: "Propagated") -> "tuple[Array, dict[str, Any]]":

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from eigenscape.errors import ConvergenceError, MissingExtraError
 from eigenscape.spectrum.kernels.filter import NullSpace
@@ -142,18 +143,16 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
 def count_below(operator: Operator, value: float) -> int:
     """Return how many eigenvalues lie below a value: Sylvester's law of inertia.
 
-    They follow from the signs of D in the factors A - value I = L D L^T; in memory, of order n^2.
+    They follow from the signs of D in the factors A - value I = L D L^T. One matrix of order n is held:
+    LAPACK leaves the factors in its place (Bunch and Kaufman's pivoting, LAPACK Users' Guide, SYTRF).
     """
-    A = operator.matrix().toarray()
+    A = operator.matrix().toarray(order="F")
     A[np.diag_indices_from(A)] -= value
-    _, D, _ = scipy.linalg.ldl(A, overwrite_a=True, check_finite=False)
-    # D has blocks of order 1 and 2; one of order 2 has one negative eigenvalue.
-    return int((scipy.linalg.eigvals_banded(_band(D), lower=True) < 0).sum())
-
-
-def _band(D: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a tridiagonal matrix in LAPACK's banded form."""
-    return np.vstack([np.diag(D), np.append(np.diag(D, -1), 0)])
+    work = int(lapack.dsytrf_lwork(len(A), lower=1)[0])
+    factors, pivots, _ = lapack.dsytrf(A, lower=1, lwork=work, overwrite_a=1)
+    # D has blocks of order 1 and 2, whose pivots are negative; one of order 2 has one negative eigenvalue.
+    single = pivots > 0
+    return int((np.diag(factors)[single] < 0).sum() + (~single).sum() // 2)
 
 
 def residual_norms(operator: Operator, pairs: Pairs) -> NDArray[np.float64]:
