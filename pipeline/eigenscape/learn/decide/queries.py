@@ -98,7 +98,8 @@ def _choose(
     ranges = blocks(stored.shape[0], stored.chunks[0])
 
     def rows(start: int, stop: int) -> F4:
-        return np.nan_to_num(stored[start:stop, :modes]) * np.float32(np.sqrt(stored.shape[0]))
+        unit = np.float32(np.sqrt(stored.shape[0]))
+        return np.asarray(np.nan_to_num(stored[start:stop, :modes]) * unit, np.float32)
 
     outer = np.zeros((modes, modes))
     for block in ranges:
@@ -156,7 +157,7 @@ def posterior(values: F8, outer: F8) -> F8:
     """
     largest = max(float(values.max(initial=0)), np.finfo(np.float64).tiny)
     prior = np.maximum(values, 0) / largest + _LEAST_VALUE
-    return np.linalg.inv(np.diag(prior) + outer / _NOISE)
+    return np.asarray(np.linalg.inv(np.diag(prior) + outer / _NOISE))
 
 
 def exploration(rows: F4, covariance: F8) -> F4:
@@ -171,7 +172,8 @@ def exploration(rows: F4, covariance: F8) -> F4:
     """
     moved = rows @ covariance.astype(np.float32)
     own = np.einsum("ij,ij->i", moved, rows)
-    return np.sqrt(np.einsum("ij,ij->i", moved, moved) / (np.float32(_NOISE) + own))
+    square = np.einsum("ij,ij->i", moved, moved)
+    return np.asarray(np.sqrt(square / (np.float32(_NOISE) + own)), np.float32)
 
 
 def local_maxima(
