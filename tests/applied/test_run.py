@@ -89,7 +89,9 @@ def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path,
     told = json.loads(done.stdout.splitlines()[-1])
     assert [stage["name"] for stage in told["stages"]] == ["ingest", "extend", "export"]
     shift = told["applied"].pop("shift")
-    assert told["applied"] == {"how": "eigenvectors", "samples": 720, "without_class": 0, "far": 0}
+    assert told["applied"] == {
+        "how": "eigenvectors", "machine": None, "samples": 720, "without_class": 0, "far": 0,
+    }  # fmt: skip
     assert shift["differs"] == (shift["farther"] > shift["limit"]) == bool(shift["message"])
     assert told["scores"]["overall_accuracy"] > 0.97
     assert "has not seen" in told["scores"]["protocol"]
@@ -116,9 +118,13 @@ METHODS = [
         "eigenfunctions",
         {"learn": {"prior": "uniform"}, "graph": {"laplacian": "unnormalized"}}, "eigenvectors",
     ),
-    ("k-nn", {"neighbors": {"metric": "angle"}}, "neighbors"),
-    ("tikhonov", {"graph": {"spatial": {}}}, "neighbors"),
-    ("centroid-angle", {"neighbors": {"method": "radius", "radius": 500.0}}, "neighbors"),
+    ("k-nn", {"neighbors": {"metric": "angle"}}, "support-vectors"),
+    ("tikhonov", {"graph": {"spatial": {}}}, "support-vectors"),
+    # Fewer labels than a machine wants.
+    (
+        "centroid-angle",
+        {"neighbors": {"method": "radius", "radius": 500.0}, "learn": {"train": 20}}, "neighbors",
+    ),
 ]  # fmt: skip
 
 

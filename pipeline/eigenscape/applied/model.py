@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from eigenscape.applied.machine import LEAST_LABELS
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.jobfile import Job, override, parse_job
 from eigenscape.learn.kernels.decisions import Calibration
@@ -20,10 +21,11 @@ from eigenscape.scenes.types import Bands, Legend
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest
+from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.store.verification import require_whole
 
-How = Literal["eigenvectors", "neighbors"]
+How = Literal["eigenvectors", "support-vectors", "neighbors"]
 
 _SETTABLE = ("scene", "output", "limits")
 
@@ -49,11 +51,12 @@ class Model:
     clusters
         Whether its classes are clusters.
     how
-        By its eigenvectors, extended, and its classifier; or by the classes of the neighbours.
+        By its eigenvectors, extended, and its classifier; by a machine on its labels; or by the classes of
+        the neighbours.
     why
-        Why not by its eigenvectors, where it is not.
+        Why not by its eigenvectors, where it is not; and why not by a machine either.
     calibration
-        From scores to probabilities; a new scene is far from all that is labelled.
+        From scores of its classifier to probabilities; a new scene is far from all that is labelled.
     origin
         What is subtracted from its bands before they go to single precision, None for nothing.
     """
@@ -126,12 +129,33 @@ def open_model(path: str | Path) -> Model:
         calibration = Calibration.from_json(given)
     elif given:
         why = why or "an earlier version made the run, which calibrated in another way"
+    how: How = "eigenvectors"
+    if why:
+        too_few = _too_few(run, len(numbers), clusters)
+        how = "neighbors" if too_few else "support-vectors"
+        why = f"{why}; {too_few}" if too_few else why
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,
-        "neighbors" if why else "eigenvectors", why, calibration,
+        how, why, calibration,
         None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
+
+
+def _too_few(run: Run, classes: int, clusters: bool) -> str:
+    """Return why no machine is fitted to the labels of a run, nothing if one is."""
+    if clusters:
+        return "clusters have no labels"
+    if not (run.array_path("learn/sample") / "zarr.json").exists():
+        return "an earlier version made the run, which did not store what it learned from"
+    if Rows(str(run.array_path("samples/values"))).sparse:
+        return "sparse tables are compared with their nearest samples"
+    labels = np.asarray(run.open("learn/class")[...])
+    if len(np.unique(labels)) < 2:
+        return "one class alone has labels"
+    if len(labels) < LEAST_LABELS * classes:
+        return f"{len(labels)} labels of {classes} classes are fewer than {LEAST_LABELS} of each, on average"
+    return ""
 
 
 def _why_not(run: Run, job: Job) -> str:

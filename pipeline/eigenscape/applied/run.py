@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eigenscape.applied.machine import FIT_BYTES
 from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
 from eigenscape.base.blocks import BASE_BYTES, sample_blocks
@@ -48,9 +49,11 @@ def apply(
     """Classify another scene by a finished run, without fitting anything anew.
 
     The eigenvectors of the run are extended to samples that it has not seen (`eigenscape.extend`) and
-    classified as in the run. Where its method is no function of eigenvectors, the probabilities of
-    its samples are extended by the weights of the same graph instead. The result is a run directory
-    with the class map, its confidence and its entropy. The same call goes on with what was left.
+    classified as in the run. Where its method is no function of eigenvectors, a support vector machine is
+    fitted to the labels that the run learned from; where these are fewer than ten of each class, or none,
+    the probabilities of its samples are extended by the weights of the same graph instead. The result is
+    a run directory with the class map, its confidence and its entropy. The same call goes on with what
+    was left.
 
     Parameters
     ----------
@@ -152,6 +155,8 @@ def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:
     each = min(max(ranges[0][1], ROW_TILE), sizes.n) * row + fixed
     # Reading the run is a task of its own, before all others.
     reading = RUN_BYTES * trained + 12 * columns * min(trained, TREE_SAMPLE)
+    if model.how == "support-vectors":
+        reading = max(reading, 24 * trained + FIT_BYTES)
     disk = 10 * sizes.n
     scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 40) + disk
     tasks = len(ranges)

@@ -2,7 +2,8 @@
 
 ::
 
-    model    one task        scale, degree, class of each sample of the run; index; usual distances
+    model    one task        scale, degree, class of each sample of the run; index; usual distances; a
+                             machine on the labels of the run, where it has labels enough
     filter   sample blocks   features, where the run filters them in the grid of its scene
     extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.applied.index import Index
+from eigenscape.applied.machine import Machine, choose_machine, draw_labels
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
@@ -41,17 +43,25 @@ from eigenscape.features.spatial.filtering import filter_features, lay_out
 from eigenscape.features.spatial.filters import make_filter
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.priors import weigh_scores
+from eigenscape.labels.splits import square_of
 from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.agreement import contingency
-from eigenscape.learn.kernels.decisions import Decided, choose, describe, probabilities
+from eigenscape.learn.kernels.decisions import (
+    Calibration,
+    Decided,
+    choose,
+    describe,
+    probabilities,
+)
 from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.neighbors.kernels.metrics import lengths
 from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
+from eigenscape.scenes.types import Grid
 from eigenscape.spectrum.extension import nystrom, weigh
 from eigenscape.spectrum.trained import FlatNeighbors, Trained, read_origin
 from eigenscape.store.arrays import chunk_rows, open_array
@@ -61,6 +71,7 @@ from eigenscape.store.run import Run
 RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
 
+_BANDS, _FEATURES = "bands", "features"
 _FILTERED = "filtered"
 _ENTRY_BYTES = 64
 _WIDTH_BYTES = 24
@@ -106,7 +117,37 @@ class Extension:
             chosen = trained.candidates[trained.degree[trained.candidates] > 0]
             self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
         Shift(self.folder).prepare(trained, self.values.shape[0])
-        write_json(self.folder / "run.json", {"least": least, "bandwidth": trained.bandwidth})
+        stored: dict[str, Any] = {"least": least, "bandwidth": trained.bandwidth}
+        if self.model.how == "support-vectors":
+            stored["machine"] = self._fit_machine(trained)
+        write_json(self.folder / "run.json", stored)
+
+    def _fit_machine(self, trained: Trained) -> dict[str, Any]:
+        """Write ``machine.npz``; return what it takes, its calibration and its accuracy."""
+        run = trained.run
+        sample = np.asarray(run.open("learn/sample")[...])
+        y = np.searchsorted(self.model.numbers, np.asarray(run.open("learn/class")[...]))
+        drawn = draw_labels(y)
+        sample, y = sample[drawn], y[drawn]
+        pixel = np.asarray(run.open("samples/pixel")[...])[sample]
+        ingest = run.record("ingest")
+        assert ingest is not None, "the run has a map"
+        grid = Grid.from_json(ingest.summary["grid"])
+        # Samples of a table are squares of their own.
+        row, column = np.divmod(pixel, grid.width)
+        square = pixel if grid.is_table else square_of(row, column, grid)
+        tables = {_BANDS: Rows(str(run.array_path("samples/values"))), _FEATURES: trained.rows}
+        if trained.features.spatial is None and not trained.projected:
+            del tables[_FEATURES]
+        vectors = {name: np.asarray(rows.take(sample)) for name, rows in tables.items()}
+        chosen = choose_machine(vectors, y, square, self.model.count)
+        chosen.machine.save(self.folder / "machine.npz")
+        return {
+            "vectors": chosen.vectors,
+            "calibration": chosen.calibration.to_json(),
+            "labels": len(y),
+            "accuracy": chosen.accuracy,
+        }
 
     def extend(self, block: Block) -> dict[str, Any]:
         """Classify a block; return how many samples have no class, are far away, and how far all are."""
@@ -125,7 +166,15 @@ class Extension:
             near, weights, twins, self._load("classes"), self._load("sure"), model.count
         )
         called = choose(p.astype(np.float32))
-        if model.how == "eigenvectors":
+        if model.how == "support-vectors":
+            new = np.flatnonzero(twins < 0)
+            told = stored["machine"]
+            given = features if told["vectors"] == _FEATURES else self._samples(trained, block)
+            assert isinstance(given, np.ndarray), "sparse tables have no machine"
+            scores = Machine.load(self.folder / "machine.npz").scores(given[new], model.count)
+            p[new] = probabilities(scores, Calibration.from_json(told["calibration"]))
+            called[new] = choose(scores)
+        elif model.how == "eigenvectors":
             table = csr_array((weights, near[1], near[0]), (features.shape[0], len(scale)))
             coordinates = nystrom(
                 table, twins, np.asarray(self._load("degree")),
@@ -300,12 +349,20 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
         "legend": asdict(model.legend),
         "clusters": model.clusters,
         "how": model.how,
+        "machine": _machine_of(extension),
         "samples": samples,
         "without_class": told["without"],
         "far": told["far"],
         "shift": shift,
         "scores": scores,
     }
+
+
+def _machine_of(extension: Extension) -> dict[str, Any] | None:
+    """Return what the machine takes, how many labels it has seen, and its accuracy on squares left out."""
+    stored = json.loads((extension.folder / "run.json").read_text(encoding="utf-8"))
+    told = stored.get("machine")
+    return told and {name: told[name] for name in ("vectors", "labels", "accuracy")}
 
 
 def _protocol(model: Model, job: Job) -> str:
@@ -328,7 +385,7 @@ def row_bytes(model: Model) -> float:
     options = model.job.neighbors
     longest = 2 * options.k if options.reach is None else MOST_NEIGHBORS
     return (
-        12 * model.bands.count + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
+        20 * model.bands.count + 24 * columns + 24 * modes + _ENTRY_BYTES * longest
         + _WIDTH_BYTES * model.count
     )  # fmt: skip
 

@@ -317,7 +317,8 @@ class LearnOptions(MethodOptions):
     smoothing: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Weight of edge-preserving smoothing of the class map between neighbouring pixels; 0 for none."""
     queries: Annotated[int, Field(ge=0, le=1000)] = 0
-    """Pixels to propose for labelling next: uncertain ones that are unlike each other; 0 for none."""
+    """Pixels to propose for labelling next: local maxima, on the graph, of ambiguity times how little is
+    known around them (LocalMax: Chen and others 2023); 0 for none."""
 
     def check_clusters(self, classes: int, dimension: int) -> None:
         """Refuse more clusters than there will be eigenvectors, where the method makes clusters.

@@ -49,7 +49,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
     A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
-    its prior as ``learn/prior``: other scenes are classified by them.
+    its prior as ``learn/prior``: other scenes are classified by them. What the map learned from stays as
+    ``learn/sample`` and ``learn/class``, for those whose classes follow from labels alone.
     """
     options = context.job.learn
     ingest = context.run.record("ingest")
@@ -72,7 +73,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     scores = _score(confusions, fits, labelled)
-    _store_model(context.workspace, folder, chosen)
+    _store_model(context.workspace, folder, chosen, labelled)
     source: FitScores = fitted
     if options.smoothing:
         source = smoothed = prepare_smoothing(context, fitted)
@@ -111,16 +112,24 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     return summary
 
 
-def _store_model(workspace: Workspace, folder: Path, chosen: Classifier) -> None:
-    """Store the model of the first fit, which makes the map."""
+def _store_model(
+    workspace: Workspace, folder: Path, chosen: Classifier, labelled: Labelled
+) -> None:
+    """Store the model of the first fit, which makes the map, and the samples that it learned from."""
+    train = labelled.train[0]
+    _store(workspace, "learn/sample", labelled.sample[train])
+    _store(workspace, "learn/class", labelled.numbers[labelled.classes[train]])
     files = {"prior-0.npy": "learn/prior"}
     if chosen.model:
         files[f"{chosen.model}-0.npy"] = "learn/model"
     for file, name in files.items():
         if (folder / file).exists():
-            values = np.load(folder / file)
-            path = workspace.create_array(name, values.shape, values.dtype)
-            write_rows(path, 0, values)
+            _store(workspace, name, np.load(folder / file))
+
+
+def _store(workspace: Workspace, name: str, values: NDArray[Any]) -> None:
+    path = workspace.create_array(name, values.shape, values.dtype)
+    write_rows(path, 0, values)
 
 
 def _calibrate(

@@ -208,7 +208,7 @@ class Trained:
         starts, index, distance = near
         listed = np.flatnonzero(np.diff(starts))
         first = starts[listed]
-        exact = self.rows.sparse or not self._projected
+        exact = self.rows.sparse or not self.projected
         slack = 0.0 if exact and not self.rows.unit else TWIN
         same = distance[first] <= slack * np.sqrt(square_norms(features)[listed])
         twins = np.full(len(starts) - 1, -1, np.int64)
@@ -285,7 +285,8 @@ class Trained:
         return choose_copies(hashes, least, most_equal(self.neighbors.k))
 
     @cached_property
-    def _projected(self) -> bool:
+    def projected(self) -> bool:
+        """Whether its features are something else than its bands, scaled or not."""
         return bool(self.run.manifest["stages"]["features"]["summary"]["projected"])
 
     @cached_property

@@ -50,9 +50,14 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
     """Yield the lines about a run applied to another scene."""
     how = {
         "eigenvectors": "eigenvectors extended, classified as in the run",
+        "support-vectors": "a support vector machine on the run's labels",
         "neighbors": "probabilities of the neighbours in the run",
     }[applied["how"]]
     yield f"classes      of {applied['samples']} samples, by {how}"
+    if machine := applied.get("machine"):
+        right = machine["accuracy"]
+        tested = "" if right is None else f"; {_percent(right)} of them right on squares left out"
+        yield f"  machine    takes {machine['vectors']}, fitted to {machine['labels']} labels{tested}"
     if applied["far"] or applied["without_class"]:
         yield (
             f"  far        {applied['far']} samples are like none of the run (confidence lowered), "

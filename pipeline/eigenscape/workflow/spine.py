@@ -303,7 +303,7 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
         converged=bool(spectrum.get("converged", True)),
         applied={
             key: extend[key]
-            for key in ("how", "samples", "without_class", "far", "shift")
+            for key in ("how", "machine", "samples", "without_class", "far", "shift")
             if key in extend
         },
     )

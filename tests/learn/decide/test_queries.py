@@ -1,10 +1,13 @@
+from itertools import pairwise
+
 import numpy as np
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import make_blobs
-from sklearn.linear_model import LogisticRegression
 
-from eigenscape.learn.decide.queries import ambiguity, diverse
+from eigenscape.learn.decide import queries
+from eigenscape.learn.decide.queries import ambiguity, exploration, local_maxima, posterior
+from eigenscape.spectrum.kernels.operator import RowBlock
 
 
 def test_ambiguity__by_hand():
@@ -16,44 +19,79 @@ def test_ambiguity__by_hand():
     assert ambiguity(np.ones((2, 1), np.float32)).tolist() == [0, 0]
 
 
-@given(seed=st.integers(0, 999), m=st.integers(1, 40), count=st.integers(1, 45))
-def test_diverse__as_many_as_there_are_each_once(seed, m, count):
+def graph_of(rng, n, cuts):
+    """A symmetric graph in blocks of rows, dense, and the sample of each row."""
+    dense = rng.random((n, n)) < 3 / n
+    dense = (dense | dense.T) & ~np.eye(n, dtype=bool)
+    table = scipy.sparse.csr_array(dense.astype(np.float32))
+    bounds = [0, *sorted(rng.choice(np.arange(1, n), cuts, replace=False).tolist()), n]
+    parts = [table[a:b] for a, b in pairwise(bounds)]
+    blocks = [
+        RowBlock(first, part.indptr, part.indices, part.data)
+        for first, part in zip(bounds, parts, strict=False)
+    ]
+    return blocks, dense, rng.permutation(n)
+
+
+@given(
+    seed=st.integers(0, 999),
+    n=st.integers(4, 40),
+    count=st.integers(1, 12),
+    levels=st.integers(1, 50),
+)
+def test_local_maxima__none_has_a_neighbour_with_more_and_they_lie_apart(seed, n, count, levels):
     rng = np.random.default_rng(seed)
-    u = rng.random(m).astype(np.float32)
-    # Few distinct places: copies.
-    X = rng.integers(0, 3, (m, 2)).astype(np.float32)
-    order = diverse(u, X, count)
-    assert len(order) == len(set(order.tolist())) == min(m, count)
-    np.testing.assert_array_equal(diverse(u, X, count), order)
+    graph, dense, samples = graph_of(rng, n, 2)
+    # Few levels make ties; some are not asked for.
+    acquired = rng.integers(0, levels, n).astype(np.float32)
+    acquired[rng.random(n) < 0.2] = np.nan
+    rows = local_maxima(acquired, samples, graph, count)
+    own = acquired[samples]
+    assert len(rows) == len(set(rows.tolist())) == min(count, np.isfinite(own).sum())
+    assert np.isfinite(own[rows]).all()
+    expected: list[int] = []
+    for row in np.argsort(-own, kind="stable")[: np.isfinite(own).sum()]:
+        top = not (own[dense[row]] > own[row]).any()
+        if top and not any(dense[row, other] for other in expected):
+            expected.append(int(row))
+    wanted = min(count, len(expected))
+    assert rows[:wanted].tolist() == expected[:wanted]
 
 
-def test_diverse__one_of_each_group_the_heaviest_first():
-    X, group = make_blobs([10, 60, 30], 2, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)
-    order = diverse(np.ones(100, np.float32), X.astype(np.float32), 3)
-    assert group[order].tolist() == [1, 2, 0]
-    # Uncertainty counts as much as number.
-    heavy = np.where(group == 0, 9, 1).astype(np.float32)
-    assert group[diverse(heavy, X.astype(np.float32), 3)].tolist() == [0, 1, 2]
+def test_local_maxima__do_not_depend_on_the_cuts(rng, monkeypatch):
+    n = 300
+    _, dense, samples = graph_of(rng, n, 1)
+    acquired = rng.random(n).astype(np.float32)
+    table = scipy.sparse.csr_array(dense.astype(np.float32))
+    whole = [RowBlock(0, table.indptr, table.indices, table.data)]
+    found = local_maxima(acquired, samples, whole, 20)
+    parts = [table[first : first + 70] for first in range(0, n, 70)]
+    cut = [RowBlock(70 * k, p.indptr, p.indices, p.data) for k, p in enumerate(parts)]
+    monkeypatch.setattr(queries, "_PIECE", 9)
+    np.testing.assert_array_equal(local_maxima(acquired, samples, cut, 20), found)
+    assert not dense[np.ix_(found, found)].any()
 
 
-def test_diverse__teaches_more_than_chance():
-    X, truth = make_blobs(
-        1500, 2, centers=12, cluster_std=1.0, center_box=(-20, 20), random_state=3
-    )
-    X, truth = X.astype(np.float32), truth % 4
-    gains = []
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        start = np.concatenate([rng.choice(np.flatnonzero(truth == c), 2) for c in range(4)])
-        lift = np.hstack([X, X**2, X[:, :1] * X[:, 1:]]) / 20
-        p = LogisticRegression(max_iter=500).fit(lift[start], truth[start]).predict_proba(lift)
-        free = np.setdiff1d(np.arange(1500), start)
-        proposed = free[diverse(ambiguity(p[free].astype(np.float32)), X[free], 12)]
-        accuracy = []
-        for more in (proposed, rng.choice(free, 12, replace=False)):
-            own = np.concatenate([start, more])
-            # The nearest label wins: what a harmonic function does on a good graph.
-            near = ((X[:, None] - X[own]) ** 2).sum(axis=2).argmin(axis=1)
-            accuracy.append((truth[own][near] == truth).mean())
-        gains.append(accuracy[0] - accuracy[1])
-    assert np.mean(gains) > 0.02
+def test_exploration__is_the_change_of_a_gaussian_field(rng, monkeypatch):
+    """A label changes the field by its covariance with it, over the root of the variance of the label."""
+    monkeypatch.setattr(queries, "_NOISE", 4.0)
+    monkeypatch.setattr(queries, "_LEAST_VALUE", 0.1)
+    rows = rng.standard_normal((30, 5)).astype(np.float32)
+    values, known = np.array([0, 0.1, 0.2, 0.3, 0.5]), [3, 8, 9]
+    prior = np.diag(1 / (values / 0.5 + 0.1))
+    # Of all coefficients, by conditioning on the labels one after the other.
+    covariance = prior
+    for row in known:
+        u = rows[row].astype(float)
+        covariance = covariance - np.outer(covariance @ u, u @ covariance) / (
+            4 + u @ covariance @ u
+        )
+    outer = rows[known].T.astype(float) @ rows[known]
+    found = posterior(values, outer)
+    np.testing.assert_allclose(found, covariance, rtol=1e-5, atol=1e-7)
+    expected = [
+        np.linalg.norm(covariance @ u) / np.sqrt(4 + u @ covariance @ u) for u in rows.astype(float)
+    ]
+    np.testing.assert_allclose(exploration(rows, found), expected, rtol=1e-4)
+    # What is known is explored.
+    assert exploration(rows, found)[known].mean() < exploration(rows, prior)[known].mean()

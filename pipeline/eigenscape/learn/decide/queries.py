@@ -1,32 +1,53 @@
-"""Which pixels to label next: uncertain ones, each for many others, unlike each other.
+"""Which pixels to label next: local maxima, on the graph, of what a label there would tell.
 
-The most uncertain samples alone lie side by side on one border, and those far from everything are
-outliers. So the most uncertain ones are put into as many groups as there are queries, by k-means in
-eigenmap coordinates weighted by uncertainty, and the sample nearest to each centre is proposed
-(Zhdanov 2019, *Diverse mini-batch active learning*).
+The most uncertain samples alone lie side by side on one border, so that a batch of them tells little more
+than one. A local maximum is a sample none of whose neighbours in the graph has more to tell, so those of
+a batch lie apart without being compared (LocalMax: Chapman, Chen, Tan, Calder, Miller, Bertozzi 2023;
+Chen, Miller, Bertozzi, Schwenk 2023, for hyperspectral scenes). What a label would tell is the product of
+two things::
+
+    ambiguity     1 less the lead of the first class over the second
+    exploration   |C u| / sqrt(s + u' C u)      how far a label moves a Gaussian field  (VOpt: Ji, Han 2012)
+    C = (diag(l + e) + U' U / s)^-1             its covariance, U the rows of what has a label
+
+u holds the first eigenvectors of a sample, scaled to variance 1, and l their eigenvalues as shares of the
+largest. Without the second factor the first batches stay on borders that are known already.
+The papers are cited from memory.
 """
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
+from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
 from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.kernels.decisions import Calibration, decide, lowered
-from eigenscape.store.arrays import open_array, write_rows
+from eigenscape.spectrum.kernels.operator import RowBlock
+from eigenscape.spectrum.scaled import StoredGraph, stored_graph
+from eigenscape.store.arrays import open_array, open_memmap, write_rows
 
 F4 = NDArray[np.float32]
+F8 = NDArray[np.float64]
 
-_SHORT_LIST = 50
-_LEAST_LIST, _MOST_LIST = 2000, 50_000
-"""Candidates for each query, and in all."""
+_MODES = 60
+"""Eigenvectors of the field: more describe ever smaller parts."""
 
-_MODES = 30
-"""Eigenvectors in which groups are sought: more describe ever smaller parts."""
+_NOISE = 25.0
+"""s: a label tells of its surroundings as much as this many unit rows together leave open."""
+
+_LEAST_VALUE = 0.03
+"""e, in shares of the largest eigenvalue: what is open of the constant."""
+
+_PIECE = 2**14
+"""Rows of the graph whose neighbours are looked at together."""
+
+_MOST_MAXIMA = 50_000
 
 
 def propose(
@@ -48,11 +69,11 @@ def propose(
     int
         Number of queries: fewer than asked for where fewer samples have no label.
     """
-    spectrum = context.run.record("spectrum")
-    assert spectrum is not None, "learn follows the spectrum"
-    constant = int(spectrum.summary["null_vectors"] == 1)
-    vectors = context.path("spectrum/vector")
-    work = partial(_choose, source, labelled, calibration, vectors, constant)
+    work = partial(
+        _choose, source, labelled, calibration, context.path("spectrum/vector"),
+        np.asarray(context.open("spectrum/value")[...], np.float64), stored_graph(context.run),
+        context.path("graph/sample"), context.workspace.folder("learn"),
+    )  # fmt: skip
     found = context.map("queries", work, [context.job.learn.queries], label="queries")[0]
     for name, kind in (("query", np.int64), ("query_runner_up", np.uint16)):
         values = np.array(found[name], kind)
@@ -66,24 +87,37 @@ def _choose(
     labelled: Labelled,
     calibration: Calibration,
     vectors: str,
-    constant: int,
+    values: F8,
+    graph: StoredGraph,
+    order: str,
+    folder: Path,
     count: int,
 ) -> dict[str, Any]:
     """Return the samples to label next, and the second most probable class of each."""
-    stored = open_array(vectors)
-    most = max(_LEAST_LIST, min(_MOST_LIST, _SHORT_LIST * count), count)
-    candidates, uncertainty = np.empty(0, np.int64), np.empty(0, np.float32)
-    for block in blocks(stored.shape[0], stored.chunks[0]):
-        values = ambiguity(source.scores(block))
-        values[labelled.sample[labelled.within(block)] - block[0]] = np.nan
-        known = np.flatnonzero(np.isfinite(values))
-        candidates = np.concatenate([candidates, block[0] + known])
-        uncertainty = np.concatenate([uncertainty, values[known]])
-        # Stable: of equally uncertain ones the first.
-        best = np.sort(np.argsort(-uncertainty, kind="stable")[:most])
-        candidates, uncertainty = candidates[best], uncertainty[best]
-    order = diverse(uncertainty, _directions(stored, candidates, constant), count)
-    chosen = candidates[order]
+    stored, modes = open_array(vectors), min(_MODES, len(values))
+    ranges = blocks(stored.shape[0], stored.chunks[0])
+
+    def rows(start: int, stop: int) -> F4:
+        unit = np.float32(np.sqrt(stored.shape[0]))
+        return np.asarray(np.nan_to_num(stored[start:stop, :modes]) * unit, np.float32)
+
+    outer = np.zeros((modes, modes))
+    for block in ranges:
+        own = labelled.sample[labelled.within(block)] - block[0]
+        if len(own):
+            known = rows(*block)[own].astype(np.float64)
+            outer += known.T @ known
+    covariance = posterior(values[:modes], outer)
+    place = folder / "acquisition"
+    create_memmap(place, stored.shape[:1], np.float32)
+    acquired = attach_memmap(place, stored.shape[:1], np.float32, "r+")
+    for block in ranges:
+        found = ambiguity(source.scores(block)) * exploration(rows(*block), covariance)
+        found[labelled.sample[labelled.within(block)] - block[0]] = np.nan
+        acquired[slice(*block)] = found
+        note_rows(acquired, *block)
+    samples = open_memmap(order)
+    chosen = np.asarray(samples[local_maxima(acquired, samples, graph.open(), count)], np.int64)
     runner_up = [
         int(decide(source.scores((sample, sample + 1)), calibration).runner_up[0])
         for sample in chosen.tolist()
@@ -111,51 +145,95 @@ def ambiguity(scores: F4) -> F4:
     return np.where(np.isnan(shares).any(axis=1), np.nan, 1 - lead).astype(np.float32)
 
 
-def diverse(uncertainty: F4, candidates: F4, count: int) -> NDArray[np.intp]:
-    """Return candidates in the order in which they should be labelled.
-
-    The group with the most uncertainty in all comes first. Where groups share a nearest candidate,
-    as copies make them do, the most uncertain others take the places left over.
+def posterior(values: F8, outer: F8) -> F8:
+    """Return C of the head of this module.
 
     Parameters
     ----------
-    uncertainty : array, shape (m,)
-        At least 0.
-    candidates : array, shape (m, d)
-        Their coordinates.
-    count
-        How many; all if there are fewer.
+    values : array, shape (modes,)
+        Eigenvalues.
+    outer : array, shape (modes, modes)
+        Sum of u u' over the samples that have a label.
     """
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    by_itself = np.argsort(-uncertainty, kind="stable")
-    groups = min(count, len(np.unique(candidates, axis=0)))
-    if groups < 2 or len(candidates) <= count:
-        return by_itself[:count]
-    weights = np.maximum(uncertainty, np.float32(1e-6))
-    # One thread: the order of sums, and so the answer, would follow their number.
-    with threadpool_limits(1):
-        found = KMeans(groups, n_init=1, random_state=0).fit(candidates, sample_weight=weights)
-    centres, member = found.cluster_centers_, found.labels_
-    away = np.linalg.norm(candidates - centres[member], axis=1)
-    # Members group by group, the nearest first.
-    sorted_members = np.lexsort((away, member))
-    first = sorted_members[np.unique(member[sorted_members], return_index=True)[1]]
-    total = np.bincount(member, weights)[member[first]]
-    chosen = first[np.argsort(-total, kind="stable")]
-    rest = by_itself[~np.isin(by_itself, chosen)]
-    return np.concatenate([chosen, rest])[:count]
+    largest = max(float(values.max(initial=0)), np.finfo(np.float64).tiny)
+    prior = np.maximum(values, 0) / largest + _LEAST_VALUE
+    return np.asarray(np.linalg.inv(np.diag(prior) + outer / _NOISE))
 
 
-def _directions(stored: Any, samples: NDArray[np.int64], constant: int) -> F4:
-    """Return the eigenmap coordinates of some samples, ascending, scaled to length 1."""
-    last = min(stored.shape[1], constant + _MODES)
-    parts = [np.empty((0, last - constant), np.float32)]
-    for start, stop in blocks(stored.shape[0], stored.chunks[0]):
-        first, end = np.searchsorted(samples, [start, stop])
-        if end > first:
-            parts.append(stored[start:stop, constant:last][samples[first:end] - start])
-    rows = np.nan_to_num(np.concatenate(parts))
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(np.divide(rows, lengths, out=rows, where=lengths > 0))
+def exploration(rows: F4, covariance: F8) -> F4:
+    """Return how far a label would move the field, for each sample.
+
+    Parameters
+    ----------
+    rows : array, shape (m, modes)
+        Eigenvectors, scaled to variance 1.
+    covariance : array, shape (modes, modes)
+        See `posterior`.
+    """
+    moved = rows @ covariance.astype(np.float32)
+    own = np.einsum("ij,ij->i", moved, rows)
+    square = np.einsum("ij,ij->i", moved, moved)
+    return np.asarray(np.sqrt(square / (np.float32(_NOISE) + own)), np.float32)
+
+
+def local_maxima(
+    acquired: F4, samples: NDArray[np.int64], graph: list[RowBlock], count: int
+) -> NDArray[np.int64]:
+    """Return rows of a graph in the order in which their samples should be labelled.
+
+    Parameters
+    ----------
+    acquired : array, shape (samples,)
+        What a label of each sample would tell; NaN for those that are not asked for.
+    samples : array of int, shape (rows,)
+        Sample of each row.
+    graph
+        Blocks of its rows.
+    count
+        How many. Where there are fewer maxima the other rows follow, all if there are no more.
+    """
+    found, value = np.empty(0, np.int64), np.empty(0, np.float32)
+    for block in graph:
+        for start, stop in blocks(len(block.indptr) - 1, _PIECE):
+            own = acquired[samples[block.first + start : block.first + stop]]
+            best = _best_of_neighbors(block, start, stop, acquired, samples)
+            top = np.flatnonzero(np.isfinite(own) & (own >= best))
+            found = np.concatenate([found, block.first + start + top])
+            value = np.concatenate([value, own[top]])
+        # Stable: of equal ones the first.
+        first = np.sort(np.argsort(-value, kind="stable")[:_MOST_MAXIMA])
+        found, value = found[first], value[first]
+    chosen: list[int] = []
+    beside: set[int] = set()
+    for row in found[np.argsort(-value, kind="stable")].tolist():
+        # Where neighbours tell equally much, both are maxima.
+        if row not in beside:
+            chosen.append(row)
+            beside.update(_neighbors(graph, row))
+        if len(chosen) == count:
+            return np.array(chosen, np.int64)
+    rest = np.asarray(acquired[samples])
+    rest[chosen] = np.nan
+    others = np.argsort(-rest, kind="stable")[: np.isfinite(rest).sum()]
+    return np.concatenate([np.array(chosen, np.int64), others])[:count]
+
+
+def _best_of_neighbors(
+    block: RowBlock, start: int, stop: int, acquired: F4, samples: NDArray[np.int64]
+) -> F4:
+    """Return the largest value among the neighbours of some rows, minus infinity without one."""
+    starts = np.asarray(block.indptr[start : stop + 1], np.int64)
+    near = acquired[samples[block.indices[starts[0] : starts[-1]]]]
+    near = np.where(np.isnan(near), np.float32(-np.inf), near)
+    best = np.full(stop - start, -np.inf, np.float32)
+    filled = np.flatnonzero(np.diff(starts))
+    if len(filled):
+        best[filled] = np.maximum.reduceat(near, starts[filled] - starts[0])
+    return best
+
+
+def _neighbors(graph: list[RowBlock], row: int) -> list[int]:
+    block = next(b for b in graph if row < b.first + len(b.indptr) - 1)
+    starts = block.indptr[row - block.first : row - block.first + 2]
+    neighbors: list[int] = np.asarray(block.indices[int(starts[0]) : int(starts[1])]).tolist()
+    return neighbors

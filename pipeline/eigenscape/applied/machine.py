@@ -1,0 +1,287 @@
+"""A support vector machine on the labels of a run: a class for samples that its graph does not hold.
+
+A graph says what its own samples are. On others only its nearest samples speak, and most of these were
+given their class by the graph, not by a label; what they say is cut into cells, where a smooth border
+through the same labels goes on into ground that the run has not seen. So where there are labels enough,
+new samples are classified by a machine with radial basis functions (Boser, Guyon, Vapnik 1992; LIBSVM
+through scikit-learn), fitted once to the labels that the run learned from.
+
+Its options are those that are best on squares of the run's own scene that are left out in turn, among
+costs, widths, and two sets of vectors: the features of the run, and its bands, standardised. Features that
+were estimated on the first scene need not be those of the next one: noise fractions of one half of Urban
+lose 20 points on the other, whatever the classifier.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from eigenscape.base.files import written_whole
+from eigenscape.labels.splits import random_split
+from eigenscape.learn.decide.calibrationfit import Calls, Sample, fit_calibration
+from eigenscape.learn.kernels.decisions import Calibration
+from eigenscape.neighbors.kernels.distances import squared
+
+F4 = NDArray[np.float32]
+F8 = NDArray[np.float64]
+
+LEAST_LABELS = 10
+"""Labelled samples of a class, on average, below which the graph knows more than a machine."""
+
+MOST_LABELS = 4096
+"""Labelled samples that it is fitted to; of more, a share of every class."""
+
+FIT_BYTES = 160 * 2**20
+"""What a fit takes: the labelled samples, their distances and LIBSVM's cache."""
+
+_SEARCHED = 1500
+_FOLDS = 4
+_COSTS = (1.0, 10.0, 100.0, 1000.0)
+_WIDTHS = (0.1, 0.3, 1.0)
+"""In units of 1 / features, for features of variance 1."""
+
+_CACHE = 32
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A fitted machine: one classifier for each pair of classes, whose votes are counted.
+
+    Attributes
+    ----------
+    vectors : array, shape (support, features), float32
+        Support vectors, class by class.
+    starts : array of int, shape (known + 1,)
+        Where those of each class begin.
+    weights : array, shape (support, known - 1)
+        Of each against the other classes, ascending.
+    offsets : array, shape (pairs,)
+        Of the pairs (0, 1), (0, 2), ... (1, 2), ...
+    known : array of int, shape (known,)
+        Places of the classes that it was fitted to.
+    shift, scale : array, shape (features,), float32
+        What is subtracted from samples, and what they are then multiplied by.
+    width
+        The kernel is exp(-width d^2).
+    """
+
+    vectors: F4
+    starts: NDArray[np.int64]
+    weights: F8
+    offsets: F8
+    known: NDArray[np.int64]
+    shift: F4
+    scale: F4
+    width: float
+
+    _ARRAYS: ClassVar[tuple[str, ...]] = (
+        "vectors", "starts", "weights", "offsets", "known", "shift", "scale", "width",
+    )  # fmt: skip
+
+    @classmethod
+    def fit(cls, X: F4, y: NDArray[np.intp], cost: float, width: float) -> "Machine":
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : array, shape (m, features)
+        y : array of int, shape (m,)
+            Places of their classes: two or more.
+        cost
+            C.
+        width
+            In units of 1 / features.
+        """
+        from sklearn.svm import SVC
+
+        shift, scale = standard(X)
+        gamma = width / X.shape[1]
+        fitted = SVC(C=cost, gamma=gamma, cache_size=_CACHE).fit((X - shift) * scale, y)
+        # scikit-learn turns the sign where there are two classes.
+        sign = -1.0 if len(fitted.classes_) == 2 else 1.0
+        return cls(
+            fitted.support_vectors_.astype(np.float32),
+            np.concatenate([[0], np.cumsum(fitted.n_support_)]).astype(np.int64),
+            np.ascontiguousarray(sign * fitted.dual_coef_.T), sign * fitted.intercept_,
+            fitted.classes_.astype(np.int64), shift, scale, gamma,
+        )  # fmt: skip
+
+    def scores(self, X: F4, count: int) -> F4:
+        """Return the share of the pairs that each class wins, shape (m, count).
+
+        Equal shares are decided by how clearly the pairs are won. A sample is computed by itself, so
+        that it comes out the same in any block.
+        """
+        standardised = ((X - self.shift) * self.scale).astype(np.float32)
+        won = _win(standardised, self.vectors, self.starts, self.weights, self.offsets, self.width)
+        scores = np.zeros((len(X), count), np.float32)
+        scores[:, self.known] = won / (len(self.known) - 1)
+        return scores
+
+    def save(self, path: Path) -> None:
+        """Write it."""
+        with written_whole(path) as temporary, temporary.open("wb") as stream:
+            parts: dict[str, Any] = {name: getattr(self, name) for name in self._ARRAYS}
+            np.savez(stream, **parts)
+
+    @classmethod
+    def load(cls, path: Path) -> "Machine":
+        """Read what `save` wrote."""
+        with np.load(path) as stored:
+            parts = {name: stored[name] for name in cls._ARRAYS}
+        return cls(**{**parts, "width": float(parts["width"])})
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A machine, and what chose it.
+
+    Attributes
+    ----------
+    machine
+        The machine.
+    vectors
+        Name of the vectors that it takes.
+    calibration
+        From its scores to probabilities, by squares that were left out.
+    accuracy
+        On them, 0 ... 1, of the best option; None where there was nothing to leave out.
+    """
+
+    machine: Machine
+    vectors: str
+    calibration: Calibration
+    accuracy: float | None
+
+
+def choose_machine(
+    given: Mapping[str, F4], y: NDArray[np.intp], square: NDArray[np.int64], count: int
+) -> Chosen:
+    """Fit a machine with the options that are best on squares left out.
+
+    Parameters
+    ----------
+    given
+        Vectors of the labelled samples by name, each of shape (m, features).
+    y : array of int, shape (m,)
+        Places of their classes.
+    square : array of int, shape (m,)
+        Which square each lies in.
+    count
+        Number of classes.
+    """
+    from threadpoolctl import threadpool_limits
+
+    # One thread: sums in another order could choose something else.
+    with threadpool_limits(1):
+        rng = np.random.default_rng([0, 13])
+        some = np.sort(rng.choice(len(y), min(len(y), _SEARCHED), replace=False))
+        folds = list(_folds(y[some], square[some]))
+        best, right = ("", _COSTS[1], _WIDTHS[-1]), -1
+        for name, X in given.items():
+            for cost, width, found in _search(X[some], y[some], folds):
+                if found > right:
+                    best, right = (name, cost, width), found
+        name, cost, width = best
+        name = name or next(iter(given))
+        X = given[name]
+        tested = sum(len(test) for _, test in folds)
+        calibration = Calibration.none(count)
+        if folds:
+            parts = []
+            for train, test in folds:
+                own, other = some[train], some[test]
+                scores = Machine.fit(X[own], y[own], cost, width).scores(X[other], count)
+                zones = np.zeros(len(other), np.intp)
+                parts.append(Calls.of(scores).sample(scores, y[other], zones))
+            calibration = fit_calibration(Sample.join(parts), 1).calibration
+        machine = Machine.fit(X, y, cost, width)
+    return Chosen(machine, name, calibration, right / tested if tested else None)
+
+
+def draw_labels(classes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the places of the labelled samples to fit to, ascending: all, or a share of every class."""
+    if len(classes) <= MOST_LABELS:
+        return np.arange(len(classes))
+    rng = np.random.default_rng([0, 17])
+    return np.flatnonzero(random_split(classes, MOST_LABELS / len(classes), rng))
+
+
+def standard(X: F4) -> tuple[F4, F4]:
+    """Return what makes features have mean 0 and variance 1; constant ones become 0."""
+    mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    return mean.astype(np.float32), scale.astype(np.float32)
+
+
+def _folds(
+    y: NDArray[np.intp], square: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield training and test samples, squares apart; not those that leave one class to learn."""
+    from sklearn.model_selection import GroupKFold
+
+    squares = len(np.unique(square))
+    if squares < 2:
+        return
+    for train, test in GroupKFold(min(_FOLDS, squares)).split(y, groups=square):
+        if len(np.unique(y[train])) > 1:
+            yield train, test
+
+
+def _search(
+    X: F4, y: NDArray[np.intp], folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+) -> Iterator[tuple[float, float, int]]:
+    """Yield cost, width and how many samples are right with them where they were left out."""
+    from sklearn.svm import SVC
+
+    shift, scale = standard(X)
+    Z = ((X - shift) * scale).astype(np.float64)
+    norms = np.einsum("ij,ij->i", Z, Z)
+    squares = np.maximum(norms[:, None] + norms - 2 * (Z @ Z.T), 0)
+    for width in _WIDTHS:
+        kernel = np.exp(-width / X.shape[1] * squares)
+        for cost in _COSTS:
+            right = 0
+            for train, test in folds:
+                machine = SVC(C=cost, kernel="precomputed", cache_size=_CACHE)
+                machine.fit(kernel[np.ix_(train, train)], y[train])
+                right += int((machine.predict(kernel[np.ix_(test, train)]) == y[test]).sum())
+            yield cost, width, right
+
+
+@njit(cache=True, nogil=True)
+def _win(X, vectors, starts, weights, offsets, width):  # type: ignore[no-untyped-def]
+    """Return pairs won, and less than a half more for how clearly, shape (m, classes)."""
+    count = len(starts) - 1
+    won = np.zeros((len(X), count))
+    sums = np.empty((count, count))
+    clear = np.empty(count)
+    for row in range(len(X)):
+        # sums[i, j]: what the support vectors of class i say of i against j.
+        sums[:] = 0
+        for i in range(count):
+            for support in range(starts[i], starts[i + 1]):
+                near = np.exp(-width * squared(X, row, vectors, support))
+                for place in range(count - 1):
+                    j = place if place < i else place + 1
+                    sums[i, j] += weights[support, place] * near
+        clear[:] = 0
+        pair = 0
+        for i in range(count):
+            for j in range(i + 1, count):
+                value = sums[i, j] + sums[j, i] + offsets[pair]
+                pair += 1
+                clear[i] += value
+                clear[j] -= value
+                if value > 0:
+                    won[row, i] += 1
+                else:
+                    won[row, j] += 1
+        for i in range(count):
+            won[row, i] += clear[i] / (3 * (abs(clear[i]) + 1))
+    return won

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.svm import SVC
+
+from eigenscape.applied import machine
+from eigenscape.applied.machine import Machine, choose_machine, draw_labels, standard
+
+
+def blobs(classes, spread=6.0):
+    X, y = make_blobs(500, 6, centers=classes, cluster_std=spread, random_state=1)
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_machine__decides_as_the_library_does_in_any_block(tmp_path, classes):
+    X, y = blobs(classes)
+    fitted = Machine.fit(X[:300], y[:300], 10.0, 1.0)
+    shift, scale = standard(X[:300])
+    reference = SVC(C=10.0, gamma=1 / 6).fit((X[:300] - shift) * scale, y[:300])
+    expected = reference.decision_function((X[300:] - shift) * scale)
+    found = fitted.scores(X[300:], classes)
+    if classes == 2:
+        np.testing.assert_array_equal(found.argmax(axis=1), expected > 0)
+    else:
+        np.testing.assert_allclose(found * (classes - 1), expected, atol=1e-4)
+    fitted.save(tmp_path / "machine.npz")
+    again = Machine.load(tmp_path / "machine.npz")
+    one_by_one = [again.scores(X[row : row + 1], classes) for row in range(300, 500)]
+    np.testing.assert_array_equal(np.concatenate(one_by_one), found)
+
+
+def test_machine__a_class_that_it_has_not_seen_wins_nothing():
+    X, y = blobs(3)
+    known = y != 1
+    scores = Machine.fit(X[known], y[known], 1.0, 1.0).scores(X, 4)
+    assert not scores[:, [1, 3]].any()
+    assert (scores.argmax(axis=1)[known] == y[known]).mean() > 0.8
+
+
+def test_choose_machine__takes_what_holds_on_other_squares(rng, monkeypatch):
+    monkeypatch.setattr(machine, "_SEARCHED", 200)
+    X, y = blobs(3, 3.0)
+    square = np.arange(500) // 25
+    # Vectors that tell squares apart, not classes: they are right where pixels are drawn one by one.
+    own = rng.standard_normal((20, 6))[square] + 1e-3 * rng.standard_normal((500, 6))
+    order = np.argsort(y + 3 * rng.random(500))
+    X, y = X[order], y[order]
+    found = choose_machine({"squares": own.astype(np.float32), "bands": X}, y, square, 3)
+    assert found.vectors == "bands"
+    assert found.accuracy > 0.9
+    assert (found.machine.scores(X, 3).argmax(axis=1) == y).mean() > 0.95
+
+
+def test_choose_machine__one_square_leaves_nothing_to_choose_by():
+    X, y = blobs(2)
+    found = choose_machine({"bands": X}, y, np.zeros(500, np.int64), 2)
+    assert found.accuracy is None
+    assert (found.machine.scores(X, 2).argmax(axis=1) == y).mean() > 0.9
+
+
+def test_draw_labels__a_share_of_every_class(monkeypatch):
+    monkeypatch.setattr(machine, "MOST_LABELS", 100)
+    classes = np.repeat([0, 1, 2], [3, 397, 600])
+    drawn = draw_labels(classes)
+    np.testing.assert_array_equal(np.bincount(classes[drawn]), [1, 40, 60])
+    np.testing.assert_array_equal(draw_labels(classes[:90]), np.arange(90))
