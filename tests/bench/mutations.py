@@ -69,6 +69,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, action="append", help="trials to repeat")
     parser.add_argument("--case", action="append", help="cases of the corpus; all by default")
+    parser.add_argument(
+        "--read", action="store_true", help="plan and read the scene, but run no job"
+    )
     parser.add_argument("--sensors", action="store_true", help="the cases that are sensor products")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds of a command")
     parser.add_argument("--keep", type=Path, help="directory for the files of the trials")
@@ -156,7 +159,7 @@ class Trials:
         file, kind = mutate(folder, chance, self.cases)
         what = {"number": number, "case": case.name, "file": file, "kind": kind}
         path = folder / "run"
-        for name in ("plan", "run"):
+        for name in ("plan", "read" if self.arguments.read else "run"):
             before = set(os.listdir(folder.parent))
             status, told = self._command(name, folder, path)
             if set(os.listdir(folder.parent)) != before:
@@ -173,7 +176,29 @@ class Trials:
     def _command(self, name: str, folder: Path, path: Path) -> tuple[int | str, str]:
         arguments = (name, folder / "job.toml", "--run-dir", path, "--json")
         told = self.directory / "told"
+        if name == "read":
+            return in_child(lambda: read(folder / "job.toml"), told, self.arguments.timeout)
         return in_child(lambda: command(*arguments), told, self.arguments.timeout)
+
+
+def read(job: Path) -> int:
+    """Read all of a scene as its job does, in strips; return the status that a command would have."""
+    from eigenscape.base.blocks import blocks
+    from eigenscape.errors import EigenscapeError
+    from eigenscape.job.jobfile import load_job
+    from eigenscape.scenes.ingest import strip_rows
+    from eigenscape.scenes.open import open_scene
+
+    try:
+        loaded = load_job(job)
+        scene = open_scene(loaded.scene, loaded.resolve)
+        for rows in blocks(scene.grid.height, strip_rows(scene, LIMIT // 4)):
+            values, valid = scene.read(*rows)
+            assert valid.shape == values.shape[:2]
+    except EigenscapeError as error:
+        print(f"eigenscape: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
 
 
 def judge(status: int | str, told: str, path: Path, *, final: bool) -> str:
