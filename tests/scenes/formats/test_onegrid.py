@@ -6,6 +6,7 @@ import rasterio
 from rasterio.transform import Affine
 
 from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.paths import scene_paths
 
@@ -89,15 +90,20 @@ def test_grids__that_cannot_be_brought_together(write, bands, scene):
         scene(names, grid=20)
 
 
-def test_paths__patterns_and_folders_in_the_order_of_numbers(bands, scene, resolve, tmp_path):
+def test_paths__patterns_and_folders_in_the_order_of_numbers(
+    bands, write, scene, resolve, tmp_path
+):
     _, _, paths = bands
     expected = scene([paths[0], paths[1], paths[2]])
     (tmp_path / "notes.txt").write_text("no band")
+    write("labels.tif", np.ones((12, 18), "u1"), transform=FINE)
     for given in ("B*.tif", str(tmp_path), "B[0-9]*.tif"):
-        opened = scene(given)
+        # The labels in the folder are no band.
+        opened = scene(given, labels="labels.tif")
+        assert "B2.tif, B10.tif, B11.tif" in " ".join(describe_scene(opened))
         assert opened.parts == expected.parts
         assert opened.files == expected.files
-    assert scene_paths("B1*.tif", resolve) == (paths[1], paths[2])
+    assert scene_paths(SceneOptions(path="B1*.tif"), resolve) == (paths[1], paths[2])
     with pytest.raises(SceneError, match="no file matches"):
         scene("C*.tif")
     # A file of that very name is that file.

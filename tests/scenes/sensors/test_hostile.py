@@ -10,8 +10,8 @@ import pytest
 
 import products
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.xmlfiles import parse_xml, text_of
 from eigenscape.scenes.sensors.packages import open_package
-from eigenscape.scenes.sensors.xmlfiles import parse_xml, text_of
 
 BILLION = b"""<?xml version="1.0"?>
 <!DOCTYPE x [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]>
