@@ -1,10 +1,12 @@
 """Scenes in sensor geometry that tests write: pixels on known ground, as ENVI files with an IGM or a GLT."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import rasterio
+from rasterio.errors import NotGeoreferencedWarning
 
 CRS = "EPSG:32633"
 PIXEL = 10.0
@@ -56,14 +58,42 @@ def spectra(classes, rng, noise=0.01):
     return (pure[classes] + rng.normal(0, noise, (*classes.shape, BANDS))).astype(np.float32)
 
 
+def cells(transform, east, north):
+    """Return column and row of places on a grid."""
+    a, b, c, d, e, f = tuple(transform)[:6]
+    across, down = np.linalg.solve(
+        [[a, b], [d, e]], np.stack([np.ravel(east) - c, np.ravel(north) - f])
+    )
+    return across.reshape(np.shape(east)), down.reshape(np.shape(east))
+
+
+def places(transform, column, row):
+    """Return easting and northing of places given by column and row."""
+    a, b, c, d, e, f = tuple(transform)[:6]
+    return a * column + b * row + c, d * column + e * row + f
+
+
 def write_envi(path: Path, cube, **profile) -> Path:
     """Write an array (rows, columns, bands) as an ENVI file without an ending, with its header."""
     cube = np.asarray(cube)
+    # Scenes in sensor geometry have no place on purpose.
+    warnings.filterwarnings("ignore", category=NotGeoreferencedWarning)
     with rasterio.open(
         path, "w", driver="ENVI", height=cube.shape[0], width=cube.shape[1], count=cube.shape[2],
         dtype=cube.dtype, **profile,
     ) as dataset:  # fmt: skip
         dataset.write(np.moveaxis(cube, -1, 0))
+    return path
+
+
+def write_glt(path: Path, line: Line, **turned) -> Path:
+    """Write the lookup table of a line as a GeoTIFF; ENVI headers know no grid that is south-up."""
+    table, transform = make_glt(line, **turned)
+    with rasterio.open(
+        path, "w", driver="GTiff", height=table.shape[0], width=table.shape[1], count=2, dtype="int32",
+        crs=CRS, transform=transform,
+    ) as dataset:  # fmt: skip
+        dataset.write(np.moveaxis(table, -1, 0))
     return path
 
 
@@ -75,14 +105,16 @@ def write_igm(path: Path, line: Line) -> Path:
 def make_glt(line: Line, *, heading: float = 0.0, south_up: bool = False):
     """Return columns and rows of the nearest pixels in the cells of a map, and its transform."""
     east, north = line.places
-    spot = rasterio.Affine.translation(float(east.min()), float(north.max()))
-    turned = spot * rasterio.Affine.rotation(heading)
-    transform = turned * rasterio.Affine.scale(PIXEL, PIXEL if south_up else -PIXEL)
-    column, row = ~transform * (east, north)
-    transform = transform * rasterio.Affine.translation(
-        float(np.floor(column.min())), float(np.floor(row.min()))
-    )
-    column, row = ~transform * (east, north)
+    turn, up = np.radians(heading), 1 if south_up else -1
+    transform = rasterio.Affine(
+        PIXEL * np.cos(turn), -up * PIXEL * np.sin(turn), float(east.min()),
+        PIXEL * np.sin(turn), up * PIXEL * np.cos(turn), float(north.max()),
+    )  # fmt: skip
+    column, row = cells(transform, east, north)
+    corner = places(transform, float(np.floor(column.min())), float(np.floor(row.min())))
+    a, b, _, d, e, _ = tuple(transform)[:6]
+    transform = rasterio.Affine(a, b, corner[0], d, e, corner[1])
+    column, row = cells(transform, east, north)
     shape = int(np.ceil(row.max())) + 1, int(np.ceil(column.max())) + 1
     down, across = np.mgrid[: shape[0], : shape[1]] + 0.5
     apart = (down.ravel()[:, None] - row.ravel()) ** 2 + (
@@ -107,3 +139,12 @@ def write_points(path: Path, line: Line, rng, count=200) -> Path:
     table = np.column_stack([east, north, ground(east, north)])[chosen]
     np.savetxt(path, table, delimiter=",", header="x,y,class", comments="", fmt="%.3f")
     return path
+
+
+def nearest_pixels(line: Line, transform, shape, farthest: float):
+    """Return the nearest pixel to the centre of each cell, -1 beyond some cells; and how far it is."""
+    column, row = cells(transform, *line.places)
+    down, across = np.mgrid[: shape[0], : shape[1]] + 0.5
+    apart = np.hypot(down.ravel()[:, None] - row.ravel(), across.ravel()[:, None] - column.ravel())
+    found = np.where(apart.min(axis=1) < farthest, apart.argmin(axis=1), -1)
+    return found.reshape(shape), apart.min(axis=1).reshape(shape)

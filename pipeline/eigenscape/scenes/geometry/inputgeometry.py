@@ -22,6 +22,9 @@ _FEW_CELLS = 2**20
 
 _FILL = -9999
 
+_DENSEST = 3
+"""Times that pixels may be denser along the track than across it, or the other way, with a cell for each."""
+
 
 @dataclass(frozen=True, eq=False)
 class IgmPart:
@@ -34,8 +37,8 @@ class IgmPart:
     height, width
         Of the scene.
     extent
-        A north-up grid around them, with square cells of about the distance of neighbouring pixels (on
-        the ground, where the coordinates are degrees).
+        A north-up grid around them, with square cells of the distance of neighbouring pixels (on the ground,
+        where the coordinates are degrees), of the lesser along and across the track.
     boxes : array, shape (patches, 4)
         Least x, greatest x, least y, greatest y of each patch of pixels, row by row; NaN of one without any.
     farthest
@@ -143,7 +146,8 @@ def igm_part(geolocation: Geolocation, height: int, width: int) -> IgmPart:
         boxes, along, across = _survey(geolocation, height, width, degrees, shifted=True)
     west, east = float(np.nanmin(boxes[:, 0])), float(np.nanmax(boxes[:, 1]))
     south, north = float(np.nanmin(boxes[:, 2])), float(np.nanmax(boxes[:, 3]))
-    size = (along * across) ** 0.5
+    # No pixel is lost between cells, unless they are much denser in one direction.
+    size = max(min(along, across), max(along, across) / _DENSEST)
     # Of cells that are square on the ground.
     wide = size / max(np.cos(np.radians((south + north) / 2)), 0.01) if degrees else size
     columns, rows = round((east - west) / wide) + 1, round((north - south) / size) + 1
@@ -155,7 +159,7 @@ def igm_part(geolocation: Geolocation, height: int, width: int) -> IgmPart:
             "apart. Some are "
             "fill values: mark them by the header's data ignore value, or leave them NaN."
         )
-    transform = (wide, 0.0, west - wide / 2, 0.0, -size, north + size / 2)
+    transform = (float(wide), 0.0, west - float(wide) / 2, 0.0, -size, north + size / 2)
     farthest = max(1.0, 0.75 * max(along, across) / size)
     return IgmPart(
         geolocation, height, width, Grid(rows, columns, crs, transform), boxes, farthest, shifted
