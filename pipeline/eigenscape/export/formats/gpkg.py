@@ -139,6 +139,7 @@ def _append_style(path: Path, product: Product) -> None:
         "f_geometry_column": "geom", "styleName": "classes",
         "styleQML": polygon_style(product.legend, "class"), "styleSLD": "", "useAsDefault": True,
         "description": "names and colours of the classes", "owner": "", "ui": "",
+        "update_time": pd.Timestamp("2000-01-01"),  # QGIS takes the latest of several
     }  # fmt: skip
     table = pd.DataFrame([style])
     pyogrio.write_dataframe(table, path, layer="layer_styles", driver="GPKG", append=True)
@@ -154,7 +155,7 @@ def _write_table(path: Path, product: Product, sums: Mapping[int, _Sums]) -> Non
         )
         for number, name in product.legend.names.items():
             each = sums.get(number, _Sums())
-            area = (f"{each.size:.6g}", f"{each.size / 1e4:.6g}") if metres else ("", "")
+            area = (f"{each.size:.1f}", f"{each.size / 1e4:.4f}") if metres else ("", "")
             share = f"{each.pixels / total:.6f}" if total else ""
             mean = f"{each.share / each.pixels:.4f}" if sure and each.pixels else ""
             table.writerow([number, to_cell(name), each.pixels, share, *area, each.polygons, mean])
