@@ -329,6 +329,7 @@ def test_write_raster__names_are_inside(tmp_path, monkeypatch, big):
     assert [item.name for item in tmp_path.iterdir()] == ["a.tif"]
     with rasterio.open(path) as source:
         assert source.tags(1)["class_1"] == legend.names[1]
+        assert read_legend(source, str(path)) == legend
         assert source.tags()["RUN"] == "x"
         assert source.colormap(1)[300] == (255, 0, 7, 255)
     assert _tables_of_gdal(path) == [

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.progress import Silent
 from eigenscape.context import Context
 from eigenscape.export.orthorectify import CELL_BYTES, open_map
 from eigenscape.scenes.types import Grid
@@ -42,7 +43,7 @@ class Canvas:
         self._pixel = context.open("samples/pixel")
 
     def strips(
-        self, name: str, fill: float, columns: slice | None = None, *, label: str
+        self, name: str, fill: float, columns: slice | None = None, *, label: str | None
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield first row and values, (rows, width) or (columns, rows, width), of each strip.
 
@@ -55,12 +56,13 @@ class Canvas:
         columns
             Which columns of a two-dimensional array.
         label
-            What the progress bar says.
+            What the progress bar says; None for arrays that are read beside another one.
         """
         array = self._context.open(name)
         width = self.grid.width
         ranges = self._ranges(array)
-        self._context.reporter.begin(label, len(ranges), 0)
+        reporter = self._context.reporter if label is not None else Silent()
+        reporter.begin(label or "", len(ranges), 0)
         for start, stop in ranges:
             if self._map is not None:
                 found = self._map.take(name, self._map.samples(start, stop), fill, columns)
@@ -72,8 +74,8 @@ class Canvas:
             strip = np.full((*values.shape[:-1], (stop - start) * width), fill, array.dtype)
             strip[..., place - start * width] = values
             yield start, strip.reshape(*values.shape[:-1], stop - start, width)
-            self._context.reporter.advance()
-        self._context.reporter.end()
+            reporter.advance()
+        reporter.end()
 
     def samples(self, array: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the values and flat pixels of the samples in some rows of the scene."""

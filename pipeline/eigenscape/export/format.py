@@ -75,15 +75,15 @@ class Product:
         """Return where to write the file or directory of ``outputs/`` of a name."""
         return self.context.workspace.file(name)
 
-    def classes(self, label: str) -> Iterator[tuple[int, NDArray[Any]]]:
+    def classes(self, label: str | None) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield first row and class numbers, shape (rows, width), of each strip; 0 is no class.
 
-        `label` is what the progress bar says.
+        `label` is what the progress bar says, as in `Canvas.strips`.
         """
         for start, strip in self.canvas.strips("labels/class", 0, label=label):
             yield start, strip.astype(self.class_dtype)
 
-    def shares(self, name: str, label: str) -> Iterator[tuple[int, NDArray[Any]]]:
+    def shares(self, name: str, label: str | None) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield first row and values, shape (rows, width), of "confidence" or "entropy"; NaN is none."""
         yield from self.canvas.strips(f"labels/{name}", np.nan, label=label)
 

@@ -118,7 +118,7 @@ def write_raster(
     profile = _profile(grid, count, kind, nodata, layout)
     shape = (count, grid.height, grid.width)
     step = _rows_per_write(profile, shape, kind)
-    with _quiet(), replacing(path) as temporary, _draft(temporary, layout) as draft:
+    with quiet(), replacing(path) as temporary, _draft(temporary, layout) as draft:
         # Only GDAL's own calls are translated: an error of `rows` is not one of this file.
         with _translated(path):
             _check_room(draft)
@@ -213,17 +213,8 @@ def _profile(
         "dtype": kind,
         "nodata": nodata,
         "BIGTIFF": "IF_SAFER",
+        **place_profile(grid),
     }
-    if grid.crs_wkt is not None:
-        try:
-            profile["crs"] = CRS.from_wkt(grid.crs_wkt)
-        except CRSError as error:
-            raise InputError(
-                f"{grid.crs_wkt[:80]!r} is no coordinate system that GDAL knows ({error}). "
-                "Give WKT, or repair the scene's georeference with gdal_edit -a_srs."
-            ) from error
-    if grid.transform is not None:
-        profile["transform"] = Affine(*grid.transform)
     if layout == "strips":
         step = max(1, min(grid.height, _STRIP_BYTES // (grid.width * count * kind.itemsize)))
         return profile | {"tiled": False, "blockysize": step, "interleave": "pixel"}
@@ -238,6 +229,28 @@ def _profile(
     }
 
 
+def place_profile(grid: Grid) -> dict[str, Any]:
+    """Return coordinate system and transform of a grid as rasterio takes them.
+
+    Raises
+    ------
+    InputError
+        The coordinate system is no WKT.
+    """
+    profile: dict[str, Any] = {}
+    if grid.crs_wkt is not None:
+        try:
+            profile["crs"] = CRS.from_wkt(grid.crs_wkt)
+        except CRSError as error:
+            raise InputError(
+                f"{grid.crs_wkt[:80]!r} is no coordinate system that GDAL knows ({error}). "
+                "Give WKT, or repair the scene's georeference with gdal_edit -a_srs."
+            ) from error
+    if grid.transform is not None:
+        profile["transform"] = Affine(*grid.transform)
+    return profile
+
+
 def _rows_per_write(
     profile: Mapping[str, Any], shape: tuple[int, int, int], kind: np.dtype[Any]
 ) -> int:
@@ -250,7 +263,7 @@ def _rows_per_write(
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Bound GDAL's cache, and say nothing about a grid that has no georeference on purpose."""
     with rasterio.Env(GDAL_CACHEMAX=_CACHE_BYTES), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)

@@ -380,8 +380,9 @@ class OutputOptions(Options):
     directory: Annotated[str, Field(min_length=1)] | None = None
     """Where run directories are made; ``runs`` in the working directory by default."""
     formats: tuple[FormatName, ...] = ("geotiff", "png")
-    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend), or a
-    format of another package."""
+    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend), "qml"
+    (style for QGIS), "envi" (classification), "gpkg" (polygons and areas of the classes), "stac" (item for
+    catalogues), "zarr" (CF / GeoZarr), or a format of another package."""
     colors: dict[str, ClassColor] = Field(default_factory=dict)
     """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. The others keep those of the labels,
     or have colours by what their names mean (water is blue)."""

@@ -112,7 +112,7 @@ class Workspace:
         found = {}
         for part, place in (("store", "store.zarr"), ("files", "outputs")):
             for path in sorted((self.path / part).rglob("*")):
-                if path.is_file() and not path.name.startswith("."):
+                if path.is_file() and _belongs(path.relative_to(self.path / part)):
                     name = path.relative_to(self.path).as_posix()
                     found[place + name.removeprefix(part)] = self.journal.sum_of(name)
         return found
@@ -126,3 +126,11 @@ class Workspace:
         """Return the names of the output files made so far, not those that a killed writer began."""
         names = (path.name for path in (self.path / "files").iterdir())
         return tuple(sorted(name for name in names if not name.startswith(".")))
+
+
+def _belongs(path: Path) -> bool:
+    """Return whether a file is one of the stage: hidden ones are the metadata of Zarr v2, or leftovers."""
+    hidden = [part for part in path.parts if part.startswith(".")]
+    return not hidden or (
+        len(path.parts) > 1 and hidden == [path.name] and path.name.startswith(".z")
+    )

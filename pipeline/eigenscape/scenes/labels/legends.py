@@ -1,5 +1,6 @@
 """Names and colours of the classes as a label raster carries them."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
@@ -12,16 +13,21 @@ from eigenscape.scenes.types import Color, Legend
 _NAME, _MIN, _VALUE, _RED, _GREEN, _BLUE = "2", "3", "5", "6", "7", "8"
 _VALUE_NAMES = {"value", "class", "class_id", "id", "code"}
 _BLACK = (0, 0, 0)
+_ITEM = re.compile("class_[1-9][0-9]{0,4}")
 
 
 def read_legend(dataset: Any, path: str) -> Legend:
     """Collect the legend of an open label raster.
 
-    Taken from, the later winning: its colour table, ENVI's ``class lookup`` and ``class names``,
+    Taken from, the later winning: its colour table, items ``class_1`` and so on of its first band (as our own
+    class maps have them), ENVI's ``class lookup`` and ``class names``,
     GDAL's category names and raster attribute table (.aux.xml side-car, or the VRT itself).
     """
     colors = _color_table(dataset)
-    names, looked_up = _envi_classes(dataset.tags(ns="ENVI"))
+    items = {key: text.strip() for key, text in dataset.tags(1).items() if _ITEM.fullmatch(key)}
+    names = {int(key.removeprefix("class_")): text for key, text in items.items() if text}
+    envi_names, looked_up = _envi_classes(dataset.tags(ns="ENVI"))
+    names |= envi_names
     colors |= looked_up
     for categories in declared_text(path, "CategoryNames"):
         names |= _numbered(element.text or "" for element in categories)

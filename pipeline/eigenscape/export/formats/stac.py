@@ -1,0 +1,179 @@
+"""A STAC item of the files of a run, for catalogues.
+
+STAC 1.1.0 with the extensions projection 2.0.0, classification 2.0.0 and processing 1.1.0. Hrefs are relative
+to the item. A scene does not say when it was taken in a way that all sources share: ``datetime`` is when the
+map was made.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import numpy as np
+import shapely
+from rasterio.crs import CRS
+from rasterio.warp import transform_geom
+
+from eigenscape.base.files import written_whole
+from eigenscape.export.format import Format, Product
+from eigenscape.export.geotiff import quiet
+from eigenscape.scenes.types import Grid, Legend
+
+_SCHEMAS = "https://stac-extensions.github.io/{}/schema.json"
+_EXTENSIONS = ("projection/v2.0.0", "classification/v2.0.0", "processing/v1.1.0")
+_EDGE_POINTS = 16
+"""Points on an edge of the scene: straight in its system, it is a curve in longitude and latitude."""
+
+_COG = "image/tiff; application=geotiff; profile=cloud-optimized"
+_TYPES = {
+    ".tif": (_COG, "data"),
+    ".png": ("image/png", "overview"),
+    ".csv": ("text/csv", "metadata"),
+    ".html": ("text/html", "metadata"),
+    ".qml": ("application/xml", "metadata"),
+    ".gpkg": ("application/geopackage+sqlite3", "data"),
+    ".zarr": ("application/vnd+zarr; version=3", "data"),
+    ".dat": ("application/octet-stream", "data"),
+    ".hdr": ("text/plain", "metadata"),
+}
+_CLASSIFIED = ("class_map", "class_map_zarr", "class_map_envi")
+
+
+class Stac(Format):
+    """A STAC item (``stac_item.json``) with the files of the run as assets."""
+
+    name: ClassVar[str] = "stac"
+    arrays: ClassVar[tuple[str, ...]] = ("labels/class", "spectrum/vector")
+    last: ClassVar[bool] = True
+
+    def write(self, product: Product) -> dict[str, str]:
+        """Write the item."""
+        name = "stac_item.json"
+        with written_whole(product.path(name)) as path:
+            path.write_text(
+                json.dumps(_item(product), indent=1, ensure_ascii=False), encoding="utf-8"
+            )
+        return {"stac_item": name}
+
+
+def _item(product: Product) -> dict[str, Any]:
+    made = _made(product)
+    outline = _outline(product.grid)
+    item: dict[str, Any] = {
+        "type": "Feature",
+        "stac_version": "1.1.0",
+        "stac_extensions": [_SCHEMAS.format(each) for each in _EXTENSIONS],
+        "id": product.tags["EIGENSCAPE_RUN"],
+        "geometry": outline and shapely.geometry.mapping(outline),
+        "properties": {
+            "title": product.context.job.name,
+            "description": "Classes of a scene by eigenmaps." + f" {product.subtitle}".rstrip(),
+            "datetime": made,
+            "created": made,
+            "processing:software": {"eigenscape": product.tags["TIFFTAG_SOFTWARE"].split()[-1]},
+            "processing:lineage": _lineage(product),
+            **_projection(product.grid),
+        },
+        "links": [],
+        "assets": {key: _asset(product, key, file) for key, file in product.outputs.items()},
+    }
+    if outline is not None:
+        item["bbox"] = list(outline.bounds)
+    return item
+
+
+def _made(product: Product) -> str:
+    """Return when the classes, or the eigenvectors, were made: the same time whenever it is written."""
+    records = (product.context.run.record(stage) for stage in ("learn", "extend", "spectrum"))
+    finished = next(record.finished for record in records if record is not None)
+    made = datetime.strptime(finished, "%Y-%m-%dT%H:%M:%S%z").astimezone(UTC)
+    return made.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _lineage(product: Product) -> str:
+    job = product.context.job
+    path = job.scene.path if isinstance(job.scene.path, str) else ", ".join(job.scene.path)
+    # Where the files of the scene lie is nobody else's matter.
+    names = ", ".join(part.strip().rsplit("/", 1)[-1] for part in path.split(","))
+    return f"{names} (method {job.learn.method}, {job.spectrum.dimension} eigenvectors)"
+
+
+def _outline(grid: Grid) -> Any:
+    """Return the outline of a grid in longitude and latitude; None where nobody knows."""
+    if grid.crs_wkt is None or grid.transform is None:
+        return None
+    a, b, c, d, e, f = grid.transform
+    along = np.linspace(0, 1, _EDGE_POINTS, endpoint=False)
+    zero, one = np.zeros_like(along), np.ones_like(along)
+    column = grid.width * np.concatenate([zero, along, one, 1 - along])
+    row = grid.height * np.concatenate([along, one, 1 - along, zero])
+    ring = shapely.Polygon(np.stack([a * column + b * row + c, d * column + e * row + f], axis=1))
+    with quiet():
+        turned = transform_geom(
+            CRS.from_wkt(grid.crs_wkt), "OGC:CRS84", shapely.geometry.mapping(ring),
+            antimeridian_cutting=True, precision=7,
+        )  # fmt: skip
+    # Exterior rings run counterclockwise (RFC 7946, section 3.1.6).
+    return shapely.orient_polygons(shapely.geometry.shape(turned))
+
+
+def _projection(grid: Grid) -> dict[str, Any]:
+    found: dict[str, Any] = {"proj:code": None, "proj:shape": [grid.height, grid.width]}
+    if grid.crs_wkt is not None:
+        system = CRS.from_wkt(grid.crs_wkt)
+        authority = system.to_authority(confidence_threshold=100)
+        if authority is not None:
+            found["proj:code"] = ":".join(authority)
+        else:
+            found["proj:wkt2"] = system.to_wkt(version="WKT2_2019")
+    if grid.transform is not None:
+        a, b, c, d, e, f = grid.transform
+        found["proj:transform"] = list(grid.transform)
+        x = [c + a * i + b * j for i in (0, grid.width) for j in (0, grid.height)]
+        y = [f + d * i + e * j for i in (0, grid.width) for j in (0, grid.height)]
+        found["proj:bbox"] = [min(x), min(y), max(x), max(y)]
+    return found
+
+
+def _asset(product: Product, key: str, file: str) -> dict[str, Any]:
+    ending = "." + file.rpartition(".")[2]
+    kind, role = _TYPES.get(ending, ("application/octet-stream", "data"))
+    asset: dict[str, Any] = {
+        "href": f"./{file}", "type": kind, "title": key.replace("_", " "), "roles": [role],
+    }  # fmt: skip
+    if key in _CLASSIFIED and product.legend is not None:
+        asset["classification:classes"] = _classes(product.legend, product.counts)
+    if ending == ".tif":
+        asset["bands"] = _bands(product, key)
+    return asset
+
+
+def _bands(product: Product, key: str) -> list[dict[str, Any]]:
+    if key == "class_map":
+        return [{"name": "class", "data_type": product.class_dtype.name, "nodata": 0}]
+    names = [key]
+    if key == "eigenvectors":
+        names = [f"eig_{number:03d}" for number in range(1, product.eigenvectors + 1)]
+    return [{"name": name, "data_type": "float32", "nodata": "nan"} for name in names]
+
+
+def _classes(legend: Legend, counts: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Return the classes as class objects: names are words there, titles for people."""
+    samples = sum(counts.values())
+    found = [{"value": 0, "name": "unclassified", "nodata": True}]
+    taken = {"unclassified"}
+    for number, title in sorted(legend.names.items()):
+        name = re.sub(r"[^0-9A-Za-z_-]+", "_", title).strip("_") or f"class_{number}"
+        name = name if name not in taken else f"{name}_{number}"
+        taken.add(name)
+        entry: dict[str, Any] = {
+            "value": number, "name": name, "title": title,
+            "color_hint": "{:02X}{:02X}{:02X}".format(*legend.colors[number]),
+            "count": int(counts.get(number, 0)),
+        }  # fmt: skip
+        if samples:
+            entry["percentage"] = round(100 * counts.get(number, 0) / samples, 4)
+        found.append(entry)
+    return found

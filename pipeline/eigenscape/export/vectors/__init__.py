@@ -1,0 +1,1 @@
+"""Classes as polygons."""

@@ -1,0 +1,248 @@
+"""Every output format is accepted by who reads it, and holds the same map on the same ground."""
+
+import csv
+import json
+import re
+import sqlite3
+import warnings
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.errors import NotGeoreferencedWarning
+from rasterio.features import rasterize
+
+from eigenscape.export import canvas
+from eigenscape.export.formats import gpkg
+from eigenscape.export.vectors import polygons
+from eigenscape.scenes.labels.legends import read_legend
+from eigenscape.scenes.types import Grid
+from eigenscape.store.manifest import read_manifest
+from eigenscape.store.verification import find_wrong
+
+
+@pytest.fixture(autouse=True)
+def _no_place():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        yield
+
+
+def same_place(source, grid):
+    """Whether GDAL puts the corners of a raster where the grid has them, to a hundredth of a pixel."""
+    if grid.transform is None:
+        return source.crs is None
+    corners = np.array([(0, 0, 1), (grid.width, 0, 1), (0, grid.height, 1)]).T
+    found, own = (
+        np.reshape(each[:6], (2, 3)) @ corners for each in (source.transform, grid.transform)
+    )
+    assert source.crs == rasterio.crs.CRS.from_wkt(grid.crs_wkt)
+    return np.abs(found - own).max() < 0.01 * np.hypot(grid.transform[0], grid.transform[3])
+
+
+def test_envi__gdal_reads_map_names_colours_and_place(any_world):
+    outputs = any_world.export("envi")
+    with rasterio.open(outputs["class_map_envi"]) as source:
+        assert source.driver == "ENVI"
+        np.testing.assert_array_equal(source.read(1), any_world.classes)
+        assert source.nodata == 0
+        legend = read_legend(source, str(outputs["class_map_envi"]))
+        # Commas and braces end what is listed.
+        assert legend.names == {1: "water", 2: "forest old & <wet>", 3: 'Straße "A"'}
+        assert legend.colors[1] == (0, 0, 255)
+        header = outputs["class_map_envi_header"].read_text(encoding="utf-8")
+        if "sheared" in str(any_world.run.path):
+            assert "map info" not in header
+        else:
+            assert same_place(source, any_world.grid)
+    keys = dict(re.findall(r"^([a-z ]+) = (\{.*?\}|[^\n]*)$", header, re.MULTILINE | re.DOTALL))
+    assert header.startswith("ENVI\n")
+    assert keys["file type"] == "ENVI Classification"
+    count = int(keys["classes"])
+    assert count == 4
+    assert len(keys["class lookup"].split(",")) == 3 * count
+    assert len(keys["class names"].split(",")) == count
+    size = int(keys["samples"]) * int(keys["lines"]) * {"1": 1, "12": 2}[keys["data type"]]
+    assert outputs["class_map_envi"].stat().st_size == size
+
+
+def test_envi__numbers_above_255(make_world):
+    made = make_world(Grid(40, 30), largest=700)
+    with rasterio.open(made.export("envi")["class_map_envi"]) as source:
+        assert source.dtypes == ("uint16",)
+        np.testing.assert_array_equal(source.read(1), made.classes)
+
+
+def test_gpkg__polygons_are_the_map(any_world, monkeypatch):
+    # Several strips, and several batches of polygons.
+    monkeypatch.setattr(gpkg, "_STRIP_PIXELS", 7 * any_world.grid.width)
+    monkeypatch.setattr(gpkg, "_BATCH", 50)
+    geopandas = pytest.importorskip("geopandas")
+    outputs = any_world.export("gpkg")
+    found = geopandas.read_file(outputs["class_polygons"], layer="classes")
+    grid = any_world.grid
+    own = rasterio.Affine(*(grid.transform or (1, 0, 0, 0, -1, 0)))
+    burnt = rasterize(
+        zip(found.geometry, found["class"], strict=True), (grid.height, grid.width), transform=own
+    )
+    np.testing.assert_array_equal(burnt, any_world.classes)
+    assert found.geometry.is_valid.all()
+    assert found["pixels"].sum() == (any_world.classes > 0).sum()
+    for _, one in found.sample(20, random_state=0).iterrows():
+        inside = rasterize([one.geometry], burnt.shape, transform=own) > 0
+        assert one["pixels"] == inside.sum()
+        assert one["confidence"] == pytest.approx(any_world.confidence[inside].mean(), abs=1e-6)
+        assert set(any_world.classes[inside]) == {one["class"]}
+        assert one["name"] == any_world.names[one["class"]]
+    with outputs["class_areas"].open(encoding="utf-8") as stream:
+        rows = {int(row["value"]): row for row in csv.DictReader(stream)}
+    assert {number: int(row["pixels"]) for number, row in rows.items()} == {
+        number: (any_world.classes == number).sum() for number in (1, 2, 3)
+    }
+    if grid.transform is None:
+        assert "area_m2" not in found
+        return
+    assert found.crs == rasterio.crs.CRS.from_wkt(grid.crs_wkt)
+    flat = (
+        found.to_crs("EPSG:32633").area if "geographic" in str(any_world.run.path) else found.area
+    )
+    # The scale of UTM is within 4 parts in 10,000, so lengths of its areas within 8.
+    np.testing.assert_allclose(found["area_m2"], flat, rtol=1e-3)
+
+
+def test_gpkg__qgis_finds_the_style_and_large_areas_are_cut(world, monkeypatch):
+    whole = world.export("gpkg")["class_polygons"]
+    with sqlite3.connect(whole) as database:
+        row = database.execute("select f_table_name, styleQML from layer_styles").fetchone()
+        pieces = database.execute("select count(*) from classes").fetchone()[0]
+        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    database.close()
+    assert row[0] == "classes"
+    labels = [item.get("label") for item in ET.fromstring(row[1]).iter("category")]
+    assert labels == list(world.names.values())
+    monkeypatch.setattr(polygons, "MOST_CORNERS", 10)
+    monkeypatch.setattr(gpkg, "_STRIP_PIXELS", 7 * world.grid.width)
+    with sqlite3.connect(world.export("gpkg")["class_polygons"]) as database:
+        sums = database.execute("select count(*), sum(pixels) from classes").fetchone()
+    database.close()
+    assert sums[0] > pieces
+    assert sums[1] == (world.classes > 0).sum()
+
+
+def test_zarr__xarray_rioxarray_and_gdal_open_it(any_world):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("rioxarray")
+    path, grid = any_world.export("zarr")["class_map_zarr"], any_world.grid
+    with xarray.open_zarr(path, decode_coords="all") as data:
+        np.testing.assert_array_equal(data["class"], any_world.classes)
+        np.testing.assert_array_equal(data["confidence"], any_world.confidence)
+        assert data["class"].dtype == np.uint8
+        assert data["class"].attrs["flag_values"] == [0, 1, 2, 3]
+        words = data["class"].attrs["flag_meanings"].split()
+        assert words == ["unclassified", "water", "forest_old_wet", "Straße_A"]
+        if grid.transform is not None:
+            assert data["class"].rio.crs == rasterio.crs.CRS.from_wkt(grid.crs_wkt)
+            with warnings.catch_warnings():
+                # Between rioxarray and affine.
+                warnings.simplefilter("ignore", PendingDeprecationWarning)
+                found = data["class"].rio.transform()
+            np.testing.assert_allclose(found[:6], grid.transform)
+            assert "spatial_ref" in data.coords
+    with rasterio.open(f'ZARR:"{path}":/class') as source:
+        np.testing.assert_array_equal(source.read(1), any_world.classes)
+        if grid.transform is not None:
+            assert source.crs == rasterio.crs.CRS.from_wkt(grid.crs_wkt)
+            if grid.transform[1] == 0:
+                assert same_place(source, grid)
+    about = json.loads((path / "class" / ".zattrs").read_text())
+    assert about.get("spatial:transform") == (list(grid.transform) if grid.transform else None)
+
+
+def test_stac__is_valid_without_a_network(any_world, monkeypatch):
+    pystac = pytest.importorskip("pystac")
+    pytest.importorskip("jsonschema")
+    from pystac.extensions.classification import ClassificationExtension
+    from pystac.extensions.projection import ProjectionExtension
+
+    outputs = any_world.export("stac", "geotiff", "qml", "gpkg", "zarr", "envi")
+    table = json.loads(outputs["stac_item"].read_text(encoding="utf-8"))
+    item = pystac.Item.from_dict(table)
+    # The schemas of STAC itself come with pystac; those of extensions do not.
+    core = pystac.Item.from_dict({**table, "stac_extensions": []})
+    monkeypatch.setattr("socket.socket.connect", None)
+    assert core.validate()
+    assert {key: asset.href for key, asset in item.assets.items()} == {
+        key: f"./{path.name}" for key, path in outputs.items() if key != "stac_item"
+    }
+    assert table["properties"]["datetime"] == "2026-01-02T01:04:05Z"
+    assert "secret" not in outputs["stac_item"].read_text(encoding="utf-8")
+    classes = ClassificationExtension.ext(item.assets["class_map"]).classes
+    assert [each.value for each in classes] == [0, 1, 2, 3]
+    assert all(re.fullmatch("[0-9A-Za-z_-]+", each.name) for each in classes)
+    assert classes[1].color_hint == "0000FF"
+    projected, grid = ProjectionExtension.ext(item), any_world.grid
+    assert projected.shape == [grid.height, grid.width]
+    if grid.transform is None:
+        assert item.geometry is item.bbox is None
+        return
+    assert projected.transform == list(grid.transform)
+    assert rasterio.crs.CRS.from_string(projected.code) == rasterio.crs.CRS.from_wkt(grid.crs_wkt)
+    from shapely.geometry import shape
+
+    outline = shape(item.geometry)
+    assert outline.exterior.is_ccw
+    middle = np.reshape(grid.transform, (2, 3)) @ [grid.width / 2, grid.height / 2, 1]
+    x, y = rasterio.warp.transform(grid.crs_wkt, "OGC:CRS84", *[[part] for part in middle])
+    assert np.hypot(outline.centroid.x - x[0], outline.centroid.y - y[0]) < 1e-5
+
+
+def test_qml__has_names_and_colours(world):
+    root = ET.parse(world.export("qml")["qgis_style"]).getroot()
+    entries = [(item.get("value"), item.get("label")) for item in root.iter("paletteEntry")]
+    assert entries == [(str(number), name) for number, name in world.names.items()]
+    assert next(root.iter("paletteEntry")).get("color") == "#0000ff"
+    assert root.find("pipe/rasterrenderer").get("type") == "paletted"
+
+
+@pytest.mark.parametrize("name", ["geotiff", "envi", "gpkg", "zarr"])
+def test_formats__half_a_map_does_not_look_finished(world, monkeypatch, name):
+    monkeypatch.setattr(canvas, "STRIP_BYTES", 7 * 4 * world.grid.width)
+    strips = canvas.Canvas.strips
+
+    def broken(self, *given, **named):
+        for count, strip in enumerate(strips(self, *given, **named)):
+            if count == 1:
+                raise KeyboardInterrupt
+            yield strip
+
+    with monkeypatch.context() as patch:
+        patch.setattr(canvas.Canvas, "strips", broken)
+        with pytest.raises(KeyboardInterrupt):
+            world.export(name)
+    assert not any((world.run.path / "outputs").glob("*"))
+    left = next((world.run.path / "work").glob("export-*")) / "files"
+    assert {path.name for path in left.glob("[!.]*")} <= {"legend.csv"}
+    assert "export" not in read_manifest(world.run.path)["stages"]
+    assert all(path.exists() for path in world.export(name).values())
+    assert not list((world.run.path / "outputs").glob(".*"))
+
+
+def test_verify__covers_files_in_directories(world):
+    path = world.export("zarr", "gpkg")["class_map_zarr"]
+    assert find_wrong(world.run.path) == []
+    chunk = next(file for file in sorted(path.glob("class/[0-9]*")) if file.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[-1] ^= 1
+    chunk.write_bytes(content)
+    assert find_wrong(world.run.path) == [f"{chunk.relative_to(world.run.path)} is damaged"]
+    hidden = path / "class" / ".zarray"
+    hidden.write_text(hidden.read_text().replace("2048", "2049") + " ")
+    assert len(find_wrong(world.run.path)) == 2
+    hidden.unlink()
+    assert f"{hidden.relative_to(world.run.path)} is missing" in find_wrong(world.run.path)
+    chunk.unlink()
+    assert f"{chunk.relative_to(world.run.path)} is missing" in find_wrong(world.run.path)
+    # Another format: what was written before goes.
+    world.export("geotiff")
+    assert not path.exists()
