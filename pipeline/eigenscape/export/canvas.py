@@ -1,13 +1,13 @@
 """Arrays of samples on the grid of their scene: strips of rows, and pictures of few pixels."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.context import Context
+from eigenscape.base.progress import Reporter
 from eigenscape.scenes.types import Grid
 
 QUICKLOOK_PIXELS = 1200
@@ -17,18 +17,31 @@ STRIP_BYTES = 2**25
 """Bytes of an array that are read at a time."""
 
 
+class Arrays(Protocol):
+    """The arrays of a run: an `eigenscape.context.Context`, or a finished run."""
+
+    @property
+    def reporter(self) -> Reporter:
+        """Where progress is reported."""
+        ...
+
+    def open(self, name: str) -> Any:
+        """Open a zarr array."""
+        ...
+
+
 class Canvas:
     """Reads arrays of samples as strips of the scene's grid.
 
     Parameters
     ----------
     context
-        The export stage's.
+        The export stage's, or what else opens the arrays of a run.
     grid
         The scene's grid.
     """
 
-    def __init__(self, context: Context, grid: Grid) -> None:
+    def __init__(self, context: Arrays, grid: Grid) -> None:
         self._context = context
         self.grid = grid
         self._row_start = context.open("samples/row_start")[...]
@@ -74,14 +87,15 @@ class Canvas:
         return blocks(self.grid.height, max(1, STRIP_BYTES // (self.grid.width * pixel_bytes)))
 
     def thumbnail(
-        self, name: str, columns: tuple[int, ...] | None = None
+        self, name: str, columns: tuple[int, ...] | None = None, step: int | None = None
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return an array as a picture of at most `QUICKLOOK_PIXELS` a side, and where it is valid.
+        """Return an array as a picture, and where it is valid.
 
-        Every few rows and columns are taken: classes have no mean.
+        Every `step` rows and columns are taken: classes have no mean. By default as few as make at most
+        `QUICKLOOK_PIXELS` a side.
         """
         grid = self.grid
-        step = -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
+        step = step or -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
         shape = (-(-grid.height // step), -(-grid.width // step))
         array = self._context.open(name)
         depth = () if columns is None else (len(columns),)

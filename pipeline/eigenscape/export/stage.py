@@ -15,6 +15,7 @@ from eigenscape.export.geotiff import write_raster
 from eigenscape.export.palette import complete_legend
 from eigenscape.export.queries import write_queries
 from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
+from eigenscape.export.report.stage import with_report
 from eigenscape.export.scores import write_scores
 from eigenscape.export.sidecar import write_categories, write_legend_csv
 from eigenscape.export.tables import write_classes, write_embedding
@@ -25,6 +26,7 @@ _CLASS_MAP = "class_map.tif"
 _UNMATCHED_COLOR = (120, 120, 120)
 
 
+@with_report
 def export_stage(context: Context) -> dict[str, Any]:
     """Write the files of ``outputs/``: maps, images, quick-looks, legend."""
     ingest, learn = context.run.record("ingest"), context.run.record("learn")
@@ -64,6 +66,7 @@ def export_stage(context: Context) -> dict[str, Any]:
     return {"outputs": outputs}
 
 
+@with_report
 def export_applied_stage(context: Context) -> dict[str, Any]:
     """Write the files of ``outputs/`` of a run applied to a scene: its class map and what is with it."""
     ingest, extend = context.run.record("ingest"), context.run.record("extend")

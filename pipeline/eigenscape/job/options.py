@@ -331,6 +331,8 @@ class OutputOptions(Options):
     """GeoTIFFs on the scene's own grid, and a PNG quick-look with its legend."""
     eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
     """How many eigenvectors to write as bands of one GeoTIFF."""
+    report: bool = True
+    """Whether to write ``report.html``, one page of 2 to 15 MB that shows and explains the run."""
 
 
 class LimitsOptions(Options):

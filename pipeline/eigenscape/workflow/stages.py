@@ -129,7 +129,7 @@ def _table(name: str) -> Callable[[Job], Any]:
 
 def export_options(job: Job) -> Any:
     """Return the options that the files depend on."""
-    return [job.name, job.output.formats, job.output.eigenvectors]
+    return [job.name, job.output.formats, job.output.eigenvectors, job.output.report]
 
 
 STAGES = (
