@@ -13,6 +13,7 @@ from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, STRIP_BYTES
+from eigenscape.export.report.page import report_bytes
 from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
@@ -268,9 +269,12 @@ class Sizes:
         return self._stage("learn", **vars(needs))
 
     def export(self) -> StagePlan:
-        """Count strips of the rasters, and the quick-look."""
+        """Count strips of the rasters, and the pictures of the quick-look or of the report."""
         modes = max(1, self.job.output.eigenvectors)
-        # Strips and the writer's rows of tiles; the quick-look's pictures.
+        # Strips and the writer's rows of tiles; pictures.
         strip = min(STRIP_BYTES, 4 * self.n * max(self.bands, self.job.spectrum.dimension + 1))
-        shared = 2.2 * strip + 30 * min(self.n, QUICKLOOK_PIXELS**2)
+        pictures = 30.0 * min(self.n, QUICKLOOK_PIXELS**2)
+        if self.job.output.report:
+            pictures = max(pictures, report_bytes(self.n))
+        shared = 2.2 * strip + pictures
         return self._stage("export", 4, 0, shared, self.n * (5 + 4 * modes))

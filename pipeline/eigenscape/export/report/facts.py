@@ -13,7 +13,7 @@ _SHADES = 9
 
 _MEASURES = (
     ("overall_accuracy", "Overall accuracy", "share of all tested pixels whose class is right"),
-    ("average_accuracy", "Average accuracy", "the same for each class, then the mean: small classes count as much as large ones"),
+    ("average_accuracy", "Average accuracy", "mean over classes: small ones count as much as large ones"),
     ("kappa", "Cohen's kappa", "agreement beyond chance: 0 is guessing by class size, 1 is perfect"),
     ("mean_f1", "Mean F1", "balance of missed and wrongly called pixels, mean over classes"),
     ("mean_iou", "Mean IoU", "overlap of called and true pixels over their union, mean over classes"),
@@ -31,7 +31,10 @@ _STAGES = {
 }
 
 _PROTOCOLS = {
-    "blocked": ("Whole squares held out", "tested on squares of the scene without any training pixel"),
+    "blocked": (
+        "Whole squares held out",
+        "tested on squares of the scene without any training pixel",
+    ),
     "random": ("Random pixels held out", "tested on pixels scattered among training pixels"),
     "test": ("Your test file", "tested on the labels of learn.test, which had no part in training"),
 }
@@ -70,7 +73,7 @@ def headline(source: Source) -> dict[str, str]:
     if not source.classes:
         return {
             "figure": "", "label": "No class map",
-            "meaning": "The scene has no labels, so nothing was classified: the run ends with its eigenvectors.",
+            "meaning": "The scene has no labels, so nothing was classified: eigenvectors alone.",
         }  # fmt: skip
     if not scores:
         return {
@@ -83,7 +86,10 @@ def headline(source: Source) -> dict[str, str]:
     interval = scores.get("intervals", {})
     meaning = "No pixel was held out, so the accuracy on new pixels is not known."
     if value is not None:
-        meaning = f"Of 100 labelled pixels that the map had not learned from, about {100 * value:.0f} get the right class"
+        meaning = (
+            f"Of 100 labelled pixels that the map had not learned from, about {100 * value:.0f} get "
+            "the right class"
+        )
         if pair := interval.get("overall_accuracy"):
             low, high = (f"{100 * one:.0f}" for one in pair)
             meaning += f" ({low} to {high} with {100 * interval['level']:.0f} % confidence)"
@@ -100,8 +106,8 @@ def _cluster_headline(scores: Mapping[str, Any]) -> dict[str, str]:
     if agreed := scores["agreement"]:
         share = 100 * agreed["best_match_accuracy"]
         meaning += (
-            f" Compared with the labels afterwards, {share:.0f} of 100 labelled pixels lie in the cluster that "
-            "matches their class best."
+            f" Compared with the labels afterwards, {share:.0f} of 100 labelled pixels lie in the cluster "
+            "that matches their class best."
         )
     return {"figure": str(scores["clusters"]), "label": "clusters", "meaning": meaning}
 
@@ -141,14 +147,14 @@ def explain_bars(bars: Sequence[Mapping[str, Any]]) -> str:
             )
         else:
             text = (
-                f"Random pixels and whole squares differ by {abs(gap):.1f} points only: the map does about as "
-                "well away from its training pixels as beside them."
+                f"Random pixels and whole squares differ by {abs(gap):.1f} points only: the map does about "
+                "as well away from its training pixels as beside them."
             )
     if "training" in values and len(values) > 1:
         tested = values.get("blocked", values.get("test", values.get("random", 0.0)))
         text += (
-            f" The {values['training']:.0f} % on training pixels say how well the map repeats what it was told,"
-            f" {values['training'] - tested:.0f} points above the test: never quote them as accuracy."
+            f" The {values['training']:.0f} % on training pixels say how well the map repeats what it was "
+            f"told, {values['training'] - tested:.0f} points above the test: never quote them as accuracy."
         )
     return text.strip()
 
@@ -236,7 +242,9 @@ def confusion(source: Source) -> dict[str, Any] | None:
     shown = sorted(by_size[:MOST_CLASSES])
     known = {one.number: one for one in source.classes}
     classes = [
-        known.get(numbers[place], MapClass(numbers[place], f"class {numbers[place]}", (128,) * 3, 0))
+        known.get(
+            numbers[place], MapClass(numbers[place], f"class {numbers[place]}", (128,) * 3, 0)
+        )
         for place in shown
     ]
     without = any(counts[place][-1] for place in shown)
@@ -299,8 +307,8 @@ def agreement_lines(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         return []
     return [
         ("Adjusted Rand index", f"{agreed['ari']:.3f}", "0 is chance, 1 the same grouping as the labels"),
-        ("Normalised mutual information", f"{agreed['nmi']:.3f}", "0 is unrelated, 1 says as much as the labels"),
-        ("Best match", percent(agreed["best_match_accuracy"]), "labelled pixels in the cluster matched to their class"),
+        ("Normalised mutual information", f"{agreed['nmi']:.3f}", "0 is unrelated, 1 the same grouping"),
+        ("Best match", percent(agreed["best_match_accuracy"]), "labelled pixels in their class's cluster"),
     ]  # fmt: skip
 
 
@@ -313,9 +321,8 @@ def neighbor_facts(source: Source) -> dict[str, Any] | None:
     if "recall" in found:
         half = (found["recall_high"] - found["recall_low"]) / 2
         facts |= {
-            "recall": percent(found["recall"]), "share": found["recall"], "half": percent(half), "k": found.get("k"),
+            "recall": percent(found["recall"]), "half": percent(half), "k": found.get("k"),
             "checked": found["recall_samples"],
-            "missed": f"{100 * (1 - found['recall']):.1f}",
         }  # fmt: skip
     dimension = found.get("intrinsic_dimension") or {}
     if dimension.get("value") is not None:
@@ -359,8 +366,8 @@ def applied_lines(source: Source) -> list[str]:
     if not found:
         return []
     how = {
-        "eigenvectors": "The eigenvectors of the earlier run were extended to this scene, and its classifier applied.",
-        "neighbors": "Each pixel takes the class probabilities of the most similar pixels of the earlier run.",
+        "eigenvectors": "The eigenvectors of an earlier run were extended to this scene and classified.",
+        "neighbors": "Each pixel takes the class probabilities of the most similar pixels of an earlier run.",
     }[found["how"]]  # fmt: skip
     lines = [how]
     samples = found["samples"] or 1

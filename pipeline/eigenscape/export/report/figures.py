@@ -10,7 +10,7 @@ _MOST_DOTS = 600
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}"
+    return f"{value:.3g}"
 
 
 def _ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -85,10 +85,11 @@ def eigenvalue_chart(values: Sequence[float], null: int) -> Markup:
         left, right = plot.x(place), plot.x(place + 1)
         low, high = plot.y(values[place]), plot.y(values[place + 1])
         plot.parts.append(
-            f'<rect class="gap" x="{left:.1f}" y="{plot.top}" width="{right - left:.1f}" height="{plot.height}"/>'
+            f'<rect class="gap" x="{left:.1f}" y="{plot.top}" width="{right - left:.1f}" '
+            f'height="{plot.height}"/>'
             f'<line class="gapline" x1="{right:.1f}" x2="{right:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
         )
-        anchor = "start" if right < _WIDTH - 260 else "end"
+        anchor = "start" if right < _WIDTH - 300 else "end"
         x = right + 8 if anchor == "start" else left - 8
         plot.parts.append(
             f'<text class="note" x="{x:.1f}" y="{plot.top + plot.height - 8}" text-anchor="{anchor}">'
@@ -138,13 +139,20 @@ def residual_chart(residuals: Sequence[float], tolerance: float) -> Markup:
     plot.dots(logs, kinds)
     plot.places(0)
     worst = _number(max(residuals))
-    return _svg(plot.parts, 182, f"residuals up to {worst}, tolerance {_number(tolerance)}", "number of the eigenpair")
+    return _svg(
+        plot.parts,
+        182,
+        f"residuals up to {worst}, tolerance {_number(tolerance)}",
+        "number of the eigenpair",
+    )
 
 
 def _svg(parts: Sequence[str], height: int, text: str, axis: str) -> Markup:
     # Numbers and words of ours alone: nothing of the user's is in here.
-    label = f'<text class="tick" x="{_WIDTH - _RIGHT}" y="{height - 2}" text-anchor="end">{axis}</text>'
+    label = (
+        f'<text class="tick" x="{_WIDTH - _RIGHT}" y="{height - 2}" text-anchor="end">{axis}</text>'
+    )
     return Markup(
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{text}">'
         f"{''.join(parts)}{label}</svg>"
-    )  # noqa: S704
+    )

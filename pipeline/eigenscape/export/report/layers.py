@@ -1,4 +1,4 @@
-"""Pictures of a run for its page: packed so that the browser can colour them, and read what is below a point."""
+"""Pictures of a run for its page: packed so that the browser can colour them and read a pixel."""
 
 import base64
 import io
@@ -230,7 +230,11 @@ def _diverging(picture: NDArray[np.floating], valid: NDArray[np.bool_]) -> NDArr
     inside = picture[valid].astype(np.float64)
     if len(inside):
         low, high = np.percentile(inside, (2, 98))
-        share = np.clip((inside - low) / (high - low), 0, 1) if high > low else np.full_like(inside, 0.5)
+        share = (
+            np.clip((inside - low) / (high - low), 0, 1)
+            if high > low
+            else np.full_like(inside, 0.5)
+        )
         places[valid] = 1 + np.rint(254 * share).astype(np.uint8)
     return places
 
@@ -272,7 +276,9 @@ def plane(source: Source) -> dict[str, list[Any]] | None:
     }
     if source.classes:
         places = {one.number: place for place, one in enumerate(source.classes, 1)}
-        found["class"] = [places.get(number, 0) for number in taken(source.open("labels/class")).tolist()]
+        found["class"] = [
+            places.get(number, 0) for number in taken(source.open("labels/class")).tolist()
+        ]
         if source.has("labels/confidence"):
             shares = taken(source.open("labels/confidence"))
             found["confidence"] = [

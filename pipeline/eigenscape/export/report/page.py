@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
 from eigenscape.base.files import written_whole
@@ -37,6 +36,9 @@ from eigenscape.export.report.layers import (
     sampled_spectra,
 )
 from eigenscape.export.report.source import Source
+
+if TYPE_CHECKING:
+    import jinja2
 
 REPORT = "report.html"
 """Name of the page among the outputs."""
@@ -79,40 +81,46 @@ def _render(source: Source) -> Iterator[str]:
     bars = facts.accuracy_bars(source.scores)
     values = [float(value) for value in spectrum.get("values", [])]
     residuals = _residuals(source)
-    yield from environment().get_template("report.html").generate(
-        source=source,
-        headline=facts.headline(source),
-        facts=facts.title_facts(source),
-        made=time.strftime("%d %B %Y, %H:%M"),
-        version=__version__,
-        scene=_scene_name(source),
-        scripts=[Markup(text) for text in scripts],  # noqa: S704
-        policy=policy(scripts),
-        style=Markup(own_text("report.css")),  # noqa: S704
-        data=drawn,
-        layers=layers,
-        step=picture_step(source.grid.height, source.grid.width),
-        bars=bars,
-        bars_text=facts.explain_bars(bars),
-        measures=facts.measures(source.scores),
-        interval_note=facts.interval_note(source.scores),
-        calibration=facts.calibration_lines(source.scores),
-        class_rows=facts.class_rows(source),
-        confusion=facts.confusion(source),
-        clusters=facts.cluster_rows(source),
-        agreement=facts.agreement_lines(source.scores),
-        applied=facts.applied_lines(source),
-        gallery=gallery(source),
-        spectrum=spectrum,
-        tolerance=_tolerance(source),
-        gap=figures.largest_gap(values, spectrum.get("null_vectors", 1)) if values else None,
-        eigenvalues=figures.eigenvalue_chart(values, spectrum["null_vectors"]) if values else None,
-        residuals=figures.residual_chart(residuals, _tolerance(source)) if residuals else None,
-        neighbors=facts.neighbor_facts(source),
-        stages=facts.stage_rows(source),
-        total=facts.total_seconds(source),
-        choice=facts.choice_lines(source),
-        outputs=_outputs(source),
+    yield from (
+        environment()
+        .get_template("report.html")
+        .generate(
+            source=source,
+            headline=facts.headline(source),
+            facts=facts.title_facts(source),
+            made=time.strftime("%d %B %Y, %H:%M"),
+            version=__version__,
+            scene=_scene_name(source),
+            scripts=[Markup(text) for text in scripts],
+            policy=policy(scripts),
+            style=Markup(own_text("report.css")),
+            data=drawn,
+            layers=layers,
+            step=picture_step(source.grid.height, source.grid.width),
+            bars=bars,
+            bars_text=facts.explain_bars(bars),
+            measures=facts.measures(source.scores),
+            interval_note=facts.interval_note(source.scores),
+            calibration=facts.calibration_lines(source.scores),
+            class_rows=facts.class_rows(source),
+            confusion=facts.confusion(source),
+            clusters=facts.cluster_rows(source),
+            agreement=facts.agreement_lines(source.scores),
+            applied=facts.applied_lines(source),
+            gallery=gallery(source),
+            spectrum=spectrum,
+            tolerance=_tolerance(source),
+            gap=figures.largest_gap(values, spectrum.get("null_vectors", 1)) if values else None,
+            eigenvalues=figures.eigenvalue_chart(values, spectrum["null_vectors"])
+            if values
+            else None,
+            residuals=figures.residual_chart(residuals, _tolerance(source)) if residuals else None,
+            neighbors=facts.neighbor_facts(source),
+            stages=facts.stage_rows(source),
+            total=facts.total_seconds(source),
+            choice=facts.choice_lines(source),
+            outputs=_outputs(source),
+        )
     )
 
 
@@ -181,8 +189,10 @@ def _outputs(source: Source) -> list[tuple[str, str]]:
 
 
 @cache
-def environment() -> jinja2.Environment:
+def environment() -> "jinja2.Environment":
     """Return the templates; whatever is put into them is escaped."""
+    import jinja2
+
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(own_text), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,

@@ -113,7 +113,7 @@ class Source:
 
     @cached_property
     def classes(self) -> tuple[MapClass, ...]:
-        """The classes of the map and its labels, or its clusters, as ``legend.csv`` has them; none without."""
+        """The classes of map and labels, or the clusters, as ``legend.csv`` has them."""
         path = self.outputs / "legend.csv"
         if not path.exists():
             return ()

@@ -48,20 +48,25 @@
   const fig = Bokeh.Plotting.figure({
     sizing_mode: "stretch_width", height: Math.round(ratio * Math.max(280, box.clientWidth)),
     tools: "pan,wheel_zoom,box_zoom,reset", active_scroll: null, match_aspect: isMap,
-    x_axis_type: isMap ? null : "linear", y_axis_type: isMap ? null : "linear",
+    ...(isMap ? { x_axis_type: null, y_axis_type: null } : { x_axis_label: "first eigenvector", y_axis_label: "second eigenvector" }),
     toolbar_location: "right", background_fill_alpha: 1, outline_line_color: null, border_fill_alpha: 1, min_border: isMap ? 0 : 24,
   });
   fig.toolbar.logo = null;
   const home = isMap ? { x: [0, meta.width], y: [meta.height, 0] } : null;
 
+  // The wheel zooms while the map has the focus, after a click or a key: until then it scrolls the page.
+  const wheel = fig.toolbar.tools.find((tool) => tool instanceof Bokeh.WheelZoomTool);
+  box.addEventListener("focusin", () => { wheel.active = true; });
+  box.addEventListener("focusout", () => { wheel.active = false; });
+
   const repaint = () => {
     fig.background_fill_color = css("--faint");
     fig.border_fill_color = css("--card");
-    for (const axis of [...fig.xaxis, ...fig.yaxis]) {
+    for (const axis of fig.axes) {
       axis.axis_line_color = axis.major_tick_line_color = axis.minor_tick_line_color = css("--line");
       axis.major_label_text_color = axis.axis_label_text_color = css("--soft");
     }
-    for (const grid of [...fig.xgrid, ...fig.ygrid]) grid.grid_line_color = isMap ? null : css("--line");
+    for (const grid of [...fig.center].filter((one) => one instanceof Bokeh.Grid)) grid.grid_line_color = isMap ? null : css("--line");
   };
   repaint();
   window.addEventListener("eigenscape-theme", repaint);
@@ -78,7 +83,7 @@
   const all = (value) => () => { checks.forEach((check) => { check.checked = value; }); legend(); };
   if ($("legend-all")) { $("legend-all").addEventListener("click", all(true)); $("legend-none").addEventListener("click", all(false)); }
 
-  // Zoom about a point, by buttons and keys; the wheel zooms once the map has the focus, so that the page scrolls.
+  // Zoom about the middle, by buttons and keys.
   const ranges = () => [fig.x_range, fig.y_range];
   function zoom(factor) {
     for (const range of ranges()) {
@@ -106,9 +111,9 @@
       await Promise.all(["scene", "class", "confidence", "given"].map(unpack));
     const { ndarray } = Bokeh.require("core/util/ndarray");
     const image = (buffer) => ndarray(new Uint32Array(buffer), { dtype: "uint32", shape: [height, width] });
-    const below = fig.image_rgba({ image: [image(scene.buffer)], x: 0, y: 0, dw: width, dh: height, origin: "top_left", anchor: "top_left" });
+    const below = fig.image_rgba({ image: [image(scene.buffer)], x: 0, y: 0, dw: width, dh: height });
     const pixels = new Uint32Array(width * height);
-    const above = fig.image_rgba({ image: [image(pixels.buffer)], x: 0, y: 0, dw: width, dh: height, origin: "top_left", anchor: "top_left" });
+    const above = fig.image_rgba({ image: [image(pixels.buffer)], x: 0, y: 0, dw: width, dh: height });
     const mark = new Bokeh.ColumnDataSource({ data: { x: [], y: [] } });
     for (const [color, thick] of [["white", 4], ["black", 1.5]]) {
       fig.rect({ field: "x" }, { field: "y" }, { value: 1 }, { value: 1 }, {
@@ -197,8 +202,9 @@
         chart.append(label);
       }
       where.append(chart);
+      const short = (v) => Number(real(v).toPrecision(3)).toLocaleString("en");
       const far = away < 0.5 ? "of this pixel" : `of the nearest sampled pixel, ${Math.round(away)} away`;
-      put(where, "p", `Spectrum ${far}, ${real(low).toPrecision(3)} to ${real(high).toPrecision(3)}` +
+      put(where, "p", `Spectrum ${far}, values ${short(low)} to ${short(high)}` +
         (other ? "; dashed: mean of its class." : "."), "hint");
     }
     let at = null, pinned = false;
@@ -249,8 +255,6 @@
     const source = new Bokeh.ColumnDataSource({ data: { x: points.x, y: points.y, color: colors(), alpha: visible() } });
     const size = points.x.length > 1500 ? 5 : 7;
     fig.scatter({ field: "x" }, { field: "y" }, { source, size, fill_color: { field: "color" }, fill_alpha: { field: "alpha" }, line_color: null });
-    fig.xaxis[0].axis_label = "first eigenvector";
-    fig.yaxis[0].axis_label = "second eigenvector";
     paint = () => { source.data = { ...source.data, color: colors(), alpha: visible() }; };
     window.addEventListener("eigenscape-theme", paint);
     const read = (n) => {
