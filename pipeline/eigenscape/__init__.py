@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from eigenscape.study.run import run_study
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
+    from eigenscape.workflow.reports import report
     from eigenscape.workflow.results import open_run
     from eigenscape.workflow.spine import Result, plan, run
 
@@ -32,7 +33,7 @@ __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "PoissonClassifier",
     "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned", "__version__",
     "apply", "classify_new", "eigenpairs", "extend", "labelled_accuracy", "load_job", "open_run", "parse_job",
-    "plan", "register", "run", "run_study", "tune", "verify",
+    "plan", "register", "report", "run", "run_study", "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -51,6 +52,7 @@ _HOME = {
     "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
     "open_run": "workflow.results",
+    "report": "workflow.reports",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",

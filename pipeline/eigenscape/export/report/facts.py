@@ -12,11 +12,11 @@ MOST_CLASSES = 60
 _SHADES = 9
 
 _MEASURES = (
-    ("overall_accuracy", "Overall accuracy", "share of all tested pixels whose class is right"),
+    ("overall_accuracy", "Overall accuracy", "share of all tests whose class is right"),
     ("average_accuracy", "Average accuracy", "mean over classes: small ones count as much as large ones"),
     ("kappa", "Cohen's kappa", "agreement beyond chance: 0 is guessing by class size, 1 is perfect"),
-    ("mean_f1", "Mean F1", "balance of missed and wrongly called pixels, mean over classes"),
-    ("mean_iou", "Mean IoU", "overlap of called and true pixels over their union, mean over classes"),
+    ("mean_f1", "Mean F1", "balance of missed and wrongly called ones, mean over classes"),
+    ("mean_iou", "Mean IoU", "overlap of called and true ones over their union, mean over classes"),
 )  # fmt: skip
 
 _STAGES = {
@@ -33,9 +33,9 @@ _STAGES = {
 _PROTOCOLS = {
     "blocked": (
         "Whole squares held out",
-        "tested on squares of the scene without any training pixel",
+        "tested on squares of the scene without any training {what}",
     ),
-    "random": ("Random pixels held out", "tested on pixels scattered among training pixels"),
+    "random": ("Random {what} held out", "tested on {what} scattered among training {what}"),
     "test": ("Your test file", "tested on the labels of learn.test, which had no part in training"),
 }
 
@@ -67,6 +67,11 @@ def seconds(value: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def things(source: Source) -> str:
+    """Return the word for what is classified: pixels, or samples of a table."""
+    return "samples" if source.grid.is_table else "pixels"
+
+
 def headline(source: Source) -> dict[str, str]:
     """Return the ``figure`` of a run, its ``label``, and its ``meaning`` in a sentence."""
     scores = source.scores
@@ -81,13 +86,14 @@ def headline(source: Source) -> dict[str, str]:
             "meaning": "There are no labels to compare this map with, so its accuracy here is not known.",
         }  # fmt: skip
     if "clusters" in scores:
-        return _cluster_headline(scores)
+        return _cluster_headline(scores, things(source))
     value = scores["overall_accuracy"]
     interval = scores.get("intervals", {})
-    meaning = "No pixel was held out, so the accuracy on new pixels is not known."
+    what = things(source)
+    meaning = f"None of the {what} was held out, so the accuracy on new ones is not known."
     if value is not None:
         meaning = (
-            f"Of 100 labelled pixels that the map had not learned from, about {100 * value:.0f} get "
+            f"Of 100 labelled {what} that the map had not learned from, about {100 * value:.0f} get "
             "the right class"
         )
         if pair := interval.get("overall_accuracy"):
@@ -101,23 +107,24 @@ def headline(source: Source) -> dict[str, str]:
     }
 
 
-def _cluster_headline(scores: Mapping[str, Any]) -> dict[str, str]:
-    meaning = "Pixels were grouped by similarity alone: no label had a part in it."
+def _cluster_headline(scores: Mapping[str, Any], what: str) -> dict[str, str]:
+    meaning = f"The {what} were grouped by similarity alone: no label had a part in it."
     if agreed := scores["agreement"]:
         share = 100 * agreed["best_match_accuracy"]
         meaning += (
-            f" Compared with the labels afterwards, {share:.0f} of 100 labelled pixels lie in the cluster "
+            f" Compared with the labels afterwards, {share:.0f} of 100 labelled {what} lie in the cluster "
             "that matches their class best."
         )
     return {"figure": str(scores["clusters"]), "label": "clusters", "meaning": meaning}
 
 
-def accuracy_bars(scores: Mapping[str, Any]) -> list[dict[str, Any]]:
+def accuracy_bars(source: Source) -> list[dict[str, Any]]:
     """Return overall accuracy on training pixels and by each protocol, with the spread of the draws."""
+    scores, what = source.scores, things(source)
     bars = []
     if itself := scores.get("training_pixels"):
         bars.append({
-            "key": "training", "label": "Training pixels", "note": "the pixels that the map learned from",
+            "key": "training", "label": f"Training {what}", "note": f"the {what} that the map learned from",
             "value": itself.get("overall_accuracy"), "spread": None, "trials": None, "training": None,
         })  # fmt: skip
     order = ("random", "blocked", "test")
@@ -126,14 +133,15 @@ def accuracy_bars(scores: Mapping[str, Any]) -> list[dict[str, Any]]:
         held = held_out[split]
         label, note = _PROTOCOLS.get(split, (split, ""))
         bars.append({
-            "key": split, "label": label, "note": note, "value": held.get("overall_accuracy"),
+            "key": split, "label": label.format(what=what), "note": note.format(what=what),
+            "value": held.get("overall_accuracy"),
             "spread": held.get("overall_accuracy_std"), "trials": held.get("trials"),
             "training": held.get("training_pixels"),
         })  # fmt: skip
     return [bar for bar in bars if bar["value"] is not None]
 
 
-def explain_bars(bars: Sequence[Mapping[str, Any]]) -> str:
+def explain_bars(bars: Sequence[Mapping[str, Any]], what: str) -> str:
     """Return what the difference of the bars means."""
     values = {bar["key"]: 100 * bar["value"] for bar in bars}
     text = ""
@@ -153,14 +161,15 @@ def explain_bars(bars: Sequence[Mapping[str, Any]]) -> str:
     if "training" in values and len(values) > 1:
         tested = values.get("blocked", values.get("test", values.get("random", 0.0)))
         text += (
-            f" The {values['training']:.0f} % on training pixels say how well the map repeats what it was "
+            f" The {values['training']:.0f} % on training {what} say how well the map repeats what it was "
             f"told, {values['training'] - tested:.0f} points above the test: never quote them as accuracy."
         )
     return text.strip()
 
 
-def measures(scores: Mapping[str, Any]) -> list[dict[str, Any]]:
+def measures(source: Source) -> list[dict[str, Any]]:
     """Return the measures of all classes together, with their intervals."""
+    scores = source.scores
     intervals = scores.get("intervals", {})
     rows = []
     for key, name, meaning in _MEASURES:
@@ -198,7 +207,7 @@ def calibration_lines(scores: Mapping[str, Any]) -> list[str]:
     after = scores.get("calibration", {}).get("after", {})
     lines = [
         f"Confidence is off by {percent(found['expected_calibration_error'])} on average "
-        f"({_PROTOCOLS.get(split, (split, ''))[0].lower()})."
+        f"({_PROTOCOLS.get(split, (split, ''))[0].format(what='ones').lower()})."
         for split, found in after.items()
         if found.get("expected_calibration_error") is not None
     ]

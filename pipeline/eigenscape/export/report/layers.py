@@ -16,14 +16,14 @@ from eigenscape.export.canvas import Canvas
 from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb
 from eigenscape.export.report.source import Source
 
-PICTURE_PIXELS = 1_440_000
+PICTURE_PIXELS = 1_200_000
 """Pixels of the page's pictures, at most: of larger scenes every few rows and columns are taken."""
 
 PICTURE_BYTES = 64
 """Memory of one pixel while the pictures are made: three bands in single and in double precision."""
 
-SPECTRA = 2400
-"""Pixels whose spectra are in the page, at most."""
+SPECTRA_BYTES = 3 * 2**19
+"""Of the spectra in the page, at most."""
 
 BANDS = 256
 """Bands of a spectrum in the page, at most."""
@@ -152,9 +152,10 @@ def sampled_spectra(source: Source) -> tuple[dict[str, Any], list[Layer]]:
     """
     grid = source.grid
     values, pixel = source.open("samples/values"), source.open("samples/pixel")
-    step = max(1, math.ceil(math.sqrt(grid.size / SPECTRA)))
     known, count = _bands(source)
     thin = slice(None, None, -(-count // BANDS))
+    most = SPECTRA_BYTES // (2 * -(-count // thin.step))
+    step = picture_step(grid.height, grid.width, most)
     found, spots, classes = [], [], []
     for start, stop in blocks(pixel.shape[0], values.chunks[0]):
         place = np.asarray(pixel[start:stop])

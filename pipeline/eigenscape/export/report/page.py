@@ -78,7 +78,7 @@ def _render(source: Source) -> Iterator[str]:
     if drawn:
         scripts.append(own_text("page.js"))
     layers = drawn.pop("layers", ()) if drawn else ()
-    bars = facts.accuracy_bars(source.scores)
+    bars = facts.accuracy_bars(source)
     values = [float(value) for value in spectrum.get("values", [])]
     residuals = _residuals(source)
     yield from (
@@ -86,6 +86,7 @@ def _render(source: Source) -> Iterator[str]:
         .get_template("report.html")
         .generate(
             source=source,
+            things=facts.things(source),
             headline=facts.headline(source),
             facts=facts.title_facts(source),
             made=time.strftime("%d %B %Y, %H:%M"),
@@ -98,8 +99,8 @@ def _render(source: Source) -> Iterator[str]:
             layers=layers,
             step=picture_step(source.grid.height, source.grid.width),
             bars=bars,
-            bars_text=facts.explain_bars(bars),
-            measures=facts.measures(source.scores),
+            bars_text=facts.explain_bars(bars, facts.things(source)),
+            measures=facts.measures(source),
             interval_note=facts.interval_note(source.scores),
             calibration=facts.calibration_lines(source.scores),
             class_rows=facts.class_rows(source),

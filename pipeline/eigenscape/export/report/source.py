@@ -5,14 +5,57 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eigenscape.base.cells import from_cell
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import Reporter
 from eigenscape.context import Context
-from eigenscape.errors import InputError
 from eigenscape.scenes.types import Color, Grid
-from eigenscape.store.run import Run
+
+
+class StageRecord(Protocol):
+    """The entry of a finished stage: an `eigenscape.store.manifest.Record`."""
+
+    @property
+    def seconds(self) -> float:
+        """Time that it took."""
+        ...
+
+    @property
+    def peak_bytes(self) -> int:
+        """Memory that it held at most."""
+        ...
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What it says of its result."""
+        ...
+
+
+class RunDirectory(Protocol):
+    """A run directory: an `eigenscape.store.run.Run`."""
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        ...
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What is finished."""
+        ...
+
+    def record(self, stage: str) -> StageRecord | None:
+        """Return the record of a finished stage."""
+        ...
+
+    def array_path(self, name: str) -> Path:
+        """Return the directory of an array."""
+        ...
+
+    def open(self, name: str) -> Any:
+        """Open an array for reading."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +93,7 @@ class Source:
         Where progress is reported.
     """
 
-    run: Run
+    run: RunDirectory
     outputs: Path
     reporter: Reporter
 
@@ -58,29 +101,6 @@ class Source:
     def of_context(cls, context: Context) -> "Source":
         """Return the source of a run whose export stage is at its end."""
         return cls(context.run, context.workspace.path / "files", context.reporter)
-
-    @classmethod
-    def of_run(cls, path: Path) -> "Source":
-        """Return the source of a finished run.
-
-        Raises
-        ------
-        InputError
-            There is no run in that directory, or it is not finished.
-        """
-        if not (path / "manifest.json").exists():
-            raise InputError(
-                f"{path}: no run directory (it has no manifest.json). Give a directory that "
-                "`eigenscape run` made, such as runs/<job name>-<key>."
-            )
-        run = Run(path, create=False)
-        if run.record("export") is None:
-            command = "apply" if "applies" in run.manifest else "run"
-            raise InputError(
-                f"{path}: the run is not finished, so there is nothing to report yet. The same "
-                f"`eigenscape {command}` goes on with it; `eigenscape status {path}` says what is left."
-            )
-        return cls(run, path / "outputs", Silent())
 
     def open(self, name: str) -> Any:
         """Open an array of the run."""

@@ -165,9 +165,13 @@
     const [spectra, means, spots] = await Promise.all(["spectra", "means", "spots"].map(unpack));
     const sampled = meta.spectra;
     const bands = sampled.bands ? sampled.bands.length : 0;
-    const nearest = (row, column) => {
+    // Of the same class, or a pixel of another one would stand for it.
+    const called = spots && Uint16Array.from(spots, (spot) => classes
+      ? classes[Math.floor(Math.floor(spot / meta.columns) / meta.step) * width + Math.floor(spot % meta.columns / meta.step)] : 0);
+    const nearest = (row, column, place) => {
       let best = -1, least = Infinity;
       for (let n = 0; n < spots.length; n++) {
+        if (called[n] !== place) continue;
         const away = Math.hypot(Math.floor(spots[n] / meta.columns) - row, spots[n] % meta.columns - column);
         if (away < least) { least = away; best = n; }
       }
@@ -182,7 +186,7 @@
       const where = $("spectrum-chart");
       where.replaceChildren();
       if (!bands || !spots) return;
-      const [one, away] = nearest(row, column);
+      const [one, away] = nearest(row, column, place);
       if (one < 0) return;
       const x0 = sampled.bands[0], x1 = sampled.bands[bands - 1];
       const mean = sampled.with_mean.indexOf(place - 1);
@@ -203,7 +207,7 @@
       }
       where.append(chart);
       const short = (v) => Number(real(v).toPrecision(3)).toLocaleString("en");
-      const far = away < 0.5 ? "of this pixel" : `of the nearest sampled pixel, ${Math.round(away)} away`;
+      const far = away < 0.5 ? "of this pixel" : `of the nearest sampled pixel${meta.classes.length ? " of its class" : ""}, ${Math.round(away)} pixels away`;
       put(where, "p", `Spectrum ${far}, values ${short(low)} to ${short(high)}` +
         (other ? "; dashed: mean of its class." : "."), "hint");
     }
