@@ -57,6 +57,7 @@ BASE: dict[str, Any] = {
     "learn.trials": 1,
     "output.formats": ["geotiff"],
     "output.eigenvectors": 2,
+    "output.report": False,
     "limits.threads": 2,
     "limits.memory": "1GiB",
 }
@@ -119,6 +120,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "learn.queries": [3],
     "output.formats": [[], ["geotiff"], ["png"], ["geotiff", "png"]],
     "output.eigenvectors": [0, 4],
+    "output.report": [False, True],
     "limits.memory": ["512MiB"],
     "limits.threads": [1],
 }

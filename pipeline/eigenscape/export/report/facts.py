@@ -278,7 +278,7 @@ def confusion(source: Source) -> dict[str, Any] | None:
 def _short(share: float) -> str:
     if share == 0:
         return ""
-    return "<1" if share < 0.005 else f"{100 * share:.0f}"
+    return "\u00b7" if share < 0.005 else f"{100 * share:.0f}"
 
 
 def _mistakes(

@@ -81,14 +81,17 @@ class Thumbnail:
     height: int
 
 
-def picture_step(height: int, width: int, most: int = PICTURE_PIXELS) -> int:
+def picture_step(height: int, width: int, most: int | None = None) -> int:
     """Return every how many rows and columns a picture of at most `most` pixels is made of.
+
+    By default as many as `PICTURE_PIXELS`.
 
     Examples
     --------
     >>> picture_step(679, 944), picture_step(5000, 3000)
     (1, 4)
     """
+    most = most or PICTURE_PIXELS
     step = max(1, math.isqrt(height * width // most))
     while -(-height // step) * -(-width // step) > most:
         step += 1

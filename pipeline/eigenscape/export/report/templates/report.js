@@ -207,9 +207,9 @@
       }
       where.append(chart);
       const short = (v) => Number(real(v).toPrecision(3)).toLocaleString("en");
-      const far = away < 0.5 ? "of this pixel" : `of the nearest sampled pixel${meta.classes.length ? " of its class" : ""}, ${Math.round(away)} pixels away`;
+      const far = away < 0.5 ? "of this pixel" : `of the nearest sampled pixel${!place ? "" : meta.clusters ? " of its cluster" : " of its class"}, ${Math.round(away)} ${Math.round(away) === 1 ? "pixel" : "pixels"} away`;
       put(where, "p", `Spectrum ${far}, values ${short(low)} to ${short(high)}` +
-        (other ? "; dashed: mean of its class." : "."), "hint");
+        (other ? `; dashed: mean of its ${meta.clusters ? "cluster" : "class"}.` : "."), "hint");
     }
     let at = null, pinned = false;
     function read(column, row) {
