@@ -1,9 +1,8 @@
 """``eigenscape report | open``: the page about a run, and where its files are."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,14 +29,10 @@ def report_command(
     with exit_status():
         from eigenscape.base.progress import console_reporter
         from eigenscape.cli.overview import directory_of
-        from eigenscape.workflow.reports import report, report_many
+        from eigenscape.workflow.reports import report
 
         run = directory_of(path, set_ or ())
-        kind, rows = _many(run)
-        if kind:
-            written = report_many(run, output, kind, rows)
-        else:
-            written = report(run, output, reporter=console_reporter())
+        written = _write_index(run, output) or report(run, output, reporter=console_reporter())
         print(json.dumps({"run": str(run), "report": str(written)}) if as_json else written)
 
 
@@ -71,34 +66,41 @@ def open_command(
                 raise InputError(f"no web browser was found here. The report: {page}")
 
 
-def _many(run: Path) -> tuple[str, Iterator[dict[str, Any]]]:
-    """Return what a directory of many runs is, and each of them; an empty name for a single run."""
-    from eigenscape.batch.table import batch_status, is_batch
+def _write_index(run: Path, output: Path | None) -> Path | None:
+    """Write the page about a directory of many runs; None where it is that of a single one."""
+    from eigenscape.batch.table import is_batch
     from eigenscape.cli.overview import list_runs
-    from eigenscape.study.plan import is_study, study_status
+    from eigenscape.study.plan import is_study
+    from eigenscape.workflow.reports import report_many
 
     if is_batch(run):
-        scenes = batch_status(run)["scenes"]
-        return "batch", ({**row, "name": row["scene"]} for row in scenes)
+        from eigenscape.batch.console import write_index as write_batch
+
+        return write_batch(run, output)
     if is_study(run):
-        return "study", (
-            {**row, "name": row["title"], "run": row["directory"]}
-            for row in study_status(run)["variants"]
-        )
-    found = list_runs(run)
-    return ("runs" if found else ""), (
-        {**row, "name": Path(row["run"]).name} for row in found if row["kind"] == "run"
-    )
+        from eigenscape.study.console import write_index as write_study
+
+        return write_study(run, output)
+    found = [row for row in list_runs(run) if row["kind"] == "run"]
+    if not found:
+        return None
+    rows = [{**row, "name": Path(row["run"]).name} for row in found]
+    return report_many(run, output, "runs", rows)
 
 
 def _files(run: Path) -> dict[str, str]:
     """Return the files of a run by what they are, the report first; of many runs their index."""
     from eigenscape.base.progress import Silent
+    from eigenscape.errors import InputError
     from eigenscape.workflow.reports import source_of
 
-    if _many(run)[0]:
+    if run.is_dir() and not (run / "manifest.json").exists():
         page = run / "report.html"
         tables = {file.stem: str(file) for file in sorted(run.glob("*.csv"))}
+        if not page.exists() and not tables:
+            raise InputError(
+                f"{run}: no run, batch or study, and no index of runs: `eigenscape report {run}` writes one."
+            )
         return {**({"report": str(page)} if page.exists() else {}), **tables}
     source = source_of(run, Silent())
     outputs = source.summary("export")["outputs"]
