@@ -88,14 +88,19 @@ def headline(source: Source) -> dict[str, str]:
     if "clusters" in scores:
         return _cluster_headline(scores, things(source))
     value = scores["overall_accuracy"]
-    interval = scores.get("intervals", {})
     what = things(source)
     meaning = f"None of the {what} was held out, so the accuracy on new ones is not known."
-    if value is not None:
+    if value is not None and source.summary("extend"):
+        meaning = (
+            f"Of 100 labelled {what} of this scene about {100 * value:.0f} get the right class. If the run "
+            "has learned from this very scene, that says nothing of other ground."
+        )
+    elif value is not None:
         meaning = (
             f"Of 100 labelled {what} that the map had not learned from, about {100 * value:.0f} get "
             "the right class"
         )
+        interval = scores.get("intervals", {})
         if pair := interval.get("overall_accuracy"):
             low, high = (f"{100 * one:.0f}" for one in pair)
             meaning += f" ({low} to {high} with {100 * interval['level']:.0f} % confidence)"
