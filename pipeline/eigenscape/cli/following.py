@@ -23,7 +23,7 @@ from eigenscape.workflow.following import Followed, Step, left_of
 from eigenscape.workflow.printing import print_status
 from eigenscape.workflow.spine import status
 
-_LOOK_S, _QUIET_S, _SAY_S = 0.5, 3.0, 5.0
+_LOOK_S, _QUIET_S, _SAY_S, _REPEAT_S = 0.5, 3.0, 5.0, 60.0
 _WIDTH = 34
 _MARKS = {"finished": "green", "reused": "green", "running": "bold cyan", "to do": "dim"}
 
@@ -97,7 +97,7 @@ class _Lines:
     """Plain lines about a run, where nobody looks at a terminal."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._said = console, 0.0
+        self._console, self._said, self._last = console, 0.0, ("", 0)
 
     def say(self, followed: Followed, entries: list[dict[str, Any]]) -> None:
         for entry in entries:
@@ -107,15 +107,13 @@ class _Lines:
             elif entry["event"] == "note":
                 self._print(f"{clock}   {entry['text']}")
         step = followed.step
-        if step is not None and time.monotonic() - self._said >= _SAY_S and step.done < step.total:
-            self._said = time.monotonic()
-            parts = [
-                f"{step.label}: {step.done} of {step.total} blocks",
-                left_of(step.left(time.time())),
-            ]
-            self._print(
-                "           " + ", ".join([part for part in parts if part] + _around(followed))
-            )
+        if step is None or step.done >= step.total:
+            return
+        # A step that stands still is told less often.
+        quiet = _SAY_S if (step.label, step.done) != self._last else _REPEAT_S
+        if time.monotonic() - self._said >= quiet:
+            self._said, self._last = time.monotonic(), (step.label, step.done)
+            self._print("           " + ", ".join([_step(step, time.time()), *_around(followed)]))
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -142,7 +140,13 @@ def picture(followed: Followed, now: float) -> RenderableType:
             text += f", projected peak {format_bytes(stage.projected)}"
         table.add_row(
             Text(stage.name, style=_MARKS[stage.state]),
-            ProgressBar(total=1.0, completed=share, width=_WIDTH),
+            ProgressBar(
+                total=1.0,
+                completed=share,
+                width=_WIDTH,
+                complete_style="cyan",
+                finished_style="green",
+            ),
             Text(text, style="" if stage.state == "running" else "dim"),
         )
     parts: list[RenderableType] = [Text(followed.path.name, style="bold"), table]
