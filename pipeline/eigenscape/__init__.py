@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
     from eigenscape.workflow.objects import job_for
+    from eigenscape.workflow.reports import report
     from eigenscape.workflow.results import open_run
     from eigenscape.workflow.spine import Result, plan, run
 
@@ -34,7 +35,8 @@ __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
     "PoissonClassifier", "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned",
     "__version__", "apply", "classify_new", "eigenpairs", "extend", "job_for", "labelled_accuracy",
-    "load_job", "open_run", "parse_job", "plan", "register", "run", "run_study", "tune", "verify",
+    "load_job", "open_run", "parse_job", "plan", "register", "report", "run", "run_study",
+    "tune", "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -55,6 +57,7 @@ _HOME = {
     "classify_new": "learn.classify.nearestneighbors",
     "job_for": "workflow.objects",
     "open_run": "workflow.results",
+    "report": "workflow.reports",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",

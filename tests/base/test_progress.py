@@ -90,7 +90,9 @@ def test_logged__keeps_json_lines_and_passes_everything_on(tmp_path):
     play(expected)
     assert inner.calls == expected.calls
     entries = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert [entry["event"] for entry in entries] == ["stage", "step", "note", "stage"]
+    assert [entry["event"] for entry in entries] == [
+        "stage", "step", "progress", "note", "stage",
+    ]  # fmt: skip
     assert entries[1] | {"time": ""} == {
         "time": "", "event": "step", "step": "building", "blocks": 4, "finished_before": 1,
     }  # fmt: skip

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,9 @@ def test_damaged__names_files_in_their_order(tmp_path):
 def test_json_sum__does_not_depend_on_the_layout():
     assert json_sum({"a": 1, "b": [2.5]}) == json_sum({"b": [2.5], "a": 1})
     assert json_sum({"a": 1}) != json_sum({"a": 2})
+
+
+def test_json_sum__is_that_of_what_a_file_gives_back():
+    """Numbers as keys sort as texts once they were written: "10" before "2"."""
+    value = {number: "class" for number in range(1, 17)}
+    assert json_sum(value) == json_sum(json.loads(json.dumps(value)))

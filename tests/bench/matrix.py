@@ -125,7 +125,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "learn.prior": ["none", "training", "uniform", [0.2, 0.3, 0.3, 0.2]],
     "learn.smoothing": [0.0, 2.0],
     "learn.queries": [3],
-    "output.formats": [[], ["geotiff"], ["png"], ["geotiff", "png"]],
+    "output.formats": [[], ["geotiff"], ["png"], ["report"], ["geotiff", "png"]],
     "output.colors": [{"1": "#0000ff"}],
     "output.eigenvectors": [0, 4],
     "limits.memory": ["512MiB"],

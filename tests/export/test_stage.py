@@ -73,7 +73,11 @@ class World:
         self.run.commit(name, workspace, Record("aa", 0, 0, workspace.arrays(), (), summary))
 
     def export(self, **output):
-        tables = {"spectrum": {"dimension": MODES}, "output": output, "name": "world"}
+        tables = {
+            "spectrum": {"dimension": MODES},
+            "output": {"formats": ["geotiff", "png"], **output},
+            "name": "world",
+        }
         job = Job.model_validate({"scene": {"path": "x"}, **tables})
         runner = StageRunner(self.run, Threads(1), Silent())
         record = runner.run("export", "aa", export_stage, job)

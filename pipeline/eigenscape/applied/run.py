@@ -105,7 +105,7 @@ def apply(
     fitted = fit_limits(job, on)
     planned = plan_applied(model, fitted, on)
     planned.check(fitted.limits.memory_bytes)
-    about = {"applies": manifest_entry(model)}
+    about = {"applies": manifest_entry(model), "projected": planned.peaks}
     runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
     times = runner.run(path, on, reporter or LogLines(), executor=executor)

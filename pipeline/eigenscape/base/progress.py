@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -160,11 +161,30 @@ class Relay:
 
 
 class Logged(Relay):
-    """Passes everything on to another reporter and keeps it as JSON lines."""
+    """Passes everything on to another reporter and keeps it as JSON lines, for those who follow the run.
 
-    def __init__(self, inner: Reporter, path: Path) -> None:
+    How far a step is enters at most every few seconds.
+
+    Parameters
+    ----------
+    inner
+        The other reporter.
+    path
+        The log.
+    every
+        Seconds between two entries about the progress of a step.
+
+    Attributes
+    ----------
+    surroundings
+        Called for what an entry about progress says beside it: memory, workers.
+    """
+
+    def __init__(self, inner: Reporter, path: Path, every: float = 2.0) -> None:
         super().__init__(inner)
-        self._path = path
+        self._path, self._every = path, every
+        self._step, self._done, self._total, self._told = "", 0, 0, 0.0
+        self.surroundings: Callable[[], Mapping[str, Any]] = dict
 
     def _log(self, event: str, **fields: Any) -> None:
         entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **fields}
@@ -176,8 +196,17 @@ class Logged(Relay):
         super().stage(name, text)
 
     def begin(self, label: str, total: int, done: int) -> None:
+        self._step, self._done, self._total = label, done, total
         self._log("step", step=label, blocks=total, finished_before=done)
         super().begin(label, total, done)
+
+    def advance(self) -> None:
+        self._done += 1
+        if time.monotonic() - self._told >= self._every:
+            self._told = time.monotonic()
+            fields = {"done": self._done, "blocks": self._total, **self.surroundings()}
+            self._log("progress", step=self._step, **fields)
+        super().advance()
 
     def note(self, text: str) -> None:
         self._log("note", text=text)

@@ -35,6 +35,8 @@ def crc_of(data: Any, before: int = 0) -> int:
 
 def json_sum(value: Any) -> str:
     """Return the checksum of a JSON value, however it is laid out."""
+    # Keys that are numbers become texts, which sort in another order than they do.
+    value = json.loads(json.dumps(value))
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return f"{crc_of(text.encode()):08x}"
 

@@ -34,6 +34,8 @@ def run_and_print(
             source, on=on, run_dir=run_dir, at_once=at_once, watch=watch,
             reporter=console_reporter(),
         )  # fmt: skip
+    if result.count("done"):
+        write_index(result.path)
     if as_json:
         print(json.dumps(result.to_json()))
     else:
@@ -41,6 +43,14 @@ def run_and_print(
     for remark in result.remarks():
         print(f"eigenscape: {remark}", file=sys.stderr)
     return result.exit_status
+
+
+def write_index(path: Path, output: Path | None = None) -> Path:
+    """Write the page about all scenes of a batch, ``report.html`` by default; return where it is."""
+    from eigenscape.workflow.reports import report_many
+
+    scenes = batch_status(path)["scenes"]
+    return report_many(path, output, "batch", [{**row, "name": row["scene"]} for row in scenes])
 
 
 def print_status(path: Path, *, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from eigenscape.cli.arguments import (
 )
 from eigenscape.cli.batch import batch_command
 from eigenscape.cli.init import init_command
+from eigenscape.cli.report import open_command, report_command
 from eigenscape.cli.schedule import prune_command, schedule_command
 from eigenscape.cli.status import status_command
 from eigenscape.cli.tune import tune_command
@@ -111,6 +112,8 @@ def plan_command(given: Given) -> None:
 
 
 app.command("status")(status_command)
+app.command("report")(report_command)
+app.command("open")(open_command)
 app.command("apply")(apply.apply_command)
 app.command("batch")(batch_command)
 app.command("submit")(submit.submit_command)

@@ -15,9 +15,15 @@ def status_command(
         typer.Argument(metavar="RUN", help="Run directory, a directory of them, or a job file."),
     ],
     set_: Set = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show how far a run is until it ends.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what of a run, a study or a batch is finished; of a directory, what runs it holds."""
+    """Say what of a run, a study or a batch is finished; of a directory, what runs it holds.
+
+    With --follow the exit status is 0 if the run is finished in the end, and 1 if nobody works on it.
+    """
     with exit_status():
         from eigenscape.batch.table import is_batch
         from eigenscape.cli.overview import directory_of, list_runs
@@ -26,6 +32,10 @@ def status_command(
         from eigenscape.workflow.spine import status
 
         run = directory_of(path, set_ or ())
+        if follow:
+            from eigenscape.cli.following import follow_and_print
+
+            raise typer.Exit(follow_and_print(run, as_json=as_json))
         if found := list_runs(run):
             if as_json:
                 print(json.dumps({"directory": str(run), "runs": found}))

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from eigenscape.clusters.options import ClusterOptions, Say
+from eigenscape.clusters.options import ClusterOptions, DashboardKey, Say
 from eigenscape.clusters.workers.dask import Workers, print_nothing
 from eigenscape.clusters.workers.executors import Executor, Threads
 
@@ -39,11 +40,31 @@ def connect(
         yield Threads(threads)
         return
     with options.open_client(threads, memory_limit, say) as (client, supply):
-        workers = Workers(client, supply, wait_of(options), say)
+        dashboard = dashboard_of(options, client)
+        if dashboard:
+            say(f"Dask's dashboard: {dashboard}")
+        workers = Workers(client, supply, wait_of(options), say, dashboard)
         try:
             yield workers
         finally:
             workers.close()
+
+
+def dashboard_of(options: ClusterOptions, client: Any) -> str:
+    """Return the address of the scheduler's dashboard; empty where it was not asked for, or none answers.
+
+    Parameters
+    ----------
+    options
+        The cluster file. Kinds without a key for it have the one of the scheduler that runs already.
+    client
+        Connected to the scheduler.
+    """
+    if isinstance(options, DashboardKey) and options.dashboard_port is None:
+        return ""
+    if "dashboard" not in client.scheduler_info()["services"]:
+        return ""
+    return str(client.dashboard_link)
 
 
 def wait_of(options: ClusterOptions) -> float:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.progress import Silent
-from eigenscape.context import Context
+from eigenscape.export.arrays import Arrays
 from eigenscape.export.orthorectify import CELL_BYTES, open_map
 from eigenscape.scenes.types import Grid
 
@@ -25,7 +25,7 @@ class Canvas:
     Parameters
     ----------
     context
-        The export stage's.
+        The export stage's, or what else opens the arrays of a run.
     grid
         The scene's grid.
 
@@ -35,7 +35,7 @@ class Canvas:
         The grid of what is read: the scene's, or of a scene in sensor geometry that of the map.
     """
 
-    def __init__(self, context: Context, grid: Grid) -> None:
+    def __init__(self, context: Arrays, grid: Grid) -> None:
         self._context = context
         self._map = open_map(context)
         self.grid = grid if self._map is None else self._map.grid
@@ -58,24 +58,27 @@ class Canvas:
         label
             What the progress bar says; None for arrays that are read beside another one.
         """
-        array = self._context.open(name)
-        width = self.grid.width
-        ranges = self._ranges(array)
+        ranges = self._ranges(self._context.open(name))
         reporter = self._context.reporter if label is not None else Silent()
         reporter.begin(label or "", len(ranges), 0)
         for start, stop in ranges:
-            if self._map is not None:
-                found = self._map.take(name, self._map.samples(start, stop), fill, columns)
-                yield start, found if columns is None else np.moveaxis(found, -1, 0)
-                self._context.reporter.advance()
-                continue
-            values, place = self.samples(array, start, stop)
-            values = values if columns is None else values[:, columns].T
-            strip = np.full((*values.shape[:-1], (stop - start) * width), fill, array.dtype)
-            strip[..., place - start * width] = values
-            yield start, strip.reshape(*values.shape[:-1], stop - start, width)
+            yield start, self.strip(name, start, stop, fill, columns)
             reporter.advance()
         reporter.end()
+
+    def strip(
+        self, name: str, start: int, stop: int, fill: float, columns: slice | None = None
+    ) -> NDArray[Any]:
+        """Return rows start ... stop-1 of an array, as `strips` does."""
+        if self._map is not None:
+            found = self._map.take(name, self._map.samples(start, stop), fill, columns)
+            return found if columns is None else np.moveaxis(found, -1, 0)
+        array, width = self._context.open(name), self.grid.width
+        values, place = self.samples(array, start, stop)
+        values = values if columns is None else values[:, columns].T
+        strip = np.full((*values.shape[:-1], (stop - start) * width), fill, array.dtype)
+        strip[..., place - start * width] = values
+        return strip.reshape(*values.shape[:-1], stop - start, width)
 
     def samples(self, array: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the values and flat pixels of the samples in some rows of the scene."""
@@ -89,22 +92,27 @@ class Canvas:
         return blocks(self.grid.height, max(1, STRIP_BYTES // (self.grid.width * pixel_bytes)))
 
     def thumbnail(
-        self, name: str, columns: tuple[int, ...] | None = None
+        self, name: str, columns: tuple[int, ...] | None = None, step: int | None = None
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return an array as a picture of at most `QUICKLOOK_PIXELS` a side, and where it is valid.
+        """Return an array as a picture, and where it is valid.
 
-        Every few rows and columns are taken: classes have no mean.
+        Every `step` rows and columns are taken: classes have no mean. By default as few as make at most
+        `QUICKLOOK_PIXELS` a side.
         """
-        if self._map is not None:
-            return self._map_thumbnail(name, columns)
-        grid = self.grid
-        step = -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
+        grid, array = self.grid, self._context.open(name)
+        step = step or -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
         shape = (-(-grid.height // step), -(-grid.width // step))
-        array = self._context.open(name)
         depth = () if columns is None else (len(columns),)
         picture = np.zeros((*shape, *depth), array.dtype)
         valid = np.zeros(shape, np.bool_)
         for start, stop in self._ranges(array):
+            if self._map is not None:
+                samples = self._map.samples(start, stop, step)
+                first = -(-start // step)
+                here = slice(first, first + len(samples))
+                valid[here] = samples >= 0
+                picture[here] = self._taken(name, samples, columns)
+                continue
             values, place = self.samples(array, start, stop)
             row, column = place // grid.width, place % grid.width
             taken = (row % step == 0) & (column % step == 0)
@@ -113,25 +121,37 @@ class Canvas:
             valid[at] = True
         return picture, valid
 
-    def _map_thumbnail(
-        self, name: str, columns: tuple[int, ...] | None
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _taken(
+        self, name: str, samples: NDArray[np.int64], columns: tuple[int, ...] | None
+    ) -> NDArray[Any]:
+        """Return values of cells of the map, 0 where there is no sample."""
         assert self._map is not None, "there is a map"
-        grid, array = self.grid, self._context.open(name)
-        step = -(-max(grid.height, grid.width) // QUICKLOOK_PIXELS)
-        shape = (-(-grid.height // step), -(-grid.width // step))
-        depth = () if columns is None else (len(columns),)
-        picture = np.zeros((*shape, *depth), array.dtype)
-        valid = np.zeros(shape, np.bool_)
-        for start, stop in self._ranges(array):
-            samples = self._map.samples(start, stop, step)
-            first = -(-start // step)
-            here = slice(first, first + len(samples))
-            valid[here] = samples >= 0
-            if columns is None:
-                picture[here] = self._map.take(name, samples, 0)
-                continue
-            for number, column in enumerate(columns):
-                one = self._map.take(name, samples, 0, slice(column, column + 1))
-                picture[here, :, number] = one[..., 0]
-        return picture, valid
+        if columns is None:
+            return self._map.take(name, samples, 0)
+        each = [self._map.take(name, samples, 0, slice(one, one + 1)) for one in columns]
+        return np.concatenate(each, axis=-1)
+
+    def spots(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return flat cells in a regular grid, those that hold a sample, and the sample of each.
+
+        Parameters
+        ----------
+        step
+            Every how many rows and columns, the first in the middle of the first step.
+        """
+        grid = self.grid
+        rows = np.arange(min(step // 2, grid.height - 1), grid.height, step)
+        columns = np.arange(min(step // 2, grid.width - 1), grid.width, step)
+        cells, samples = [], []
+        for row in rows.tolist():
+            if self._map is not None:
+                found = self._map.samples(row, row + 1)[0, columns]
+            else:
+                first, last = int(self._row_start[row]), int(self._row_start[row + 1])
+                found = np.full(grid.width, -1)
+                found[self._pixel[first:last] - row * grid.width] = np.arange(first, last)
+                found = found[columns]
+            there = found >= 0
+            cells.append(row * grid.width + columns[there])
+            samples.append(found[there])
+        return np.concatenate(cells), np.concatenate(samples)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.base.mapped import attach_memmap, create_memmap, write_range
-from eigenscape.context import Context
+from eigenscape.export.arrays import Arrays
 from eigenscape.scenes.geometry.writing import sample_array
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_memmap
@@ -34,14 +34,14 @@ class Map:
     Attributes
     ----------
     context
-        Of the export stage.
+        The run.
     grid
         The map.
     lines
         How many lines there are.
     """
 
-    context: Context
+    context: Arrays
     grid: Grid
     lines: int
     _taken: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Map:
         return self._taken[key]
 
 
-def open_map(context: Context) -> Map | None:
+def open_map(context: Arrays) -> Map | None:
     """Return the map of a run, None where its scene lies on a grid of its own."""
     ingest = context.run.record("ingest")
     about = None if ingest is None else ingest.summary.get("map")

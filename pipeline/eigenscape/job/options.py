@@ -379,8 +379,9 @@ class OutputOptions(Options):
 
     directory: Annotated[str, Field(min_length=1)] | None = None
     """Where run directories are made; ``runs`` in the working directory by default."""
-    formats: tuple[FormatName, ...] = ("geotiff", "png")
-    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend), "qml"
+    formats: tuple[FormatName, ...] = ("geotiff", "png", "report")
+    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend),
+    "report" (``report.html``, one page of 2 to 15 MB that shows and explains the run), "qml"
     (style for QGIS), "envi" (classification), "gpkg" (polygons and areas of the classes), "stac" (item for
     catalogues), "zarr" (CF / GeoZarr), or a format of another package."""
     colors: dict[str, ClassColor] = Field(default_factory=dict)

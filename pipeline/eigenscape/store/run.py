@@ -40,6 +40,7 @@ from eigenscape.base.files import (
     sync_tree,
 )
 from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
+from eigenscape.base.sums import file_sum
 from eigenscape.errors import OutputError
 from eigenscape.store.arrays import open_array
 from eigenscape.store.integrity import find_damage
@@ -279,6 +280,34 @@ class Run:
             self.manifest["stages"][stage] = asdict(record)
             self.save_manifest()
         return True
+
+    @contextmanager
+    def replacing(self, stage: str, name: str) -> Iterator[Path]:
+        """Surround the writing of an output of a finished stage anew; call it under the lock.
+
+        Parameters
+        ----------
+        stage
+            The stage.
+        name
+            Of the file in ``outputs/``; it may be new.
+
+        Yields
+        ------
+        Path
+            Where to write it, whole or not at all.
+        """
+        path, listed = self.path / "outputs" / name, f"outputs/{name}"
+        with explain_write_errors(self.path):
+            entry = self.manifest["stages"][stage]
+            # Nothing vouches for the file while it is replaced: a kill between the two files is no damage.
+            if entry["sums"].pop(listed, None) is not None:
+                self.save_manifest()
+            path.parent.mkdir(exist_ok=True)
+            yield path
+            entry["files"] = sorted({*entry["files"], name})
+            entry["sums"][listed] = file_sum(path)
+            self.save_manifest()
 
     def save_manifest(self) -> None:
         """Replace the manifest by one rename."""

@@ -24,6 +24,8 @@ _MOST_LINES = 40
 def run_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json: bool) -> int:
     """Run a study and print its table; return the exit status, see `Outcomes.exit_status`."""
     result = run_study(job, on=on, run_dir=run_dir, reporter=console_reporter())
+    if result.count("done"):
+        write_index(result.path)
     if as_json:
         print(json.dumps(result.to_json()))
     else:
@@ -31,6 +33,17 @@ def run_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json
     for remark in result.remarks():
         print(f"eigenscape: {remark}", file=sys.stderr)
     return result.exit_status
+
+
+def write_index(path: Path, output: Path | None = None) -> Path:
+    """Write the page about all variants of a study, ``report.html`` by default; return where it is."""
+    from eigenscape.workflow.reports import report_many
+
+    rows = [
+        {**row, "name": row["title"], "run": row["directory"]}
+        for row in study_status(path)["variants"]
+    ]
+    return report_many(path, output, "study", rows)
 
 
 def plan_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json: bool) -> None:

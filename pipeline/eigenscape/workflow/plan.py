@@ -78,6 +78,11 @@ class Plan:
         """Projected peak of anonymous memory of the run, in each process."""
         return max(stage.peak_bytes for stage in self.stages)
 
+    @property
+    def peaks(self) -> dict[str, int]:
+        """Projected peak of each stage."""
+        return {stage.name: stage.peak_bytes for stage in self.stages}
+
     def check(self, limit: int) -> None:
         """Refuse a plan that does not fit into a memory limit.
 

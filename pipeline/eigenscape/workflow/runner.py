@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -235,6 +235,8 @@ class Runner:
                     if isinstance(running, Threads) and self.threads:
                         running = running.at_most(self.threads)
 
+                    logged.surroundings = partial(_surroundings, running)
+
                     def note_foreseen(neighbors: float) -> None:
                         tasks = running.tasks_per_process
                         ingest = directory.record("ingest")
@@ -297,6 +299,16 @@ class Runner:
                 **self.about,
             }
             directory.save_manifest()
+
+
+def _surroundings(running: Executor) -> dict[str, Any]:
+    """Return what whoever follows a run wants to know of where its tasks run."""
+    told: dict[str, Any] = {"memory": memory.anonymous_bytes(), "tasks": running.width}
+    if isinstance(running, Workers):
+        told["workers"] = len(running.addresses)
+        if running.dashboard:
+            told["dashboard"] = running.dashboard
+    return told
 
 
 def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:

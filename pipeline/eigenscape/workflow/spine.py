@@ -175,8 +175,8 @@ def _run(
     planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
     runner = Runner(
-        job, STAGES, keys, check=_check_ingest, foresee=_foresee, threads=planned.threads,
-        fewer=planned.fewer, remarks=remarks,
+        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, foresee=_foresee,
+        threads=planned.threads, fewer=planned.fewer, remarks=remarks,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
     result = result_of(Run(path, create=False), times)

@@ -76,6 +76,8 @@ class Workers:
         Longest time without any worker, in seconds.
     say
         Called with lost and silent workers, and with what is waited for.
+    dashboard
+        Address of the scheduler's dashboard, empty where there is none.
 
     Raises
     ------
@@ -89,8 +91,10 @@ class Workers:
         supply: Supply | None = None,
         wait: float = 60.0,
         say: Say = print_nothing,
+        dashboard: str = "",
     ) -> None:
         self._client, self._wait, self._say = client, wait, say
+        self.dashboard = dashboard
         self._supply = supply or Unmended("Start some with `dask worker`.")
         self._surroundings = Surroundings(versions())
         self._shared = Shared(client)

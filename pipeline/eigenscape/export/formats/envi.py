@@ -40,7 +40,7 @@ class Envi(Format):
 
     def footprint(self, amounts: Amounts) -> Footprint:
         """Count two bytes for each pixel."""
-        return Footprint(1, disk=2 * amounts.samples)
+        return Footprint(1, disk=2 * amounts.cells)
 
 
 def _header(product: Product, legend: Legend) -> str:

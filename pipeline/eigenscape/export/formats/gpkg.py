@@ -51,9 +51,9 @@ class GeoPackage(Format):
 
     def footprint(self, amounts: Amounts) -> Footprint:
         """Count a strip, and polygons that are not done."""
-        strip = min(_STRIP_PIXELS, amounts.samples)
-        corners = min(MOST_CORNERS, 4 * amounts.samples)
-        return Footprint(1, shared=_STRIP_BYTES * strip + 200 * corners, disk=20 * amounts.samples)
+        strip = min(_STRIP_PIXELS, amounts.cells)
+        corners = min(MOST_CORNERS, 4 * amounts.cells)
+        return Footprint(1, shared=_STRIP_BYTES * strip + 200 * corners, disk=20 * amounts.cells)
 
 
 @dataclass

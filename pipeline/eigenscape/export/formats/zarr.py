@@ -69,7 +69,7 @@ class GeoZarr(Format):
 
     def footprint(self, amounts: Amounts) -> Footprint:
         """Count the files; rows of chunks are no more than the strips that are read."""
-        return Footprint(1, shared=2.0**26, disk=10 * amounts.samples)
+        return Footprint(1, shared=2.0**26, disk=10 * amounts.cells)
 
 
 def _about(product: Product) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+import base64
+import hashlib
+import json
+import re
+import zlib
+
+import numpy as np
+import pytest
+import rasterio
+
+import eigenscape
+from eigenscape.errors import InputError
+from eigenscape.export.report import layers
+from eigenscape.export.report.page import _libraries, own_text
+from eigenscape.workflow.reports import report
+from harness import Frail, KilledError
+
+
+def layer(page, name):
+    (attrs, text), *_ = [one for one in page.all("script") if one[0].get("id") == f"layer-{name}"]
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), attrs["data-kind"])
+
+
+def test_page__asks_for_nothing_from_elsewhere(html, page):
+    for tag, attrs, _ in page.elements:
+        for name in ("src", "href", "action", "data", "srcset", "poster"):
+            assert attrs.get(name, "#").startswith(("#", "data:image/png;base64,")), (tag, attrs)
+    for _, style in page.all("style"):
+        assert "@import" not in style
+        assert "url(" not in style
+    assert not page.all("link")
+    assert not page.all("iframe")
+    (policy,) = [
+        attrs["content"] for attrs, _ in page.all("meta")
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]  # fmt: skip
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    # Each script that runs is named by its hash, and none besides.
+    running = [text for attrs, text in page.all("script") if "type" not in attrs]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in running]
+    assert re.findall(r"sha256-([^']+)'", policy) == hashes
+    assert len(running) == 4
+    assert html.count("<script>alert") == 0
+
+
+def test_page__names_of_classes_are_texts(page):
+    data = json.loads(next(text for attrs, text in page.all("script") if attrs.get("id") == "data"))
+    for name in (
+        "<script>alert(1)</script>",
+        'oak & "ash"',
+        "</style><img src=x onerror=alert(2)>",
+    ):
+        assert page.text.count(name) >= 3  # legend, classes, confusion
+        assert name in [one["name"] for one in data["classes"]]
+    assert all("onerror" not in attrs for _, attrs, _ in page.elements)
+
+
+def test_page__has_every_section(page, result):
+    assert page.ids() >= {
+        "map", "accuracy", "classes", "confusion", "eigenvectors", "spectrum", "neighbours", "cost", "job",
+        "legend", "opacity", "readout", "theme",
+    }  # fmt: skip
+    held_out = result.scores["held_out"]
+    for split in ("random", "blocked"):
+        assert f"{100 * held_out[split]['overall_accuracy']:.1f} %" in page.text
+    assert result.scores["protocol"] in page.text
+    assert f"{100 * result.neighbors['recall']:.1f} %" in page.text
+    for name in ("ingest", "features", "neighbors", "graph", "spectrum", "learn", "export"):
+        assert name in page.text
+    assert 'method = "eigenfunctions"' in page.text
+    pictures = [attrs for attrs, _ in page.all("img")]
+    assert len(pictures) == 8  # eigenvectors but for the constant one
+    assert all(attrs["alt"] for attrs in pictures)
+    charts = [attrs for attrs, _ in page.all("svg")]
+    assert [chart["role"] for chart in charts] == ["img", "img"]
+
+
+def test_page__layers_are_the_outputs(page, result, small):
+    with rasterio.open(result.outputs["class_map"]) as dataset:
+        classes = dataset.read(1)
+    with rasterio.open(result.outputs["confidence"]) as dataset:
+        confidence = dataset.read(1)
+    np.testing.assert_array_equal(layer(page, "class").reshape(classes.shape), classes)
+    steps = layer(page, "confidence").reshape(classes.shape)
+    np.testing.assert_allclose(steps[~small.hole] / 200, confidence[~small.hole], atol=0.0026)
+    assert (steps[small.hole] == 255).all()
+    given = layer(page, "given").reshape(classes.shape)
+    np.testing.assert_array_equal(given[~small.hole], small.labels[~small.hole])
+    opacity = layer(page, "scene").reshape(*classes.shape, 4)[..., 3]
+    np.testing.assert_array_equal(opacity == 255, ~small.hole)
+    data = json.loads(next(text for attrs, text in page.all("script") if attrs.get("id") == "data"))
+    spots, told = layer(page, "spots"), data["spectra"]
+    spectra = layer(page, "spectra").reshape(len(spots), len(told["bands"])) / 65535
+    values = told["low"] + spectra * (told["high"] - told["low"])
+    own = small.cube.reshape(-1, small.cube.shape[2])[spots]
+    np.testing.assert_allclose(values, own, atol=1e-4 * (told["high"] - told["low"]))
+
+
+def test_page__is_small_for_any_scene():
+    """Numbers that nothing compresses, as many as there can be."""
+    pixel = 4 + 1 + 1 + 1
+    packed = 4 / 3 * (layers.PICTURE_PIXELS * pixel + layers.SPECTRA_BYTES)
+    gallery = 4 / 3 * 12 * 70_000
+    scripts = sum(len(text.encode()) for text in (*_libraries(), own_text("report.js")))
+    # Opacity is 0 or 255, which takes next to nothing.
+    packed -= 4 / 3 * layers.PICTURE_PIXELS
+    assert packed + gallery + scripts < 14.5e6
+
+
+def test_page__large_scenes_are_thinned(monkeypatch, result, tmp_path):
+    monkeypatch.setattr(layers, "PICTURE_PIXELS", 400)
+    text = report(result.path, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"step": 2' in text
+    assert "one of every 2 rows and columns" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "tables", "there", "missing"),
+    [
+        ("clusters", {"learn": {"method": "spectral-clustering"}}, {"accuracy", "legend"}, {"confusion"}),
+        ("unlabelled", {"scene": None}, {"map", "spectrum"}, {"accuracy", "legend", "confusion"}),
+        ("none", {"output": {"formats": ["geotiff"]}}, set(), set()),
+    ],
+    ids=["clusters", "no labels", "not wanted"],
+)  # fmt: skip
+def test_page__of_other_runs(make_run, scene, name, tables, there, missing):
+    if tables.get("scene", 0) is None:
+        tables = {"scene": {"path": scene["path"]}}
+    result = make_run(name, **tables)
+    if name == "none":
+        assert "report" not in result.outputs
+        assert not (result.path / "outputs" / "report.html").exists()
+        return
+    text = (result.path / "outputs" / "report.html").read_text(encoding="utf-8")
+    ids = set(re.findall(r' id="([^"]+)"', text))
+    assert ids >= there
+    assert not ids & missing
+
+
+def test_page__of_an_applied_run_and_of_a_table(result, scene, tmp_path, make_run, rng):
+    applied = eigenscape.apply(result.path, scene["path"], run_dir=tmp_path / "applied")
+    text = (applied.path / "outputs" / "report.html").read_text(encoding="utf-8")
+    assert "classes, not tested" in text
+    assert "extend" in text
+    classes = rng.integers(1, 4, 300)
+    np.save(tmp_path / "rows.npy", rng.random((4, 12))[classes] + 0.05 * rng.random((300, 12)))
+    np.save(tmp_path / "kinds.npy", classes.astype(np.uint8))
+    table = {"path": str(tmp_path / "rows.npy"), "labels": str(tmp_path / "kinds.npy")}
+    text = (make_run("table", scene=table).path / "outputs" / "report.html").read_text(
+        encoding="utf-8"
+    )
+    assert "plane of two eigenvectors" in text
+    assert "Training samples" in text
+
+
+def test_report__replaces_the_page_of_a_run(result):
+    before = (result.path / "outputs" / "report.html").read_text(encoding="utf-8")
+    assert "wrote this page before its own time was known" in before
+    page = eigenscape.report(result.path)
+    assert page == result.path / "outputs" / "report.html"
+    assert "wrote this page before" not in page.read_text(encoding="utf-8")
+    assert eigenscape.verify(result.path)["whole"]
+
+
+def test_report__refuses_runs_that_are_not_finished(tmp_path, scene):
+    with pytest.raises(InputError, match=r"no manifest\.json"):
+        report(tmp_path)
+    job = eigenscape.parse_job({"scene": scene, "learn": {"method": "eigenfunctions"}})
+    with pytest.raises(KilledError):
+        eigenscape.run(job, run_dir=tmp_path / "run", executor=Frail(2))
+    with pytest.raises(InputError, match="not finished"):
+        report(tmp_path / "run")
+    assert not (tmp_path / "run" / "outputs" / "report.html").exists()
