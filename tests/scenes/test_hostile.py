@@ -171,6 +171,18 @@ def test_envi_header_in_another_encoding(tmp_path, scene):
     assert scene("scene.img").bands.names == ("gem\u00e4\u00df",) * 12
 
 
+def test_messages_of_gdal_that_are_cut_within_a_letter(tmp_path, scene, capfd):
+    """rasterio's log takes them for UTF-8, and printed a traceback beside the refusal."""
+    (tmp_path / "scene.vrt").write_text(
+        '<VRTDataset rasterXSize="16" rasterYSize="14"><VRTRasterBand dataType="Int16" band="1">'
+        '<SimpleSource><SourceProperties \u00e9="16"/></SimpleSource></VRTRasterBand></VRTDataset>',
+        encoding="utf-8",
+    )
+    with pytest.raises(SceneError, match=r"scene\.vrt"):
+        scene("scene.vrt")
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_objects_are_never_unpickled(tmp_path, scene):
     class Trap:
         def __reduce__(self):

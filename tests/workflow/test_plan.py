@@ -239,3 +239,10 @@ def test_project_plan__says_that_kernels_are_to_be_compiled(project, tmp_path, m
     (tmp_path / "kernels_12").mkdir()
     (tmp_path / "kernels_12" / "components.nbi").touch()
     assert not any("kernels are compiled" in note for note in project().notes)
+
+
+def test_project_plan__counts_what_reads_points(project, tmp_path):
+    (tmp_path / "points.csv").write_text("row,column,class\n1,1,1\n2,2,2\n5,5,1\n")
+    files = ("points.csv", "labels.tif")
+    points, raster = (project(scene={"labels": file}).stages[0].peak_bytes for file in files)
+    assert points - raster == 36 * MIB

@@ -105,6 +105,11 @@ class LearnMethod(LearnOptions):
         """Return what the stage takes, smoothing and calibration not counted."""
         return samples.usual
 
+    @property
+    def library_bytes(self) -> int:
+        """Memory of libraries that only it loads; they stay for the stage after it."""
+        return 0
+
     def extends(self) -> bool:
         """Whether new samples have scores of their own: `Classifier.estimate`."""
         return False

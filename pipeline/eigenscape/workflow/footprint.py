@@ -107,6 +107,8 @@ class Sizes:
         working = at_once * (each + _HEAP_BYTES * (each > 0))
         if name not in ("ingest", "features"):
             shared += neighbor_method(self.job).library_bytes
+        if name in ("learn", "export"):
+            shared += learn_method(self.job).library_bytes
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 

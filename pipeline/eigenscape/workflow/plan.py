@@ -26,6 +26,7 @@ from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
 from eigenscape.scenes.ingest import check_train, check_two_classes, strip_rows
+from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.resampled import bands_read
@@ -347,7 +348,9 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     raw = strip * scene.grid.width * bands_read(scene)
     # As stored and in single precision; which values are valid.
     value = stored_type(scene).itemsize + 4.5
-    return sizes.ingest(-(-scene.grid.height // strip), raw, value, held_bytes(scene))
+    return sizes.ingest(
+        -(-scene.grid.height // strip), raw, value, held_bytes(scene) + library_bytes(sizes.job)
+    )
 
 
 def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:

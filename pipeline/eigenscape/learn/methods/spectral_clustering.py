@@ -46,6 +46,11 @@ class SpectralClustering(Clustering):
         """Return how rows are assigned."""
         return {"assign": self.assign}
 
+    @property
+    def library_bytes(self) -> int:
+        """Measured: dask-ml and scikit-learn."""
+        return 104 * 2**20 if self.assign == "k-means" else 0
+
     def needed_extra(self) -> tuple[str, str, str, str] | None:
         """Return dask-ml for k-means."""
         if self.assign != "k-means":

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,7 +49,10 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
     opened = False
     try:
         # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-        with rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path, drivers) as dataset:
+        with (
+            _log_of_bytes(), rasterio.Env(**SETTINGS), _unknown_crs() as unknown,
+            _open(path, drivers) as dataset,
+        ):  # fmt: skip
             opened = True
             if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
                 raise unreadable_crs(path, unknown[0])
@@ -102,6 +106,22 @@ def _unknown_crs() -> Iterator[list[str]]:
         yield found
     finally:
         log.removeHandler(listener)
+
+
+@contextmanager
+def _log_of_bytes() -> Iterator[None]:
+    """Leave out messages of GDAL that are not in UTF-8, of which rasterio's log can only make tracebacks."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if unraisable.object != "rasterio._env.log_error":
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def read_grid(dataset: Any, path: str) -> Grid:
