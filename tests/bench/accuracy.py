@@ -12,10 +12,10 @@ random, and are tested on the rest: the draws of `eigenscape run` (`eigenscape.l
   pixels along). All training pixels are used: nothing is subsampled.
 * Ours: the job of two lines (``learn.method = "auto"``), and jobs with methods that are given.
 
-error), wall and processor seconds (of a baseline without its features; of ours all stages, the map, both
-splits); then a table. With --lines the lines are kept in a file, and what is in it is not run again; with
---page the tables are written as a page as well, jobs/BASELINES.md. --quick: 3 draws.
---page the tables are written as a page as well, jobs/BASELINES.md. --quick: 3 draws.
+Prints a line of JSON for each classifier and split: overall accuracy in percent (mean over the draws,
+standard error), wall and processor seconds (of a baseline without its features; of ours all stages, the map
+and both splits); then a table. With --lines the lines are kept in a file, and what is in it is not run
+again; with --page the tables are written as a page as well, jobs/BASELINES.md. --quick: 3 draws.
 """
 
 import argparse

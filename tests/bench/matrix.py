@@ -161,6 +161,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "learn.kernel": {"learn.method": "tikhonov"},
     "learn.time": {"learn.method": "tikhonov", "learn.kernel": "heat"},
     "learn.k": {"learn.method": "k-nn"},
+    "learn.cost": {"learn.method": "svm"},
+    "learn.rbf_gamma": {"learn.method": "svm"},
     "learn.eigenvectors": {"learn.method": "eigenfunctions"},
     "scene.labels_crs": {"scene.labels": "points.csv"},
     "learn.areas": {"learn.train": 0.2},
