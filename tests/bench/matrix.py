@@ -109,6 +109,8 @@ EXAMPLES: dict[str, list[Any]] = {
     "learn.power": [2],
     "learn.time": [5.0],
     "learn.k": [1, 7],
+    "learn.cost": [3.0],
+    "learn.rbf_gamma": [0.2],
     "learn.eigenvectors": ["auto", 4],
     "learn.train": ["all", 0.2, 60, "labels.tif"],
     "learn.test": ["test.tif", "points.csv"],
