@@ -3,25 +3,24 @@ from eigenscape.job.jobfile import parse_job
 from eigenscape.workflow.choice.candidates import candidate, read_ladder
 from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey
-from eigenscape.workflow.choice.trials import Scored
+from eigenscape.workflow.choice.trials import Scored, Trials, trial_stages
 
 GROUND = Survey(table=False, pixels=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
 
-LADDER = read_ladder(
-    {
-        "start": {"learn.method": "interpolated"},
-        "rungs": [
-            {
-                "name": "k", "draws": 2, "keep": 2,
-                "options": [{"keys": {"neighbors.k": k}} for k in (4, 8, 16, 32)],
-            },
-            {
-                "name": "bandwidth", "draws": 5, "keep": 2,
-                "options": [{"keys": {}}, {"keys": {"graph.bandwidth": 0.5}}],
-            },
-        ],
-    }
-)  # fmt: skip
+LADDER_TABLE = {
+    "start": {"learn.method": "interpolated"},
+    "rungs": [
+        {
+            "name": "k", "draws": 2, "keep": 2,
+            "options": [{"keys": {"neighbors.k": k}} for k in (4, 8, 16, 32)],
+        },
+        {
+            "name": "bandwidth", "draws": 5, "keep": 2,
+            "options": [{"keys": {}}, {"keys": {"graph.bandwidth": 0.5}}],
+        },
+    ],
+}  # fmt: skip
+LADDER = read_ladder(LADDER_TABLE)
 
 
 class Fake:
@@ -120,3 +119,29 @@ def test_climb__what_the_job_gives_is_tried_as_it_is(monkeypatch):
     best = search.climb(LADDER)
     assert {one.candidate.job.neighbors.k for one in best} == {5}
     assert candidate(job, {"neighbors.k": 9}).values == {}
+
+
+def test_climb__what_stands_alone_begins_anew(monkeypatch):
+    offline(monkeypatch)
+    rungs = [
+        LADDER_TABLE["rungs"][0],
+        {
+            "name": "anew", "draws": 2, "keep": 3,
+            "options": [{"keys": {}}, {"keys": {"graph.bandwidth": 0.5}, "alone": True}],
+        },
+    ]  # fmt: skip
+    search = search_of(Fake())
+    search.climb(read_ladder({**LADDER_TABLE, "rungs": rungs}))
+    values = [one.candidate.values for one in search.tried.values()]
+    assert values.count({"graph.bandwidth": 0.5}) == 1
+    assert not any(len(one) > 1 and "graph.bandwidth" in one for one in values)
+
+
+def test_trial_stages__end_where_the_classifier_reads():
+    trials = Trials("all", "random", 0, 2)
+    for method, last in {
+        "svm": "features", "k-nn": "features", "poisson": "graph", "eigenfunctions": "spectrum",
+    }.items():  # fmt: skip
+        job = parse_job({"scene": {"path": "scene.npy"}, "learn": {"method": method}})
+        *_, before, scoring = trial_stages(job, trials)
+        assert (before.name, scoring.follows) == (last, ("ingest", last))

@@ -74,8 +74,8 @@ class Fields:
         Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
-    tolerance
-        Relative residual to reach.
+    exact
+        Groups that are solved so far that no class depends on where the iteration starts.
     residual
         The largest one that was left, once they are solved.
     doubled
@@ -90,7 +90,7 @@ class Fields:
     folder: Path
     lowest: LowestPairs | None
     in_memory: bool
-    tolerance: float = TOLERANCE
+    exact: tuple[int, ...] = ()
     residual: float = 0.0
     doubled: tuple[int, ...] = ()
 
@@ -118,6 +118,12 @@ class Fields:
             return [columns[first : first + step] for first in range(0, len(columns), step)]
         return [columns[first : first + WIDTH] for first in range(0, len(columns), WIDTH)]
 
+    def aim(self, number: int) -> float:
+        """Return the relative residual that a group has to reach."""
+        if number in self.exact:
+            return _EXACT_TOLERANCE
+        return TOLERANCE if self.labelled.mapped else _ROUGH_TOLERANCE
+
     def solve(self, number: int) -> dict[str, Any]:
         """Compute the fields of a group; return how well they fulfil their equations."""
         columns = self.groups[number]
@@ -125,7 +131,7 @@ class Fields:
         row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
         with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
             labels = self._labels(row, columns, allocate)
-            X, said = self._propagate(operator, labels, allocate, columns)
+            X, said = self._propagate(operator, labels, allocate, columns, self.aim(number))
             found = self._mapped("labelled", number, "r+")
             for block in blocks(len(row), ROW_TILE):
                 own = row[slice(*block)]
@@ -161,12 +167,13 @@ class Fields:
         labels: ColumnLabels,
         allocate: Allocate,
         columns: NDArray[np.int64],
+        tolerance: float,
     ) -> tuple[Array, dict[str, Any]]:
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
         group = Group(
             operator, labels, allocate, len(columns), self.labelled.count,
-            partial(self._wanted, columns), component, start, self.tolerance,
+            partial(self._wanted, columns), component, start, tolerance,
         )  # fmt: skip
         return self.options.spread(group)
 
@@ -270,27 +277,26 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
     fits = fits_in(context.task_bytes, operator, len(labelled.sample))
-    tolerance = TOLERANCE if labelled.mapped else _ROUGH_TOLERANCE
     method = context.job.learn
     assert isinstance(method, FieldMethod), "its classes are fields"
-    fields = Fields(method, labelled, operator, component, folder, lowest, fits, tolerance)
+    fields = Fields(method, labelled, operator, component, folder, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
     exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
     usual = [number for number in groups if number not in exact]
-    solved = context.map("solve", partial(Fields.solve, fields), usual, label="spreading labels")
-    pairs = zip(usual, solved, strict=True)
+    work = partial(Fields.solve, fields)
+    solved = context.map("solve", work, usual, label="spreading labels")
+    pairs = list(zip(usual, solved, strict=True))
     # Where no map is made, what converges slowly is good enough as it is.
-    again = [n for n, report in pairs if report["residual"] > tolerance] if labelled.mapped else []
-    if labelled.mapped:
-        solved = [report for report in solved if report["residual"] <= tolerance]
+    again = [n for n, report in pairs if labelled.mapped and report["residual"] > fields.aim(n)]
+    solved = [report for number, report in pairs if number not in again]
     if exact or again:
         operator = store_laplacian(
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
         doubled = replace(
             fields, operator=operator, in_memory=fits_in(context.task_bytes, operator, len(labelled.sample)),
-            tolerance=_EXACT_TOLERANCE, doubled=(*exact, *again),
+            exact=tuple(exact), doubled=(*exact, *again),
         )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
