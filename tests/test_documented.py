@@ -1,8 +1,8 @@
 """What the documentation names is there, and what is there is explained."""
 
 import inspect
-import os
 import operator
+import os
 import re
 import subprocess
 import sys
