@@ -43,7 +43,7 @@ def apply(
     reporter: Reporter | None = None,
     executor: Executor | None = None,
 ) -> Result:
-    """Classify another scene by a finished run, without fitting anything anew.
+    """Classify another scene by what a finished run has learned.
 
     The eigenvectors of the run are extended to samples that it has not seen (`eigenscape.extend`) and
     classified as in the run. Where its method is no function of eigenvectors, a support vector machine is
