@@ -2,9 +2,11 @@
 
 import inspect
 import operator
+import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,48 @@ def test_pages__name_files_that_exist():
     }
     assert len(named) > 20
     assert not [(page, path) for page, path in named if not (ROOT / path).exists()]
+
+
+def anchors(page):
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_pages__links_lead_to_files_and_headings():
+    wrong, seen = [], 0
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if re.match(r"\w+:", link):
+                continue
+            file, _, anchor = link.partition("#")
+            target, seen = (page.parent / file if file else page), seen + 1
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                wrong.append((page.name, link))
+    assert seen > 50
+    assert not wrong
+
+
+def test_measurements__every_command_can_be_given(tmp_path):
+    """Scripts are there, and jobs take the keys that they are given, in every turn of a loop."""
+    text = (ROOT / "jobs" / "MEASUREMENTS.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    \$ (.+)$", text, re.MULTILINE)
+    # What the shell would start, word by word.
+    said = "".join(
+        f'{name}() {{ printf "%s\\x1f" {name} "$@"; echo; }}\n'
+        for name in ("eigenscape", "python", "pytest")
+    )
+    done = subprocess.run(
+        ["bash", "-eu", "-c", said + "\n".join(commands)], cwd=ROOT, capture_output=True, text=True,
+        check=True, env={**os.environ, "DATA": str(tmp_path)},
+    )  # fmt: skip
+    calls = [line.split("\x1f")[:-1] for line in done.stdout.splitlines()]
+    assert len(calls) > 60
+    for call in calls:
+        assert (ROOT / call[2 if call[1] == "-q" or call[1] == "run" else 1]).exists(), call
+        if call[0] == "eigenscape":
+            given = [word for before, word in pairwise(call) if before == "--set"]
+            eigenscape.load_job(ROOT / call[2], given)
 
 
 def test_dir__lists_what_is_public():

@@ -6,7 +6,7 @@
 Runs each method with the draws of each seed and prints one line of JSON for each: expected calibration
 error in percent, random and blocked, as the run itself reports it (one half of the draws and of the
 labelled pixels, measured with the calibration of the other half), and that of the calibration of the
-first seed's draws on the blocked pixels of the other seeds' draws. Then the table for jobs/GUIDE.md.
+first seed's draws on the blocked pixels of the other seeds' draws. Then the table for jobs/MEASUREMENTS.md.
 Scores of the fits are kept in FOLDER, and read from there the next time.
 """
 

@@ -15,6 +15,7 @@ standard error over the repeats.
 import argparse
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def sets(data: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 class Graph:
-    """A graph with its first eigenvectors."""
+    """A graph, and its first eigenvectors."""
 
     def __init__(self, X: np.ndarray) -> None:
         self.n = len(X)
@@ -83,13 +84,17 @@ class Graph:
         self.degree = np.asarray(self.W.sum(axis=1)).ravel() + 1e-9
         root = diags_array(1 / np.sqrt(self.degree))
         self.normalized = csr_array(root @ self.W @ root)
+        self.block = RowBlock(0, self.W.indptr, self.W.indices, self.W.data)
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its first eigenvalues, and its eigenvectors scaled to variance 1."""
         own, vectors = eigsh(
             self.normalized, k=min(MODES, self.n // 10), which="LA", v0=np.ones(self.n)
         )
         order = np.argsort(-own)
-        self.values = np.maximum(1 - own[order], 0)
-        self.rows = (vectors[:, order] * np.sqrt(self.n)).astype(np.float32)
-        self.block = RowBlock(0, self.W.indptr, self.W.indices, self.W.data)
+        rows = (vectors[:, order] * np.sqrt(self.n)).astype(np.float32)
+        return np.maximum(1 - own[order], 0), rows
 
     def spread(self, known: np.ndarray, y: np.ndarray, count: int) -> np.ndarray:
         """Return harmonic functions with the labels as values, by conjugate gradients."""
@@ -127,8 +132,9 @@ def ask(
     if way == "ambiguous":
         acquired[closed] = -1
         return np.argsort(-acquired, kind="stable")[:size]
-    own = graph.rows[known].astype(np.float64)
-    acquired = acquired * exploration(graph.rows, posterior(graph.values, own.T @ own))
+    values, rows = graph.pairs
+    own = rows[known].astype(np.float64)
+    acquired = acquired * exploration(rows, posterior(values, own.T @ own))
     acquired[closed] = np.nan
     return local_maxima(acquired, np.arange(graph.n), [graph.block], size)
 

@@ -163,6 +163,8 @@ def run_job(
         said = {
             "how": told.applied["how"], "farther": round(shift["farther"], 3),
             "warns": shift["differs"], "far": told.applied["far"],
+            "calibration_error": round(told.scores["expected_calibration_error"], 3),
+            "machine": told.applied.get("machine"),
         }  # fmt: skip
         if not tables:
             import tomllib

@@ -46,11 +46,11 @@ def apply(
     reporter: Reporter | None = None,
     executor: Executor | None = None,
 ) -> Result:
-    """Classify another scene by a finished run, without fitting anything anew.
+    """Classify another scene by what a finished run has learned.
 
     The eigenvectors of the run are extended to samples that it has not seen (`eigenscape.extend`) and
     classified as in the run. Where its method is no function of eigenvectors, a support vector machine is
-    fitted to the labels that the run learned from; where these are fewer than ten of each class, or none,
+    fitted to the labels that the run learned from; where these are fewer than 50 of each class, or none,
     the probabilities of its samples are extended by the weights of the same graph instead. The result is
     a run directory with the class map, its confidence and its entropy. The same call goes on with what
     was left.

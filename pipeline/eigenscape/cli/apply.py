@@ -23,7 +23,7 @@ def apply_command(
     run_dir: RunDir = None,
     as_json: Json = False,
 ) -> None:
-    """Classify another scene by a finished run, without fitting anything anew."""
+    """Classify another scene by what a finished run has learned."""
     with exit_status():
         from eigenscape.applied.run import apply
         from eigenscape.base.progress import console_reporter

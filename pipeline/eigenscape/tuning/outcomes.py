@@ -22,7 +22,7 @@ class Tuned:
     values
         The keys that it changes.
     tried
-        All jobs that were tried.
+        All jobs that were tried or were to be tried.
     judged
         Accuracy of the chosen job on squares that tuning never saw, by the split of the draws.
     default
@@ -51,12 +51,17 @@ class Tuned:
     said: tuple[str, ...] = ()
     outputs: Mapping[str, Path] = field(default_factory=dict)
 
+    @property
+    def count(self) -> int:
+        """Number of jobs that were tried: some of `tried` had no time left, or could not work."""
+        return sum(one.drawn > 0 for one in self.tried)
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as the one JSON object that ``--json`` prints."""
         return {
             "run": str(self.path),
             "chosen": dict(self.values),
-            "tried": len(self.tried),
+            "tried": self.count,
             "failed": [
                 {"candidate": one.candidate.title, "reason": one.error}
                 for one in self.tried

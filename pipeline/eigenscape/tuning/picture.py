@@ -12,7 +12,12 @@ _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
 
 
 def draw_tried(
-    path: Path, tried: Sequence[Tried], chosen: Candidate, given: Candidate, title: str
+    path: Path,
+    tried: Sequence[Tried],
+    chosen: Candidate,
+    given: Candidate,
+    title: str,
+    measured: str,
 ) -> None:
     """Draw the jobs that were tried, one colour for each rung, the chosen one and the given one named.
 
@@ -24,6 +29,8 @@ def draw_tried(
         See `eigenscape.tuning.report.write_tried`.
     title
         Of the picture.
+    measured
+        What jobs were compared by.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogFormatter
@@ -42,18 +49,23 @@ def draw_tried(
             markersize=5, label=rung,
         )  # fmt: skip
     for one in shown:
-        for name, what in (("chosen", chosen), ("as given", given)):
-            if one.candidate.values == what.values:
-                axes.annotate(
-                    name, (max(one.seconds, 1e-3), Interval.of(one.accuracy).mean),
-                    xytext=(8, 6), textcoords="offset points", fontsize=9, weight="bold",
-                )  # fmt: skip
+        names = [
+            name
+            for name, what in (("chosen", chosen), ("as given", given))
+            if one.candidate.values == what.values
+        ]
+        if names:
+            # To the left: jobs with more draws, such as these, take the longest.
+            axes.annotate(
+                ", ".join(names), (max(one.seconds, 1e-3), Interval.of(one.accuracy).mean),
+                xytext=(-8, 6), textcoords="offset points", fontsize=9, weight="bold", ha="right",
+            )  # fmt: skip
     axes.set_xscale("log")
     # Seconds as such: most pictures span no power of ten.
     axes.xaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     axes.set_xlabel("time of all its stages, s", color=_GREY)
-    axes.set_ylabel("accuracy on the squares it was chosen by, %", color=_GREY)
+    axes.set_ylabel(f"{measured}, %", color=_GREY)
     axes.set_title(title, loc="left", fontsize=10.5)
     axes.grid(color="#d9dde1", linewidth=0.5)
     axes.set_axisbelow(True)

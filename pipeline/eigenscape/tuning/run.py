@@ -177,7 +177,8 @@ def _tune(
     tuned = replace(tuned, said=(*describe(tuned, search.split), *notes))
     write_job(outputs["job"], tuned.job, tuned.said)
     write_tried(outputs["table"], tried, chosen, given)
-    draw_tried(outputs["plot"], tried, chosen, given, f"{job.name}: {len(tried)} jobs tried")
+    title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])
+    draw_tried(outputs["plot"], tried, chosen, given, title, measured)
     return tuned
 
 
@@ -198,7 +199,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     what, draws = _WHAT.get(split, (f"Accuracy on pixels ({split} draws)", _TRAINING))
     noise = "beyond the noise" if gain.beyond_noise else "within the noise"
     lines = [
-        f"Chosen by `eigenscape tune` among {len(tuned.tried)} jobs in {tuned.seconds:.0f} s.",
+        f"Chosen by `eigenscape tune` among {tuned.count} jobs in {tuned.seconds:.0f} s.",
         f"{what} that tuning never saw: {judged}",
         f"(mean and 95 % interval of {judged.draws} {draws}).",
         f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
@@ -219,3 +220,10 @@ _WHAT = {
     "parts": ("Agreement of the clusters with those of parts of the scene", "parts"),
 }
 """What the verdict measures, and over what its interval is, by the split of the draws."""
+
+_AXES = {
+    "blocked": "accuracy on the squares it was chosen by",
+    "parts": "agreement of the clusters of parts with those of all",
+    "": "accuracy on the pixels it was chosen by",
+}
+"""What jobs were compared by, by the split of the draws."""

@@ -56,7 +56,7 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
     yield f"classes      of {applied['samples']} samples, by {how}"
     if machine := applied.get("machine"):
         right = machine["accuracy"]
-        tested = "" if right is None else f"; {_percent(right)} of them right on squares left out"
+        tested = "" if right is None else f"; {_percent(right)} right on squares left out"
         yield f"  machine    takes {machine['vectors']}, fitted to {machine['labels']} labels{tested}"
     if applied["far"] or applied["without_class"]:
         yield (

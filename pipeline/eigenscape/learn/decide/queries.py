@@ -45,7 +45,7 @@ _LEAST_VALUE = 0.03
 """e, in shares of the largest eigenvalue: what is open of the constant."""
 
 _PIECE = 2**14
-"""Rows of the graph whose neighbours are looked at together."""
+"""Rows whose neighbours, or whose eigenvectors, are looked at together."""
 
 _MOST_MAXIMA = 50_000
 
@@ -97,22 +97,25 @@ def _choose(
     stored, modes = open_array(vectors), min(_MODES, len(values))
     ranges = blocks(stored.shape[0], stored.chunks[0])
 
-    def rows(start: int, stop: int) -> F4:
-        unit = np.float32(np.sqrt(stored.shape[0]))
-        return np.asarray(np.nan_to_num(stored[start:stop, :modes]) * unit, np.float32)
+    unit = np.float32(np.sqrt(stored.shape[0]))
+
+    def scaled(rows: F4) -> F4:
+        return np.asarray(np.nan_to_num(rows) * unit, np.float32)
 
     outer = np.zeros((modes, modes))
     for block in ranges:
         own = labelled.sample[labelled.within(block)] - block[0]
         if len(own):
-            known = rows(*block)[own].astype(np.float64)
+            known = scaled(stored[slice(*block)][own, :modes]).astype(np.float64)
             outer += known.T @ known
     covariance = posterior(values[:modes], outer)
     place = folder / "acquisition"
     create_memmap(place, stored.shape[:1], np.float32)
     acquired = attach_memmap(place, stored.shape[:1], np.float32, "r+")
     for block in ranges:
-        found = ambiguity(source.scores(block)) * exploration(rows(*block), covariance)
+        found, chunk = ambiguity(source.scores(block)), stored[slice(*block)]
+        for start, stop in blocks(len(found), _PIECE):
+            found[start:stop] *= exploration(scaled(chunk[start:stop, :modes]), covariance)
         found[labelled.sample[labelled.within(block)] - block[0]] = np.nan
         acquired[slice(*block)] = found
         note_rows(acquired, *block)
