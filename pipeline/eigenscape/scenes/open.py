@@ -125,7 +125,9 @@ def _open_lines(
 ) -> "StackedScene | None":
     """Open files of several bands each as lines of one scene; None where the first has one band."""
     first = resolve(given[0])
-    if len(find_reader(first).open(first, _of_one(options, given[0]), resolve).bands.good) == 1:
+    # Numbers of bad bands count those of all files, where each has one.
+    alone = _of_one(options, given[0]).model_copy(update={"bad_bands": ()})
+    if len(find_reader(first).open(first, alone, resolve).bands.good) == 1:
         return None
     if options.geometry not in ("auto", "none"):
         raise SceneError(
