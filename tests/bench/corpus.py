@@ -1,12 +1,18 @@
 """Small valid jobs with inputs of every format that is read: what `mutations.py` damages."""
 
 import json
+import shutil
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import products
 
 HEIGHT, WIDTH, BANDS, CLASSES = 14, 16, 6, 3
 
@@ -333,10 +339,43 @@ def _study(case: Path, pixels: Pixels) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
+def _product(
+    writer: Callable[..., products.Product], packed: str = "", **options: Any
+) -> Callable[[Path, Pixels], Mapping[str, Any]]:
+    """Return what writes a sensor product, as it is or in a zip file, and labels on its pixels."""
+
+    def write(case: Path, pixels: Pixels) -> Mapping[str, Any]:
+        product = writer(case / "product", **options)
+        np.save(case / "labels.npy", products.truth(*product.valid.shape).astype(np.uint8))
+        path = product.path
+        if packed:
+            folder = path if path.is_dir() else path.parent
+            path = products.zipped(folder, case / packed, inside=False)
+            shutil.rmtree(case / "product")
+        return {"path": str(path.relative_to(case)), "labels": "labels.npy", "learn": "train = 0.4"}
+
+    return write
+
+
 CASES: Mapping[str, Callable[[Path, Pixels], Mapping[str, Any]]] = {
     "geotiff": _geotiff, "compressed": _compressed, "list": _list, "envi": _envi, "vrt": _vrt,
     "npy": _npy, "npz": _npz, "mat": _mat, "unmixing": _unmixing, "mat73": _mat73,
     "zarr3": _zarr3, "zarr2": _zarr2, "netcdf": _netcdf, "csv": _csv, "tsv": _tsv,
     "parquet": _parquet, "sparse": _sparse, "geojson": _vectors("geojson"),
     "gpkg": _vectors("gpkg"), "shp": _vectors("shp"), "study": _study,
+    "emit": _product(products.emit), "enmap": _product(products.enmap),
+    "enmap-zip": _product(products.enmap, "enmap.zip", level="L1C"),
+    "prisma": _product(products.prisma), "prisma-zip": _product(products.prisma, "prisma.zip"),
+    "landsat": _product(products.landsat), "landsat-xml": _product(products.landsat, xml=True),
+    "sentinel2": _product(products.sentinel2, driver="GTiff"),
+    "sentinel2-zip": _product(products.sentinel2, "sentinel2.zip"),
+    "neon": _product(products.neon), "aviris": _product(products.aviris),
+    "aviris-l1b": _product(products.aviris, ortho=False), "aviris-envi": _product(products.envi),
+    "hyspex": _product(
+        products.envi, name="line03_VNIR.img", lookup="igm", sensor="HySpex", unit="Nanometers"
+    ),
+    "desis": _product(products.desis), "desis-zip": _product(products.desis, "desis.zip"),
+    "pace": _product(products.pace),
 }  # fmt: skip
+SENSORS = tuple(name for name, write in CASES.items() if write.__qualname__.startswith("_product"))
+"""Those that are sensor products."""

@@ -4,9 +4,11 @@
 
 The small valid jobs of `corpus.py` are damaged one by one: bytes are flipped, ranges zeroed, doubled
 or cut off, numbers and texts in headers and job files replaced by words, floats, negative and huge
-numbers, shapes in the headers of arrays made impossible, and files replaced by others, by directories,
-FIFOs, sockets, devices and loops of symbolic links. Then `eigenscape plan` and `eigenscape run` are
-given, each in a fork of this process with 512 MiB of memory beyond what this one has, and 60 seconds.
+numbers, shapes in the headers of arrays made impossible, members of archives renamed, swapped for links and
+bombs, entities put into XML, attributes and datasets of HDF5 changed, and files replaced by others, by
+directories, FIFOs, sockets, devices and loops of symbolic links. Then `eigenscape plan` and `eigenscape
+run` are given, each in a fork of this process with 512 MiB of memory beyond what this one has, and 60
+seconds.
 
 It prints one JSON object; `failures` tells of each trial that ended with a traceback, a signal, a
 hang, in an allocation that the limit refused, or in a result that cannot be. `--only` repeats one of
@@ -40,14 +42,14 @@ from typing import Any
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from corpus import HEIGHT, WIDTH, write_corpus
+from corpus import HEIGHT, SENSORS, WIDTH, write_corpus
 from damage import command
 
 LIMIT = 512 * 2**20
 """Bytes that a trial may allocate beyond what this process holds; the ``limits.memory`` of its job."""
 
 GOOD = ("refused", "plausible")
-BAD = ("traceback", "signal", "hang", "allocation", "status", "implausible")
+BAD = ("escape", "traceback", "signal", "hang", "allocation", "status", "implausible")
 NUMBERS = (
     "0", "1", "-1", "-3", "1.5", "many", "", "nan", "inf", "-inf", "1e300", "1e-300", "255", "256",
     "65536", "2147483647", "2147483648", "4294967296", "1000000", "99999999999", "9" * 25, "true",
@@ -55,8 +57,8 @@ NUMBERS = (
 WORDS = ("4", "2", '""', "[]", "{}", "\u00e9", "\x00", "x" * 5000, "../..", "/", "~", "*", "'")
 INTEGERS = (0, 1, 2, 3, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 100_000, 16_777_216)
 TEXTS = {
-    ".toml", ".hdr", ".vrt", ".xml", ".csv", ".tsv", ".geojson", ".json", ".zarray", ".zgroup",
-    ".zattrs", ".zmetadata", ".prj", ".cpg",
+    ".toml", ".hdr", ".vrt", ".xml", ".XML", ".txt", ".csv", ".tsv", ".geojson", ".json", ".zarray",
+    ".zgroup", ".zattrs", ".zmetadata", ".prj", ".cpg",
 }  # fmt: skip
 
 
@@ -67,6 +69,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, action="append", help="trials to repeat")
     parser.add_argument("--case", action="append", help="cases of the corpus; all by default")
+    parser.add_argument(
+        "--read", action="store_true", help="plan and read the scene, but run no job"
+    )
+    parser.add_argument("--sensors", action="store_true", help="the cases that are sensor products")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds of a command")
     parser.add_argument("--keep", type=Path, help="directory for the files of the trials")
     arguments = parser.parse_args()
@@ -85,6 +91,8 @@ class Trials:
         self.directory, self.arguments = directory, arguments
         cases = write_corpus(directory / "corpus")
         chosen = arguments.case or [case.name for case in cases]
+        if arguments.sensors:
+            chosen = list(SENSORS)
         self.cases = [case for case in cases if case.name in chosen]
 
     def run(self) -> dict[str, Any]:
@@ -151,8 +159,12 @@ class Trials:
         file, kind = mutate(folder, chance, self.cases)
         what = {"number": number, "case": case.name, "file": file, "kind": kind}
         path = folder / "run"
-        for name in ("plan", "run"):
+        for name in ("plan", "read" if self.arguments.read else "run"):
+            before = set(os.listdir(folder.parent))
             status, told = self._command(name, folder, path)
+            if set(os.listdir(folder.parent)) != before:
+                outcome = "escape"
+                break
             outcome = judge(status, told, path, final=name == "run")
             what["by"] = name
             if outcome != "plausible":
@@ -164,7 +176,29 @@ class Trials:
     def _command(self, name: str, folder: Path, path: Path) -> tuple[int | str, str]:
         arguments = (name, folder / "job.toml", "--run-dir", path, "--json")
         told = self.directory / "told"
+        if name == "read":
+            return in_child(lambda: read(folder / "job.toml"), told, self.arguments.timeout)
         return in_child(lambda: command(*arguments), told, self.arguments.timeout)
+
+
+def read(job: Path) -> int:
+    """Read all of a scene as its job does, in strips; return the status that a command would have."""
+    from eigenscape.base.blocks import blocks
+    from eigenscape.errors import EigenscapeError
+    from eigenscape.job.jobfile import load_job
+    from eigenscape.scenes.ingest import strip_rows
+    from eigenscape.scenes.open import open_scene
+
+    try:
+        loaded = load_job(job)
+        scene = open_scene(loaded.scene, loaded.resolve)
+        for rows in blocks(scene.grid.height, strip_rows(scene, LIMIT // 4)):
+            values, valid = scene.read(*rows)
+            assert valid.shape == values.shape[:2]
+    except EigenscapeError as error:
+        print(f"eigenscape: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
 
 
 def judge(status: int | str, told: str, path: Path, *, final: bool) -> str:
@@ -220,6 +254,7 @@ def mutate(folder: Path, chance: random.Random, cases: list[Path]) -> tuple[str,
     special = SPECIAL.get(file.suffix or file.name)
     if file.suffix in TEXTS or file.name in TEXTS:
         kinds += ["number"] * 6 + ["word"] * 3 + ["lines", "letters"]
+        kinds += ["xml"] * 4 if file.suffix.lower() == ".xml" else []
     elif special:
         kinds += [special] * 6 + ["integer"]
     else:
@@ -371,14 +406,166 @@ def _npz(content: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
+def _zip(content: bytes, chance: random.Random) -> bytes:
+    """Write the members of a zip file anew, one of them changed within, or of another name."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(out, "w") as target:
+        names = source.namelist()
+        texts = [name for name in names if Path(name).suffix in TEXTS]
+        changed = chance.choice(texts if texts and chance.random() < 0.6 else names)
+        kind = chance.choice(
+            (*("text",) * 4, "flip", "cut", "name", "bomb", "link", "extra", "lost")
+        )
+        for name in names:
+            member, info = source.read(name), zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            if name == changed:
+                if kind == "lost":
+                    continue
+                if kind == "name":
+                    info.filename = chance.choice(
+                        ("../x.xml", "/etc/passwd", f"../{name}", "", f"a/{name}")
+                    )
+                elif kind == "bomb":
+                    member = bytes(2**27)
+                elif kind == "link":
+                    info.external_attr, member = 0o120777 << 16, b"/etc/passwd"
+                elif kind == "extra":
+                    target.writestr(f"../../{Path(name).name}", member)
+                elif kind == "text":
+                    member = _xml(member, chance)
+                else:
+                    member = EDITS[kind](member, chance)
+            target.writestr(info, member)
+    return out.getvalue()
+
+
+def _xml(content: bytes, chance: random.Random) -> bytes:
+    """Change a number or a word, or put a document type with entities in front of the root."""
+    kind = chance.choice(("number", "number", "number", "word", "lines", "entities"))
+    if kind != "entities" or b"?>" not in content[:200]:
+        return EDITS[kind if kind != "entities" else "number"](content, chance)
+    begin = content.index(b"?>") + 2
+    levels = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 9}">' for n in range(9))
+    document = f'<!DOCTYPE x [<!ENTITY e0 "lol">{levels}<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+    body = content[begin:]
+    place = body.find(b">", body.find(b">") + 1) + 1
+    entity = chance.choice((b"&e9;", b"&f;", b""))
+    return content[:begin] + document.encode() + body[:place] + entity + body[place:]
+
+
+def _hdf5(content: bytes, chance: random.Random) -> bytes:
+    """Change an attribute or a dataset of an HDF5 file."""
+    import h5py
+
+    stream = io.BytesIO(content)
+    try:
+        with h5py.File(stream, "r+") as file:
+            items: list[Any] = [file]
+            file.visititems(lambda _, item: items.append(item))
+            owners = [item for item in items if len(item.attrs)]
+            cells = [item for item in items if isinstance(item, h5py.Dataset)]
+            if owners and chance.random() < 0.5:
+                _change_attribute(chance.choice(owners).attrs, chance)
+            else:
+                _change_dataset(file, chance.choice(cells), chance)
+    except Exception:
+        # Damaged before.
+        return content
+    return stream.getvalue()
+
+
+def _change_attribute(attributes: Any, chance: random.Random) -> None:
+    name = chance.choice(list(attributes))
+    values: list[Any] = [
+        0, -1, 1e300, float("nan"), float("inf"), 2**63, "many", "", b"\xff\xfe", "x" * 5000, [], [1.0],
+        np.zeros(6), np.full(6, np.nan), np.zeros((3, 3)), np.array(["a", "b"], "S1"), np.arange(5000.0),
+    ]  # fmt: skip
+    kind = chance.choice(("set", "set", "set", "delete", "scale"))
+    if kind == "delete":
+        del attributes[name]
+    elif kind == "scale" and np.asarray(attributes[name]).dtype.kind in "iuf":
+        attributes[name] = np.asarray(attributes[name]) * chance.choice((0, -1, 1e6, 1e-6))
+    else:
+        attributes[name] = chance.choice(values)
+
+
+def _change_dataset(file: Any, item: Any, chance: random.Random) -> None:
+    import h5py
+
+    name, shape, dtype = item.name, item.shape, item.dtype
+    kind = chance.choice(
+        (
+            "huge",
+            "wide",
+            "chunk",
+            "empty",
+            "text",
+            "link",
+            "soft",
+            "loop",
+            "lost",
+            "group",
+            "values",
+            "axes",
+        )
+    )
+    if kind == "values":
+        if item.size and dtype.kind in "iuf":
+            values = np.asarray(item[()]).ravel()
+            many = chance.choice((1, values.size))
+            bad = chance.choice(
+                (0, -1, 1, 2**15 - 1) if dtype.kind != "f" else (np.nan, np.inf, -1e30, 1e30)
+            )
+            values[:many] = np.asarray(bad).astype(dtype, casting="unsafe")
+            item[...] = values.reshape(shape)
+        return
+    del file[name]
+    if kind == "huge":
+        size = tuple(2**20 for _ in shape) or (2**20,)
+        file.create_dataset(name, size, dtype, chunks=(1,) * len(size))
+    elif kind == "wide" and len(shape) > 1:
+        file.create_dataset(name, (*shape[:-1], 2**26), dtype, chunks=True)
+    elif kind == "chunk" and shape:
+        file.create_dataset(
+            name, shape, dtype, maxshape=(None,) * len(shape), chunks=(2**9,) * len(shape)
+        )
+    elif kind == "empty":
+        file.create_dataset(
+            name, (0,) * max(1, len(shape)), dtype, maxshape=(None,) * max(1, len(shape))
+        )
+    elif kind == "text":
+        file[name] = chance.choice((b"many", "x" * 1000))
+    elif kind == "link":
+        file[name] = h5py.ExternalLink(
+            chance.choice(("/etc/passwd", "other.h5", "/dev/zero")), "/x"
+        )
+    elif kind == "soft":
+        file[name] = h5py.SoftLink("/nothing")
+    elif kind == "loop":
+        file[name] = h5py.SoftLink(name)
+    elif kind == "group":
+        file.create_group(name)
+    elif kind == "axes":
+        file.create_dataset(name, shape[::-1], dtype if dtype.kind in "iuf" else "f4")
+
+
 EDITS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "flip": _flip, "cut": _cut, "zero": _zero, "double": _double, "integer": _integer,
     "number": _replace_one(r"-?\d+(\.\d+)?", NUMBERS),
     "word": _replace_one(r"[A-Za-z_][\w.]*", WORDS + NUMBERS),
-    "lines": _lines, "letters": _letters, "npy": _npy, "npz": _npz,
+    "lines": _lines, "letters": _letters, "npy": _npy, "npz": _npz, "zip": _zip, "hdf5": _hdf5,
+    "xml": _xml,
     "empty": lambda content, chance: b"",
 }  # fmt: skip
-SPECIAL = {".npy": "npy", ".npz": "npz"}
+SPECIAL = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".zip": "zip",
+    ".nc": "hdf5",
+    ".h5": "hdf5",
+    ".he5": "hdf5",
+}
 
 
 def _loop(path: Path, chance: random.Random) -> None:

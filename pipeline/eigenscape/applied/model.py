@@ -189,6 +189,10 @@ def applied_job(
     inherited: dict[str, Any] = {"nodata": old.nodata, "labels": labels}
     if same_kind and not is_registered(paths[0]):
         inherited |= {"variable": old.variable, "layout": old.layout}
+        # Flags are those of the product; files of masks lie on the grid of the run's own scene.
+        inherited["mask"] = list(old.mask_flags) or None
+    if old.grid != "finest" and (same_kind or (len(paths) > 1 and not isinstance(old.path, str))):
+        inherited["grid"] = old.grid
     names = model.bands.names
     if is_tabular(paths[0]) and is_tabular(old.path) and names is not None:
         # By name, whatever their order: the columns that the run learned from.

@@ -68,7 +68,7 @@ def _newest(outcome: SceneOutcome) -> float:
     """Return when the files of a scene were last changed."""
     job = outcome.scene.job
     assert job is not None, "it has keys"
-    paths = scene_paths(job.scene.path, job.resolve)
+    paths = scene_paths(job.scene, job.resolve)
     times = [0.0]
     for path in (Path(job.resolve(path)) for path in paths if not is_registered(path)):
         times += [part.stat().st_mtime for part in [path, *path.glob("**/*")] if part.exists()]

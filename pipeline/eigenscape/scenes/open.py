@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
         return _open_files(reader, located.paths, options, resolve)
     if not given:
         raise SceneError("scene.path: the list is empty. Give at least one file.")
-    names = scene_paths(given, resolve)
+    names = scene_paths(options, resolve)
     for name in names:
         _check_known(name, resolve(name))
     paths = [resolve(name) for name in names]
@@ -88,7 +89,17 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
     reader = (
         RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
     )
-    return _open_files(reader, paths, options, resolve)
+    scene = _open_files(reader, paths, options, resolve)
+    return _with_names(scene, paths) if names != (given,) and isinstance(given, str) else scene
+
+
+def _with_names(scene: Scene, paths: Sequence[str]) -> Scene:
+    """Say which files a pattern or a folder stands for."""
+    names = [Path(path).name for path in paths]
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    told = (f"scene.path stands for {len(names)} file{'s' * (len(names) > 1)}: {listed}",)
+    notes = getattr(scene, "notes", None)
+    return scene if notes is None else replace(scene, notes=(*told, *notes))  # type: ignore[type-var]
 
 
 def _open_files(

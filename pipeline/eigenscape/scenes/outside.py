@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from xml.etree import ElementTree
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.xmlfiles import parse_xml
 
 DRIVERS = (
     "AAIGrid", "ACE2", "AIG", "AirSAR", "BIGGIF", "BMP", "BSB", "BT", "BYN", "CEOS", "COASP",
@@ -167,11 +167,9 @@ def _check_file(path: str, modified: int, size: int) -> tuple[str, ...]:
 def _references(file: str, path: str) -> Iterator[str]:
     """Yield what a VRT refers to; relative names as paths from here."""
     try:
-        root = ElementTree.parse(file).getroot()
-    except ElementTree.ParseError as error:
-        raise SceneError(
-            f"{path}: the VRT is truncated or damaged ({error}). Build it anew."
-        ) from None
+        root = parse_xml(Path(file).read_bytes(), path)
+    except SceneError as error:
+        raise SceneError(f"{error} It is a VRT: build it anew.") from None
     for element in root.iter():
         name = element.get("key") or element.get("name")
         text = (element.text or "").strip()

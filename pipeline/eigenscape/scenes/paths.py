@@ -3,10 +3,10 @@
 import glob
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.arrays import is_zarr
 from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.reading import Resolve, find_reader
@@ -18,13 +18,13 @@ RASTERS = {".tif", ".tiff", ".jp2", ".img", ".vrt", ".bil", ".bip", ".bsq", ".da
 _MOST = 4096
 
 
-def scene_paths(given: str | Sequence[str], resolve: Resolve) -> tuple[str, ...]:
+def scene_paths(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
     """Return the paths of a scene: what is given, with patterns and folders replaced by their files.
 
     Parameters
     ----------
-    given
-        ``scene.path`` of the job.
+    options
+        ``[scene]`` of the job. Its labels and masks are no bands, wherever they lie.
     resolve
         Makes a path of the job absolute.
 
@@ -40,19 +40,20 @@ def scene_paths(given: str | Sequence[str], resolve: Resolve) -> tuple[str, ...]
     SceneError
         A pattern stands for no file, or for very many.
     """
-    if isinstance(given, str):
-        return _files_of(given, resolve)
-    return tuple(name for one in given for name in _files_of(one, resolve))
+    given = (options.path,) if isinstance(options.path, str) else options.path
+    others = [*options.mask_files, *([options.labels] if options.labels else [])]
+    apart = {os.path.abspath(resolve(name)) for name in others if not is_registered(name)}
+    return tuple(name for one in given for name in _files_of(one, resolve, apart))
 
 
-def _files_of(given: str, resolve: Resolve) -> tuple[str, ...]:
+def _files_of(given: str, resolve: Resolve, apart: set[str]) -> tuple[str, ...]:
     if is_registered(given):
         return (given,)
     path = resolve(given)
     if is_contained(path) or is_address(path):
         return (given,)
     if glob.has_magic(path) and not os.path.lexists(path):
-        found = _few(given, glob.glob(path, recursive=True))
+        found = _few(given, glob.glob(path, recursive=True), apart)
         if not found:
             raise SceneError(
                 f"scene.path = {given!r}: no file matches the pattern ({path}). Relative patterns "
@@ -66,17 +67,18 @@ def _files_of(given: str, resolve: Resolve) -> tuple[str, ...]:
                 entry.path for entry in entries
                 if Path(entry.name).suffix.lower() in RASTERS and entry.is_file()
             ]  # fmt: skip
-        return _few(given, bands) or (given,)
+        return _few(given, bands, apart) or (given,)
     return (given,)
 
 
-def _few(given: str, names: list[str]) -> tuple[str, ...]:
+def _few(given: str, names: list[str], apart: set[str]) -> tuple[str, ...]:
+    names = [name for name in map(os.path.abspath, names) if name not in apart]
     if len(names) > _MOST:
         raise SceneError(
             f"scene.path = {given!r}: stands for {len(names):,} files; {_MOST:,} bands can be listed. Give a "
             "pattern for fewer; `eigenscape batch` works on many scenes."
         )
-    return tuple(sorted(map(os.path.abspath, names), key=_by_number))
+    return tuple(sorted(names, key=_by_number))
 
 
 def _by_number(name: str) -> list[tuple[int, int, str]]:

@@ -67,7 +67,7 @@ def _scene(job: Job) -> dict[str, Any]:
         "geometry_crs", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
-    paths = scene_paths(job.scene.path, job.resolve)
+    paths = scene_paths(job.scene, job.resolve)
     samples, seed = job.scene.samples, job.scene.seed
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]
     files += [_identity(job, path, "scene.mask") for path in job.scene.mask_files]

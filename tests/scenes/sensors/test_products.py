@@ -317,3 +317,23 @@ def test_desis__zip_and_files(tmp_path, scene):
     check(scene(str(products.zipped(product.path, tmp_path / "desis.zip", inside=False))), product)
     for end in ("METADATA.xml", "SPECTRAL_IMAGE.tif"):
         check(scene(str(next(product.path.glob(f"*-{end}")))), product)
+
+
+def test_products__levels_that_are_not_read(tmp_path, scene):
+    with h5py.File(tmp_path / "PRS_L1_STD.he5", "w") as file:
+        file["HDFEOS/SWATHS/PRS_L1_HCO/Data Fields/VNIR_Cube"] = np.zeros((4, 5, 6), "u2")
+    with pytest.raises(SceneError, match="is PRISMA L1"):
+        scene(str(tmp_path / "PRS_L1_STD.he5"))
+    product = products.landsat(tmp_path)
+    for file in product.path.iterdir():
+        file.rename(file.with_name(file.name.replace("L2SP", "L1TP")))
+    with pytest.raises(SceneError, match="is Level 1"):
+        scene(str(product.path))
+
+
+def test_emit__radiance(tmp_path, scene):
+    product = products.emit(tmp_path, mask=False)
+    with h5py.File(product.path, "a") as file:
+        file.move("reflectance", "radiance")
+    opened = check(scene(str(product.path)), product)
+    assert "EMIT L1B radiance" in " ".join(describe_scene(opened))

@@ -292,8 +292,8 @@ def _check_alike(opened: Sequence[_Opened]) -> None:
             if not _same_pixels(reference.grid, item.grid):
                 continue
             for what, one, other, same in (
-                ("size (rows, columns)", _size(reference), _size(item), same_size),
                 ("CRS", reference.grid.crs_wkt, item.grid.crs_wkt, same_crs),
+                ("size (rows, columns)", _size(reference), _size(item), same_size),
                 ("transform", reference.grid.transform, item.grid.transform, same_transform),
             ):
                 if not same(reference.grid, item.grid):

@@ -199,6 +199,12 @@ def _explain(path: str, error: Exception, opened: bool) -> SceneError:
         return SceneError(
             f"{path}: is a directory, and not a zarr store. Give the raster file inside it."
         )
+    if is_archived(path):
+        return SceneError(
+            f"{path}: cannot be opened: it is not in the archive, or damaged ({reason}). Download "
+            "the archive "
+            "again."
+        )
     if is_address(path):
         return SceneError(
             f"{path}: cannot be opened ({reason}). Check the address and the network."

@@ -133,6 +133,9 @@ def open_package(path: str) -> Package | None:
         return None
     if not stat.S_ISDIR(state.st_mode) and not path.lower().endswith((".zip", ".tar")):
         return None
+    if stat.S_ISDIR(state.st_mode):
+        # Not kept: what comes into a folder below does not show in its time of change.
+        return Package(path, "folder", tuple(sorted(_walk(path))))
     return _listed(path, state.st_mtime_ns, state.st_size)
 
 
@@ -146,9 +149,7 @@ def folder_of(path: str) -> Package:
 
 @lru_cache(maxsize=16)
 def _listed(path: str, modified: int, size: int) -> Package:
-    """List the files; a changed folder or archive is another entry."""
-    if os.path.isdir(path):
-        return Package(path, "folder", tuple(sorted(_walk(path))))
+    """List the files; a changed archive is another entry."""
     with reading(path):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:

@@ -66,6 +66,13 @@ class RasterBands:
     ) -> "RasterBands":  # fmt: skip
         """Return a raster by its header.
 
+        Parameters
+        ----------
+        address, files, classes
+            As the attributes.
+        nodata
+            Stored value of missing pixels; None for what the file itself says.
+
         Raises
         ------
         SceneError
@@ -78,6 +85,8 @@ class RasterBands:
             if not opened.count or kinds - set("uif"):
                 raise SceneError(f"{address}: is no raster of whole or real numbers.")
             dtype = np.result_type(*opened.dtypes)
+            if nodata is None and not classes and opened.nodata is not None:
+                nodata = float(opened.nodata)
             rows, columns = max(opened.block_shapes)
             size = rows * columns * dtype.itemsize
             if size > _MOST_BLOCK:

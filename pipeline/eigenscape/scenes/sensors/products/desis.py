@@ -15,11 +15,11 @@ import numpy as np
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, as_number, children, parse_xml
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
 from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.sensors.rasterbands import RasterBands
-from eigenscape.scenes.sensors.xmlfiles import MOST_BYTES, as_number, children, parse_xml
 
 _METADATA = r"DESIS-HSI-L2A-.*-METADATA\.xml"
 _FLAGS = {

@@ -1,4 +1,4 @@
-"""EMIT L2A surface reflectance (NetCDF4), in sensor geometry, with its mask file where it lies beside.
+"""EMIT L2A surface reflectance and L1B radiance (NetCDF4), in sensor geometry.
 
 Structure: EMIT Level 2A data product user guide (JPL D-107864), tables of variables of the reflectance and
 the mask file: ``reflectance`` (downtrack, crosstrack, bands), ``sensor_band_parameters/{wavelengths, fwhm,
@@ -37,11 +37,12 @@ _MASKS = {
     "water": ("water of the mask file", (2,)),
     "defective": ("spacecraft of the mask file", (3,)),
 }
-_PARTS = ("reflectance", "sensor_band_parameters/wavelengths", "location/glt_x", "location/glt_y")
+_PARTS = ("sensor_band_parameters/wavelengths", "location/glt_x", "location/glt_y")
+_QUANTITIES = {"reflectance": "L2A", "radiance": "L1B"}
 
 
 class Emit(Product):
-    """EMIT L2A reflectance: the file, or the folder of the granule."""
+    """EMIT L2A reflectance: the file, or the folder of the granule; L1B radiance: the file."""
 
     name: ClassVar[str] = "emit"
 
@@ -55,7 +56,8 @@ class Emit(Product):
         assert name is not None
         file = Hdf5File(name)
         with file.open() as opened:
-            source = Hdf5Bands.of(file, opened, "reflectance", "rcb")
+            quantity = next(name for name in _QUANTITIES if has(opened, name))
+            source = Hdf5Bands.of(file, opened, quantity, "rcb")
             parameters = "sensor_band_parameters"
             wavelength = in_nanometres(listed(opened, f"{parameters}/wavelengths").tolist())
             fwhm = (
@@ -76,13 +78,13 @@ class Emit(Product):
                         f"{source.count} bands: the "
                         "file is damaged. Download it again."
                     )
-            fill = number(dataset(opened, "reflectance"), "_FillValue", _FILL)
+            fill = number(dataset(opened, quantity), "_FillValue", _FILL)
             geolocation = _lookup(name, opened)
         flags, notes = _flags(name, source.size)
         bad = tuple(np.flatnonzero(good == 0).tolist())
         height, width = source.size
         return Contents(
-            "EMIT L2A reflectance",
+            f"EMIT {_QUANTITIES[quantity]} {quantity}",
             Grid(height, width),
             (
                 Cube(
@@ -106,7 +108,8 @@ def _find(path: str) -> str | None:
         return None
     try:
         with Hdf5File(path).open() as opened:
-            return path if has(opened, *_PARTS) else None
+            known = has(opened, *_PARTS) and any(has(opened, name) for name in _QUANTITIES)
+            return path if known else None
     except SceneError:
         return None
 

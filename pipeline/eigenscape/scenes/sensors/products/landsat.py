@@ -13,14 +13,14 @@ from typing import ClassVar
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, as_number, parse_xml
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
 from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.sensors.rasterbands import RasterBands
-from eigenscape.scenes.sensors.xmlfiles import MOST_BYTES, as_number, parse_xml
 from eigenscape.scenes.types import Grid
 
-_MTL = r"L[COTEM]0[4-9]_L2S[PR]_.*_MTL\.(txt|xml)"
+_MTL = r"L[COTEM]0[4-9]_L(2S[PR]|1..)_.*_MTL\.(txt|xml)"
 _SCALE, _OFFSET = 0.0000275, -0.2
 
 _TM = {1: 485.0, 2: 560.0, 3: 660.0, 4: 835.0, 5: 1650.0, 7: 2215.0}
@@ -54,6 +54,12 @@ class Landsat(Product):
         assert found is not None
         package, mtl = found
         stem = PurePosixPath(mtl).name.rpartition("_MTL")[0]
+        if "_L1" in stem:
+            raise SceneError(
+                f"{path}: is Level 1, at the top of the atmosphere. Download Level-2 science "
+                "products, or give "
+                "the bands as a list or pattern of files."
+            )
         values = _read_mtl(package, mtl)
         images = {
             int(match[1]): name

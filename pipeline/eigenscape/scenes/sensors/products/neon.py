@@ -18,6 +18,7 @@ from rasterio.errors import CRSError
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.arrays import is_zarr
+from eigenscape.scenes.formats.xmlfiles import as_number
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.hdf5 import (
     Hdf5Bands,
@@ -30,7 +31,6 @@ from eigenscape.scenes.sensors.hdf5 import (
     text,
 )
 from eigenscape.scenes.sensors.product import Product, in_nanometres, within
-from eigenscape.scenes.sensors.xmlfiles import as_number
 from eigenscape.scenes.types import Grid
 
 _DATA = "Reflectance/Reflectance_Data"

@@ -44,6 +44,11 @@ class Prisma(Product):
         file = _find(path)
         assert file is not None
         with file.open() as opened:
+            if _level(opened) != "L2D":
+                raise SceneError(
+                    f"{path}: is PRISMA {_level(opened)}; L2D, reflectance on a map grid, can be read. Order "
+                    "that level."
+                )
             swir, shortest = _cube(file, opened, "Swir")
             vnir, _ = _cube(file, opened, "Vnir", below=shortest)
             if vnir.source.size != swir.source.size:
@@ -74,9 +79,17 @@ def _find(path: str) -> Hdf5File | None:
         return None
     try:
         with Hdf5File(path).open() as opened:
-            return Hdf5File(path) if has(opened, *_CUBES) else None
+            return Hdf5File(path) if has(opened, "HDFEOS/SWATHS") and _level(opened) else None
     except SceneError:
         return None
+
+
+def _level(opened: Any) -> str | None:
+    """Return the level of a product of PRISMA, None of other files."""
+    swaths = [str(name) for name in list(opened["HDFEOS/SWATHS"])[:16]]
+    if has(opened, *_CUBES):
+        return "L2D"
+    return next((name.split("_")[1] for name in swaths if name.startswith("PRS_L")), None)
 
 
 def _cube(file: Hdf5File, opened: Any, detector: str, below: float = np.inf) -> tuple[Cube, float]:

@@ -16,11 +16,11 @@ from xml.etree.ElementTree import Element
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.onegrid import common_grid, is_one_grid, note_resampled, resolution
+from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, as_number, number_of, parse_xml
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
 from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.sensors.rasterbands import RasterBands
-from eigenscape.scenes.sensors.xmlfiles import MOST_BYTES, as_number, number_of, parse_xml
 from eigenscape.scenes.types import Grid
 
 _METADATA = r"MTD_MSI(L2A|L1C)\.xml"

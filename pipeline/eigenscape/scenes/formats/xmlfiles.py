@@ -50,8 +50,8 @@ def parse_xml(content: bytes, name: str) -> Element:
 
     def refuse(*_: object) -> None:
         raise SceneError(
-            f"{name}: has a document type (<!DOCTYPE ...>), which could define entities; metadata of "
-            "products have none, and it is not read. Download the product again."
+            f"{name}: has a document type (<!DOCTYPE ...>), which could define entities; such a file is not "
+            "read, as none that is meant has one. Download it again."
         )
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -63,7 +63,7 @@ def parse_xml(content: bytes, name: str) -> Element:
         return builder.close()
     except (expat.ExpatError, AssertionError, LookupError, ValueError) as error:
         raise SceneError(
-            f"{name}: the XML is truncated or damaged ({error}). Download the product again."
+            f"{name}: the XML is truncated or damaged ({error}). Download it again."
         ) from None
 
 
