@@ -109,6 +109,22 @@ def test_ground__of_a_scene_in_sensor_geometry(tmp_path, rng, kind):
         with rasterio.open(result.outputs[name]) as dataset:
             assert dataset.transform == transform
             np.testing.assert_array_equal(np.isfinite(dataset.read(1)), found > 0)
+    if kind == "igm":
+        _check_applied(tmp_path, rng, result.path)
+
+
+def _check_applied(tmp_path, rng, run):
+    """Apply the run to another line, whose map a table makes."""
+    other = Line(height=40, width=30, heading=-12, east=501_000, north=5_799_000)
+    east, north = other.places
+    classes = marked(ground(east, north))
+    write_envi(tmp_path / "other", cube_of(classes, rng))
+    write_glt(tmp_path / "table.tif", other)
+    applied = eigenscape.apply(
+        run, tmp_path / "other", run_dir=tmp_path / "applied",
+        overrides=[f"scene.geometry={tmp_path / 'table.tif'}", "limits.threads=2"],
+    )  # fmt: skip
+    check_marks(applied, [(east[PIXELS[0]], north[PIXELS[0]])])
 
 
 def test_ground__of_two_lines_as_one(tmp_path, rng):

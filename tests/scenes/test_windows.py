@@ -40,7 +40,7 @@ def test_windows__water_vapour_is_left_out_by_default_and_said(job_of):
     assert good(job) == [1, 2, 3, 6, 8]
     assert (
         "bands 4-5, 7 (1380 to 1900 nm) left out: water vapour (its bands at 1.38 and 1.88 micrometres) "
-        'leaves next to no sunlight there (scene.drop_wavelengths = "none" keeps them)'
+        'leaves next to no sunlight there (scene.drop_wavelengths = "none" keeps what nothing else marks)'
         in plan(job).notes
     )
 

@@ -73,6 +73,21 @@ class Map:
         assert found is not None, "there is a line"
         return found
 
+    def cells_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first cell (row * width + column) that shows each of a few samples, -1 for none."""
+        found = np.full(len(samples), -1, np.int64)
+        order = np.argsort(samples, kind="stable")
+        for line in range(self.lines):
+            layer = open_memmap(self.context.run.array_path(sample_array(line))).ravel()
+            for start, stop in blocks(len(layer), LEAST_MAPPED // CELL_BYTES):
+                part = layer[start:stop]
+                there = np.flatnonzero(np.isin(part, samples))
+                place = order[np.searchsorted(samples[order], part[there])]
+                # Written from the last to the first: the first stays.
+                new = found[place] < 0
+                found[place[new][::-1]] = (there[new] + start)[::-1]
+        return found
+
     def take(
         self, name: str, samples: NDArray[np.int64], fill: float, columns: slice | None = None
     ) -> NDArray[Any]:

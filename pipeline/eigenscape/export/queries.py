@@ -4,10 +4,12 @@ import csv
 import io
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigenscape.base.cells import to_cell
 from eigenscape.base.files import written_whole
 from eigenscape.context import Context
+from eigenscape.export.orthorectify import Map, open_map
 from eigenscape.scenes.types import Grid, Legend
 
 
@@ -23,11 +25,14 @@ def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> No
     context
         Of the export stage.
     grid, legend
-        Of the scene.
+        Of the scene. Of one in sensor geometry x and y are those of the first cell of its map that shows the
+        pixel, empty where none does.
     name
         Of the file in ``outputs/``.
     """
     samples = context.open("labels/query")[...]
+    found = open_map(context)
+    shown = None if found is None else found.cells_of(samples)
     called, pixel = context.open("labels/class"), context.open("samples/pixel")
     confidence = context.open("labels/confidence")
     runner_up = context.open("labels/query_runner_up")[...]
@@ -52,13 +57,28 @@ def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> No
         first, second = int(called[sample]), int(runner_up[place])
         table.writerow(
             [
-                place + 1, row, column, *_centre(grid, row, column),
+                place + 1, row, column, *_place(grid, row, column, found, shown, place),
                 first, to_cell(legend.names.get(first, "")), f"{float(confidence[sample]):.4f}",
                 second or "", to_cell(legend.names.get(second, "")) if second else "",
             ]
         )  # fmt: skip
     with written_whole(context.workspace.file(name)) as path:
         path.write_text(stream.getvalue(), encoding="utf-8")
+
+
+def _place(
+    grid: Grid,
+    row: int,
+    column: int,
+    found: Map | None,
+    shown: NDArray[np.int64] | None,
+    number: int,
+) -> tuple[str, str]:
+    if found is None or shown is None:
+        return _centre(grid, row, column)
+    if shown[number] < 0:
+        return "", ""
+    return _centre(found.grid, *divmod(int(shown[number]), found.grid.width))
 
 
 def _centre(grid: Grid, row: int, column: int) -> tuple[str, str]:

@@ -4,13 +4,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.flightlines import StackedScene, stack
-from eigenscape.scenes.geometry.companions import geolocate
+from eigenscape.scenes.geometry.names import companion_of
 from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.places import check_exists
@@ -19,6 +17,9 @@ from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_modu
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import find_windows
+
+if TYPE_CHECKING:
+    from eigenscape.scenes.flightlines import StackedScene
 
 MOST_PIXELS = 2**36
 """Pixels of a scene: their blocks are listed in memory."""
@@ -51,7 +52,7 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
             f"{MOST_PIXELS:,} in all can be worked on. Check the size in its header, or give a part of it."
         )
     masked = options.mask is not None or getattr(scene, "flags", None)
-    if masked and not isinstance(scene, StackedScene):
+    if masked and not hasattr(scene, "lines"):
         from eigenscape.scenes.masks import mask_scene
 
         scene = mask_scene(scene, options, resolve)
@@ -110,7 +111,7 @@ def _open_files(
     good = set((scene.bands.good_index + 1).tolist())
     dropped = sorted(good.intersection(number for each in found for number in each.numbers))
     if not dropped:
-        return geolocate(scene, options, resolve)
+        return _geolocated(scene, options, resolve)
     if len(dropped) == len(good):
         raise SceneError(
             f"scene.drop_wavelengths = {options.drop_wavelengths}: all {len(good)} good bands of "
@@ -118,15 +119,26 @@ def _open_files(
         )
     further = {"bad_bands": (*options.bad_bands, *dropped)}
     scene = _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
+    return _geolocated(scene, options, resolve)
+
+
+def _geolocated(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
+    """Return a scene with the geometry that the job names, or a file beside it has."""
+    if options.geometry == "none" or (options.geometry == "auto" and companion_of(scene) is None):
+        return scene
+    from eigenscape.scenes.geometry.companions import geolocate
+
     return geolocate(scene, options, resolve)
 
 
 def _open_lines(
     given: Sequence[str], options: SceneOptions, resolve: Resolve
-) -> StackedScene | None:
+) -> "StackedScene | None":
     """Open files of several bands each as lines of one scene; None where the first has one band."""
     first = resolve(given[0])
-    if len(find_reader(first).open(first, _of_one(options, given[0]), resolve).bands.good) == 1:
+    # Numbers of bad bands count those of all files, where each has one.
+    alone = _of_one(options, given[0]).model_copy(update={"bad_bands": ()})
+    if len(find_reader(first).open(first, alone, resolve).bands.good) == 1:
         return None
     if options.geometry not in ("auto", "none"):
         raise SceneError(
@@ -143,10 +155,13 @@ def _open_lines(
     counts = {len(line.bands.good) for line in opened}
     if len(counts) == 1:
         # A band that is bad in one line is left out of all.
-        bad = np.flatnonzero(~np.all([line.bands.good for line in opened], axis=0)) + 1
-        further = {"bad_bands": (*options.bad_bands, *bad.tolist())}
+        flags = zip(*(line.bands.good for line in opened), strict=True)
+        bad = tuple(number for number, good in enumerate(flags, 1) if not all(good))
+        further = {"bad_bands": (*options.bad_bands, *bad)}
         options = options.model_copy(update=further)
         opened = [_open_line(_of_one(options, name), resolve) for name in given]
+    from eigenscape.scenes.flightlines import stack
+
     return stack(opened)
 
 

@@ -102,7 +102,7 @@ def window_notes(options: SceneOptions, bands: Bands) -> list[str]:
         listed = ", ".join(map(str, band_ranges([place + 1 for place in places])))
         low, high = (f(bands.wavelength[place] for place in places) for f in (min, max))
         keep = (
-            ' (scene.drop_wavelengths = "none" keeps them)'
+            ' (scene.drop_wavelengths = "none" keeps what nothing else marks)'
             if isinstance(options.drop_wavelengths, str)
             else ""
         )

@@ -22,7 +22,7 @@ from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.formats.tabular import column_key
-from eigenscape.scenes.geometry.companions import geometry_files
+from eigenscape.scenes.geometry.names import geometry_files
 from eigenscape.scenes.identity import file_identity
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules

@@ -1,6 +1,6 @@
 """Where a scene's geometry comes from: its reader, a GLT or an IGM beside an ENVI file, or the job."""
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,20 +14,14 @@ from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.flightlines import StackedScene
 from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
-from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.geometry.arrays import local_files
 from eigenscape.scenes.geometry.inputgeometry import igm_part
 from eigenscape.scenes.geometry.located import Line, Located, unite
+from eigenscape.scenes.geometry.names import companion_of, name_kind
 from eigenscape.scenes.geometry.parts import GridPart, Part, glt_part
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.reading import Resolve
-from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Geolocation, Grid, LookupArray, Scene, geolocation_of
-
-_KINDS = ("glt", "igm")
-"""Endings of names, in the order in which they are taken."""
-
-_ENDINGS = ("", ".img", ".dat", ".bil", ".bip", ".bsq", ".tif", ".tiff")
 
 
 @dataclass(frozen=True)
@@ -95,15 +89,10 @@ def geolocate(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
             )
         path = resolve(options.geometry)
         check_exists(path)
-        kind = "igm" if _shape(path)[:2] == (scene.grid.height, scene.grid.width) else "glt"
-        if _name_kind(Path(path)) is not None:
-            kind = str(_name_kind(Path(path)))
+        same = _shape(path)[:2] == (scene.grid.height, scene.grid.width)
+        kind = name_kind(Path(path)) or ("igm" if same else "glt")
         return GeolocatedScene(scene, read_geolocation(path, kind), (_said(path, kind),))
-    placed = geolocation_of(scene) is not None or scene.grid.transform is not None
-    path = scene.files[0]
-    if placed or scene.grid.is_table or not Path(path).is_file():
-        return scene
-    found = find_companion(path)
+    found = companion_of(scene)
     if found is None:
         return scene
     path, kind = found
@@ -116,58 +105,6 @@ def _said(path: str, kind: str) -> str:
         f"in sensor geometry; maps are made by the {what} {Path(path).name} "
         '(scene.geometry = "none" for maps in sensor geometry)'
     )
-
-
-def find_companion(path: str) -> tuple[str, str] | None:
-    """Return the GLT or IGM beside a file, and which of them it is.
-
-    Its name, less ``_glt`` or ``_igm``, begins that of the file, or is it; of several the longest.
-    """
-    file = Path(path)
-    stem = file.name.lower()
-    found: list[tuple[int, int, str, str]] = []
-    try:
-        beside = list(file.parent.iterdir())
-    except OSError:
-        return None
-    for other in beside:
-        kind = _name_kind(other)
-        if (
-            other.name == file.name
-            or kind is None
-            or other.suffix.lower() not in _ENDINGS
-            or not other.is_file()
-        ):
-            continue
-        own = _bare(other).lower()[: -len(kind) - 1]
-        # The rest of the name is another part of it: "line1" is no beginning of "line10".
-        if own and stem.startswith(own) and stem[len(own) : len(own) + 1] in ("", "_", "-", "."):
-            found.append((-len(own), _KINDS.index(kind), str(other), kind))
-    return min(found)[2:] if found else None
-
-
-def geometry_files(options: SceneOptions, given: Sequence[str], resolve: Resolve) -> list[str]:
-    """Return the files of this machine that the geometry of some paths is read from, besides these."""
-    if options.geometry == "none":
-        return []
-    if options.geometry != "auto":
-        return [options.geometry]
-    paths = [resolve(one) for one in given if not is_registered(one)]
-    found = (
-        find_companion(path) for path in paths if Path(path).is_file() and not is_tabular(path)
-    )
-    return [each[0] for each in found if each is not None]
-
-
-def _bare(path: Path) -> str:
-    """Return a name without an ending of rasters; dots may be part of it."""
-    ending = path.suffix.lower()
-    return path.stem if ending and ending in _ENDINGS else path.name
-
-
-def _name_kind(path: Path) -> str | None:
-    name = _bare(path).lower()
-    return next((kind for kind in _KINDS if name.endswith(f"_{kind}")), None)
 
 
 def _shape(path: str) -> tuple[int, int, int]:
@@ -195,7 +132,8 @@ def read_geolocation(path: str, kind: str) -> Geolocation:
         header = dataset.tags(ns="ENVI")
     ignored = header.get("data_ignore_value")
     if fill is None and ignored is not None:
-        fill = float(ignored)
+        with suppress(ValueError):
+            fill = float(ignored)
     x, y = (LookupArray(path, band, fill) for band in (1, 2))
     if kind == "glt":
         return Geolocation("glt", x, y, grid.crs_wkt, grid.transform)

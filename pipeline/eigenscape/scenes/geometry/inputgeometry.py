@@ -127,7 +127,7 @@ def igm_part(geolocation: Geolocation, height: int, width: int) -> IgmPart:
         They are not of the scene's size, or lie too far apart.
     """
     path = geolocation.x.path
-    shape = lookup_shape(geolocation.x)
+    shape = lookup_shape(geolocation)
     if shape != (height, width):
         raise SceneError(
             f"{path}: has coordinates of {shape[0]} x {shape[1]} pixels (rows x columns), and the scene "

@@ -193,7 +193,14 @@ def glt_part(geolocation: Geolocation, height: int, width: int) -> GltPart:
             f"{geolocation.x.path}: is a lookup table without a transform, so that nothing says where its "
             'cells are. Give one with its map info, or scene.geometry = "none".'
         )
-    shape = lookup_shape(geolocation.x)
+    a, b, _, d, e, _ = geolocation.transform
+    if not np.isfinite(geolocation.transform).all() or a * e == b * d:
+        raise SceneError(
+            f"{geolocation.x.path}: the transform of its lookup table, {geolocation.transform}, gives "
+            "cells without "
+            'an area. Correct its map info, or set scene.geometry = "none".'
+        )
+    shape = lookup_shape(geolocation)
     extent = Grid(*shape, geolocation.crs_wkt, geolocation.transform)
     return GltPart(geolocation, height, width, extent).surveyed()
 
