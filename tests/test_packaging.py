@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCKERFILE = (ROOT / "cluster/containers/Dockerfile").read_text(encoding="utf-8")
-APPTAINER = (ROOT / "cluster/containers/eigenscape.def").read_text(encoding="utf-8")
+APPTAINER = (ROOT / "cluster/containers/apptainer.def").read_text(encoding="utf-8")
 RECIPE = ROOT / "cluster/conda/recipe.yaml"
 CONDA_NAMES = {"dask[array]": "dask", "matplotlib": "matplotlib-base"}
 
