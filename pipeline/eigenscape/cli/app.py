@@ -32,7 +32,6 @@ app = typer.Typer(
     name="eigenscape",
     help="Hyperspectral scene in, eigenmaps and georeferenced class map out, out of core.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

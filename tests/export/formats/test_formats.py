@@ -177,6 +177,8 @@ def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     }
     assert table["properties"]["datetime"] == "2026-01-02T01:04:05Z"
     assert "secret" not in outputs["stac_item"].read_text(encoding="utf-8")
+    schemas = {ClassificationExtension.get_schema_uri(), ProjectionExtension.get_schema_uri()}
+    assert schemas < {*table["stac_extensions"]}
     classes = ClassificationExtension.ext(item.assets["class_map"]).classes
     assert [each.value for each in classes] == [0, 1, 2, 3]
     assert all(re.fullmatch("[0-9A-Za-z_-]+", each.name) for each in classes)
@@ -203,6 +205,17 @@ def test_qml__has_names_and_colours(world):
     assert entries == [(str(number), name) for number, name in world.names.items()]
     assert next(root.iter("paletteEntry")).get("color") == "#0000ff"
     assert root.find("pipe/rasterrenderer").get("type") == "paletted"
+
+
+def test_formats__same_bytes_twice(world):
+    def written():
+        world.export("geotiff", "qml", "envi", "gpkg", "stac", "zarr")
+        files = (world.run.path / "outputs").rglob("*")
+        return {path: path.read_bytes() for path in files if path.is_file()}
+
+    first, second = written(), written()
+    assert first.keys() == second.keys()
+    assert [path.name for path in first if first[path] != second[path]] == []
 
 
 @pytest.mark.parametrize("name", ["geotiff", "envi", "gpkg", "zarr"])

@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from eigenscape.export.vectors.sizes import pixel_sizes
 from eigenscape.scenes.types import Grid
 
 _LAYER = "classes"
+_DATE = "2000-01-01"
 _STRIP_PIXELS = 2**20
 _BATCH = 20_000
 """Polygons that are written at once."""
@@ -42,7 +44,7 @@ class GeoPackage(Format):
         """Write polygons as they are found; the areas of the classes are summed on the way."""
         path, table = product.path("class_polygons.gpkg"), product.path("class_areas.csv")
         sums: dict[int, _Sums] = {}
-        with written_whole(path) as temporary:
+        with written_whole(path) as temporary, _dated():
             for batch in _batches(product, sums):
                 _append(temporary, batch)
             _append_style(temporary, product)
@@ -54,6 +56,16 @@ class GeoPackage(Format):
         strip = min(_STRIP_PIXELS, amounts.cells)
         corners = min(MOST_CORNERS, 4 * amounts.cells)
         return Footprint(1, shared=_STRIP_BYTES * strip + 200 * corners, disk=20 * amounts.cells)
+
+
+@contextmanager
+def _dated() -> Iterator[None]:
+    """Have GDAL write one date for all: the same map is the same file, and the run knows when it was made."""
+    pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": f"{_DATE}T00:00:00.000Z"})
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": None})
 
 
 @dataclass
@@ -139,7 +151,7 @@ def _append_style(path: Path, product: Product) -> None:
         "f_geometry_column": "geom", "styleName": "classes",
         "styleQML": polygon_style(product.legend, "class"), "styleSLD": "", "useAsDefault": True,
         "description": "names and colours of the classes", "owner": "", "ui": "",
-        "update_time": pd.Timestamp("2000-01-01"),  # QGIS takes the latest of several
+        "update_time": pd.Timestamp(_DATE),  # QGIS takes the latest of several
     }  # fmt: skip
     table = pd.DataFrame([style])
     pyogrio.write_dataframe(table, path, layer="layer_styles", driver="GPKG", append=True)
