@@ -125,7 +125,7 @@ def test_run__eigenpairs_are_those_of_the_graph(job, write_tif, rng):
 def test_run__without_labels_learn_is_skipped(written, write_job):
     result = run(load_job(write_job()))
     assert result.scores == {}
-    assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook"}
+    assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook", "report"}
     assert result.converged
 
 
