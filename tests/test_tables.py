@@ -71,7 +71,9 @@ def test_tables__job_and_estimators_agree(tmp_path, write_job, blobs, rows):
         assert legend.name.tolist() == ["ash", "elm", "oak"]
         table = pd.read_csv(result.outputs["classes"])
         np.testing.assert_array_equal(table["class"], numbers)
-        assert set(result.outputs) == {"legend", "scores", "confusion", "classes", "embedding"}
+        assert set(result.outputs) == {
+            "legend", "scores", "confusion", "classes", "embedding", "report",
+        }  # fmt: skip
 
 
 def test_tables__plan_and_log_say_what_it_is(tmp_path, write_job, blobs, cli):

@@ -241,3 +241,8 @@ def test_batch__prints_and_ends_with_2_where_a_scene_failed(batch, cli):
     fine = cli("batch", *arguments[:3], directory / "tiles" / "[ab].npy", "--json")
     assert fine.exit_code == 0
     assert '"skipped": 2' in fine.stdout
+    # A page about all of them, with links to the reports of those that are done.
+    assert cli("report", result.path).stdout.strip() == str(result.path / "report.html")
+    page = (result.path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<li>") == 5
+    assert page.count('href="scenes/') == 3

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from urllib.request import urlopen
 
 import pytest
 
@@ -30,15 +31,21 @@ def test_connect__local_workers_answer_nobody_else():
         assert len(addresses) == 3  # scheduler, worker, nanny
         assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
         assert http_answers("no other program") == ({"127.0.0.1"}, [])
+        assert executor.dashboard == ""
 
 
 def test_connect__plain_traffic_and_a_dashboard_where_the_file_says_so():
     options = parse_cluster(
         {"kind": "local", "workers": 1, "tls": False, "dashboard_port": 0}, "local.toml"
     )
-    with connect(options, None, GIB) as executor:
+    said = []
+    with connect(options, None, GIB, said.append) as executor:
         [address] = executor.addresses
         assert reaches(address)
+        assert executor.dashboard.startswith("http://127.0.0.1:")
+        assert f"Dask's dashboard: {executor.dashboard}" in said
+        with urlopen(executor.dashboard, timeout=60) as answer:
+            assert answer.status == 200
         ips, answers = http_answers("no other program")
         assert ips == {"127.0.0.1"}
         # The scheduler's alone.

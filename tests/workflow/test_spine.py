@@ -125,7 +125,7 @@ def test_run__eigenpairs_are_those_of_the_graph(job, write_tif, rng):
 def test_run__without_labels_learn_is_skipped(written, write_job):
     result = run(load_job(write_job()))
     assert result.scores == {}
-    assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook"}
+    assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook", "report"}
     assert result.converged
 
 
@@ -184,7 +184,8 @@ def test_run__in_one_directory_replaces_what_changed(job, tmp_path):
     assert set(NAMES) - reused(second) == {"learn", "export"}
     names = {path.name for path in (tmp_path / "here" / "outputs").iterdir()}
     assert names == {"class_map.tif", "class_map.tif.aux.xml", "confidence.tif", "eigenvectors.tif",
-                     "entropy.tif", "legend.csv", "scores.csv", "confusion.csv"}  # fmt: skip
+                     "entropy.tif", "legend.csv", "scores.csv", "confusion.csv",
+                     "report.html"}  # fmt: skip
     assert second.scores["held_out"].keys() == {"random", "blocked"}
 
 

@@ -34,12 +34,13 @@ def run_and_print(
             source, on=on, run_dir=run_dir, at_once=at_once, watch=watch,
             reporter=console_reporter(),
         )  # fmt: skip
-    if result.count("done"):
-        write_index(result.path)
+    page = write_index(result.path) if result.count("done") else None
     if as_json:
         print(json.dumps(result.to_json()))
     else:
         _print_rows([outcome.row() for outcome in result.outcomes], result.path)
+        if page is not None:
+            print(f"report: {page}")
     for remark in result.remarks():
         print(f"eigenscape: {remark}", file=sys.stderr)
     return result.exit_status

@@ -24,12 +24,13 @@ _MOST_LINES = 40
 def run_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json: bool) -> int:
     """Run a study and print its table; return the exit status, see `Outcomes.exit_status`."""
     result = run_study(job, on=on, run_dir=run_dir, reporter=console_reporter())
-    if result.count("done"):
-        write_index(result.path)
+    page = write_index(result.path) if result.count("done") else None
     if as_json:
         print(json.dumps(result.to_json()))
     else:
         _print_result(job, result)
+        if page is not None:
+            print(f"{'report':<12} {page}")
     for remark in result.remarks():
         print(f"eigenscape: {remark}", file=sys.stderr)
     return result.exit_status

@@ -96,8 +96,11 @@ def headline(source: Source) -> dict[str, str]:
             "has learned from this very scene, that says nothing of other ground."
         )
     elif value is not None:
+        where = ""
+        if scores["protocol"].endswith("(blocked)"):
+            where = ", in squares of the scene without any label learned,"
         meaning = (
-            f"Of 100 labelled {what} that the map had not learned from, about {100 * value:.0f} get "
+            f"Of 100 labelled {what} that the map had not learned from{where} about {100 * value:.0f} get "
             "the right class"
         )
         interval = scores.get("intervals", {})

@@ -105,6 +105,7 @@ def _render(source: Source) -> Iterator[str]:
             calibration=facts.calibration_lines(source.scores),
             class_rows=facts.class_rows(source),
             confusion=facts.confusion(source),
+            grouped="clusters" in source.scores,
             clusters=facts.cluster_rows(source),
             agreement=facts.agreement_lines(source.scores),
             applied=facts.applied_lines(source),
