@@ -64,7 +64,7 @@ def export(tmp_path, rng):
             {
                 "scene": {"path": "x"},
                 "spectrum": {"dimension": 3},
-                "output": output,
+                "output": {"formats": ["geotiff", "png"], **output},
                 "name": "words",
             }
         )
