@@ -6,9 +6,10 @@ The variants are those of tests/bench/kills.py: jobs on small scenes, in small c
 worker processes undisturbed, and every point that a worker passes is noted: the stage, the step, the point
 and what it is about, numbers left out. Then the job runs again, and at a few of these points (--together)
 the worker that comes there, and is the first to (with --each 2 also one that comes there later), ends
-itself by SIGKILL. Nobody gives the command again: the workers are replaced, and the run must end with
-what the undisturbed one left, arrays, files and what the stages say of themselves, with nothing
-beside it. With --quick each named point is taken once, in whichever step.
+itself by SIGKILL. The workers are replaced, and the run must end with what the undisturbed one left,
+arrays, files and what the stages say of themselves, with nothing beside it. Only where all workers are
+lost and none comes in time the run is started again (`resumed`). With --quick each named point is taken
+once, in whichever step.
 One line for each variant, one JSON object at the end; `failures` tells what was wrong.
 """
 
@@ -42,6 +43,7 @@ from kills import VARIANTS, Event, Trial, summaries
 from eigenscape import load_job, run
 from eigenscape.base.points import watched_by
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.errors import ClusterLostError
 from eigenscape.store.verification import verify
 
 WORKERS_TRIED = ("base", "spatial", "radius", "clustering", "landmarks", "exact", "components",
@@ -121,7 +123,7 @@ class WorkerTrial:
         trial = Trial(name, directory)
         self.job, self.directory = load_job(trial.job), trial.directory
         self.folder, self.executor, self.on = folder, executor, on
-        self.path = self.directory / "runs" / "run"
+        self.path, self.resumed = self.directory / "runs" / "run", 0
 
     def undisturbed(self) -> list[tuple[Event, int]]:
         """Run the job; return every point that a worker passes, and how often."""
@@ -138,7 +140,12 @@ class WorkerTrial:
             for number in range(min(after, 9) + 1):
                 (self.folder / f"{token(event)}.{number}").touch()
         try:
-            self._run()
+            try:
+                self._run()
+            except ClusterLostError:
+                # All at once, and none came back in time: the same command goes on.
+                self.resumed += 1
+                self._run()
         except Exception as error:
             return [f"{type(error).__name__}: {error}"[:800]]
         finally:
@@ -246,7 +253,8 @@ def main() -> None:
                 shutil.rmtree(trial.directory)
                 said = {
                     "variant": name, "groups": len(groups), "kills": len(ends),
-                    "failures": len(wrong), "points": sorted({group[1] for group, _ in groups}),
+                    "failures": len(wrong), "resumed": trial.resumed,
+                    "points": sorted({group[1] for group, _ in groups}),
                     "seconds": round(time.monotonic() - begin, 1),
                 }  # fmt: skip
                 print(json.dumps(said), flush=True)
