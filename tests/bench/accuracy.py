@@ -279,6 +279,9 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
+MARK = "\n## What they say\n"
+"""Where the page goes on with what a person has written, which stays."""
+
 PAGE = """\
 # Beside baselines
 
@@ -401,7 +404,9 @@ def main() -> int:
                             print(json.dumps(line), file=file)
     print(table(lines))
     if options.page:
-        options.page.write_text(page(lines), encoding="utf-8")
+        before = options.page.read_text(encoding="utf-8") if options.page.exists() else ""
+        kept = before.partition(MARK)[2]
+        options.page.write_text(page(lines) + MARK + kept, encoding="utf-8")
     return 0
 
 

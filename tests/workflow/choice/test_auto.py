@@ -107,6 +107,19 @@ def test_run__settles_an_open_job_and_keeps_the_choice(two_lines):
     assert settled(job, stage_keys(job), result.path)[0].learn.method == "interpolated"
 
 
+def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monkeypatch):
+    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    path = two_lines()
+    labels = np.load(path.with_name("labels.npy"))
+    keep = np.random.default_rng(3).random(labels.shape) < 0.15
+    path = two_lines(labels=np.where(keep, labels, 0))
+    assert (keep & (labels > 0)).sum() >= auto.LEAST_LABELS * 3
+    result = run(load_job(path))
+    entry = read_manifest(result.path)["choice"]
+    assert entry["values"]["learn.method"] == "svm"
+    assert "the labels are scattered" in entry["said"][0]
+
+
 def test_run__the_better_method_is_taken(two_lines, monkeypatch):
     def score(self, job, trials):
         accuracy = (

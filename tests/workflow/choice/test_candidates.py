@@ -2,7 +2,14 @@ import pytest
 
 from eigenscape.job.changes import changed, given_keys
 from eigenscape.job.jobfile import parse_job, unknown_key
-from eigenscape.workflow.choice.candidates import AUTO, CLUSTERS, LADDER, Option, candidate
+from eigenscape.workflow.choice.candidates import (
+    AUTO,
+    CLUSTERS,
+    LADDER,
+    SCATTERED,
+    Option,
+    candidate,
+)
 from eigenscape.workflow.choice.survey import Survey
 
 GROUND = Survey(table=False, pixels=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
@@ -12,7 +19,7 @@ def job_of(**tables):
     return parse_job({"scene": {"path": "scene.tif"}, **tables})
 
 
-@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO])
+@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, SCATTERED])
 def test_ladders__every_option_is_a_job(ladder):
     for rung in ladder.rungs:
         for option in rung.options:

@@ -24,11 +24,17 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.accuracy import Accuracy
-from eigenscape.workflow.choice.candidates import AUTO, FEW_LABELS, candidate, show
+from eigenscape.workflow.choice.candidates import (
+    AUTO,
+    FEW_LABELS,
+    SCATTERED,
+    candidate,
+    show,
+)
 from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval, Tried
-from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.choice.window import count_inside, window_of
 from eigenscape.workflow.stages import stage_keys
 
 MOST_PIXELS = 4096
@@ -197,6 +203,10 @@ def choose(
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
     window, where = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
+    ladder = AUTO
+    if where and not scene.table and count_inside(window) < LEAST_LABELS * classes:
+        # Of a few labels of a part nothing can be told: the whole scene, by what needs no graph.
+        ladder, window, where = SCATTERED, job, "the whole scene, as the labels are scattered"
     limits = job.limits
     connection = (
         nullcontext(executor) if executor is not None
@@ -208,9 +218,9 @@ def choose(
         split = job.learn.split if scene.table or _splits(job) else "blocked"
         search = Search(
             window, scene, split, scorer, Unlimited(), reporter, name="choice", part=part,
-            final_draws=AUTO.rungs[-1].draws,
+            final_draws=ladder.rungs[-1].draws,
         )  # fmt: skip
-        best = search.climb(AUTO)
+        best = search.climb(ladder)
     if not best or not best[0].accuracy:
         said = f"methods for few labels ({total} of {classes} classes): none was left to test on"
         return Choice(dict(FEW_LABELS), (said,))

@@ -157,5 +157,8 @@ CLUSTERS = read_ladder(_TABLES["clusters"])
 AUTO = read_ladder(_TABLES["auto"])
 """What ``learn.method = "auto"`` tries."""
 
+SCATTERED = read_ladder(_TABLES["scattered"])
+"""The same where a part of the scene holds too few labels to try anything by."""
+
 FEW_LABELS: Mapping[str, Any] = _TABLES["auto"]["few"]
 """What it takes where labels are too few to try anything by."""

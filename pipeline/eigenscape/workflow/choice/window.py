@@ -76,6 +76,23 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
     return job.model_copy(update={"scene": options}), said
 
 
+def count_inside(job: Job) -> int:
+    """Return how many labelled pixels lie in the part of an image that a job's mask leaves.
+
+    Raises
+    ------
+    SceneError
+        The scene or its labels cannot be read.
+    """
+    scene = open_scene(job.scene, job.resolve)
+    labels = open_labels(job.scene, scene, job.resolve)
+    if labels is None:
+        return 0
+    inside = np.ones((scene.grid.height, scene.grid.width), np.bool_)
+    _keep_masked(scene, inside)
+    return int(_count(labels, inside).sum())
+
+
 def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
     """Write a mask, unless it is there: a file that is newer would be another input."""
     try:
