@@ -105,6 +105,8 @@ def assemble(path: str, found: Contents, options: SceneOptions) -> ProductScene:
     SceneError
         No band is left, or the job's bad bands cannot be.
     """
+    for cube in found.cubes:
+        _check_lists(path, cube)
     counts = [len(_order(cube)) for cube in found.cubes]
     if sum(counts) > _MOST_BANDS:
         raise SceneError(f"{path}: has {sum(counts):,} bands; {_MOST_BANDS:,} can be used.")
@@ -163,6 +165,19 @@ def in_nanometres(values: Sequence[float]) -> tuple[float, ...]:
     from eigenscape.scenes.formats.bandlists import to_nanometers
 
     return to_nanometers(values, None) or tuple(values)
+
+
+def _check_lists(path: str, cube: Cube) -> None:
+    """Refuse metadata of another number of bands than a source has."""
+    for name in ("wavelength", "fwhm", "names", "scale", "offset"):
+        values = getattr(cube, name)
+        if isinstance(values, int | float) or values is None or len(values) == cube.source.count:
+            continue
+        raise SceneError(
+            f"{path}: {Path(cube.source.files[0]).name} has {cube.source.count} bands, and the "
+            "product tells of "
+            f"{len(values)} ({name}): it is damaged. Download it again."
+        )
 
 
 def _order(cube: Cube) -> tuple[int, ...]:
