@@ -13,6 +13,7 @@ from typing import ClassVar
 from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.arrays import reading
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
 from eigenscape.scenes.formats.pixels import calibrate, check_some_band
 from eigenscape.scenes.reading import Reader, Resolve
@@ -61,12 +62,14 @@ class Product(Reader):
 
     def files(self, path: str) -> tuple[str, ...]:
         """Return every file that a product is read from."""
-        return self.contents(path, SceneOptions(path=path)).all_files
+        with reading(path):
+            return self.contents(path, SceneOptions(path=path)).all_files
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a product by its metadata; see `Reader.open`."""
         self._check_keys(path, options)
-        found = self.contents(path, options)
+        with reading(path):
+            found = self.contents(path, options)
         sizes = {cube.source.size for cube in found.cubes} | {(found.grid.height, found.grid.width)}
         if len(sizes) != 1:
             listed = ", ".join(f"{rows} x {columns}" for rows, columns in sorted(sizes))
