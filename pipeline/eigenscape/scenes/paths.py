@@ -65,7 +65,7 @@ def _files_of(given: str, resolve: Resolve, apart: set[str]) -> tuple[str, ...]:
         with os.scandir(path) as entries:
             bands = [
                 entry.path for entry in entries
-                if Path(entry.name).suffix.lower() in RASTERS and entry.is_file()
+                if Path(entry.name).suffix.lower() in RASTERS and os.path.isfile(entry.path)
             ]  # fmt: skip
         return _few(given, bands, apart) or (given,)
     return (given,)

@@ -355,3 +355,18 @@ def test_emit__radiance(tmp_path, scene):
         file.move("reflectance", "radiance")
     opened = check(scene(str(product.path)), product)
     assert "EMIT L1B radiance" in " ".join(describe_scene(opened))
+
+
+def test_products__a_band_of_several_bands_is_refused(tmp_path, scene):
+    product = products.landsat(tmp_path)
+    products.write_tif(next(product.path.glob("*_SR_B5.TIF")), np.ones((3, 18, 16), "u2"))
+    with pytest.raises(SceneError, match="has 3 bands"):
+        scene(str(product.path))
+
+
+def test_envi__loops_of_links_beside_it(tmp_path, scene):
+    product = products.envi(tmp_path, "line03_VNIR.img", lookup="igm", sensor="HySpex")
+    header = tmp_path / "line03_VNIR_igm.hdr"
+    header.unlink()
+    header.symlink_to(header.name)
+    assert geolocation_of(scene(str(product.path))) is None

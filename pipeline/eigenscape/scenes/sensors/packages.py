@@ -143,7 +143,7 @@ def folder_of(path: str) -> Package:
     """Return the files that lie beside a file, itself included."""
     folder = os.path.dirname(os.path.abspath(path))
     with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_file()]
+        names = [entry.name for entry in entries if os.path.isfile(entry.path)]
     return Package(folder, "folder", tuple(sorted(names)))
 
 

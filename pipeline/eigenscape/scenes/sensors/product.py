@@ -13,6 +13,7 @@ from typing import ClassVar
 from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.arrays import reading
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
 from eigenscape.scenes.formats.pixels import calibrate, check_some_band
 from eigenscape.scenes.reading import Reader, Resolve
@@ -61,12 +62,14 @@ class Product(Reader):
 
     def files(self, path: str) -> tuple[str, ...]:
         """Return every file that a product is read from."""
-        return self.contents(path, SceneOptions(path=path)).all_files
+        with reading(path):
+            return self.contents(path, SceneOptions(path=path)).all_files
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a product by its metadata; see `Reader.open`."""
         self._check_keys(path, options)
-        found = self.contents(path, options)
+        with reading(path):
+            found = self.contents(path, options)
         sizes = {cube.source.size for cube in found.cubes} | {(found.grid.height, found.grid.width)}
         if len(sizes) != 1:
             listed = ", ".join(f"{rows} x {columns}" for rows, columns in sorted(sizes))
@@ -105,6 +108,8 @@ def assemble(path: str, found: Contents, options: SceneOptions) -> ProductScene:
     SceneError
         No band is left, or the job's bad bands cannot be.
     """
+    for cube in found.cubes:
+        _check_lists(path, cube)
     counts = [len(_order(cube)) for cube in found.cubes]
     if sum(counts) > _MOST_BANDS:
         raise SceneError(f"{path}: has {sum(counts):,} bands; {_MOST_BANDS:,} can be used.")
@@ -163,6 +168,19 @@ def in_nanometres(values: Sequence[float]) -> tuple[float, ...]:
     from eigenscape.scenes.formats.bandlists import to_nanometers
 
     return to_nanometers(values, None) or tuple(values)
+
+
+def _check_lists(path: str, cube: Cube) -> None:
+    """Refuse metadata of another number of bands than a source has."""
+    for name in ("wavelength", "fwhm", "names", "scale", "offset"):
+        values = getattr(cube, name)
+        if isinstance(values, int | float) or values is None or len(values) == cube.source.count:
+            continue
+        raise SceneError(
+            f"{path}: {Path(cube.source.files[0]).name} has {cube.source.count} bands, and the "
+            "product tells of "
+            f"{len(values)} ({name}): it is damaged. Download it again."
+        )
 
 
 def _order(cube: Cube) -> tuple[int, ...]:

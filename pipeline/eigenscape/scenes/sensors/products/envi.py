@@ -117,7 +117,7 @@ def _find(path: str) -> str | None:
 def _of_folder(path: str) -> str | None:
     """Return the one image of a flight line in a folder; None where there is none, or several."""
     with os.scandir(path) as entries:
-        names = sorted(entry.name for entry in entries if entry.is_file())
+        names = sorted(entry.name for entry in entries if os.path.isfile(entry.path))
     images = [
         os.path.join(path, name) for name in names
         if _line(name) and not name.lower().endswith(".hdr") and not _OTHERS.search(name)
@@ -169,7 +169,7 @@ def _lookups(image: str) -> dict[str, str]:
     stem = os.path.splitext(Path(image).name)[0]
     found: dict[str, str] = {}
     with os.scandir(os.path.dirname(image) or ".") as entries:
-        names = sorted(entry.name for entry in entries if entry.is_file())
+        names = sorted(entry.name for entry in entries if os.path.isfile(entry.path))
     for name in names:
         match = _LOOKUPS.search(name)
         if match is None or name == Path(image).name:
