@@ -10,6 +10,7 @@ import pytest
 import eigenscape
 from eigenscape.base import fingerprint
 from eigenscape.base.fingerprint import reachable_modules
+from eigenscape.export.format import format_modules
 from eigenscape.job.jobfile import parse_job
 from eigenscape.job.options import REGISTRIES
 from eigenscape.workflow import stages
@@ -76,6 +77,8 @@ def changed(job, monkeypatch, file):
         ("labels/splits.py", {"spectrum", "learn", "export"}),
         ("learn/kernels/decisions.py", {"learn", "export"}),
         ("export/palette.py", {"export"}),
+        ("export/formats/geotiff.py", {"export"}),
+        ("export/formats/gpkg.py", set()),
         ("clusters/start.py", set()),
         ("clusters/workers/dask.py", set()),
         ("base/progress.py", set()),
@@ -100,6 +103,8 @@ def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, monkeypa
     reached = {stage.name: reachable_modules(stage.work.__module__, NEUTRAL) for stage in STAGES}
     for name in REGISTRIES:
         reached[name] |= reachable_modules(type(getattr(job, name)).__module__, NEUTRAL)
+    for module in format_modules(job.output.formats):
+        reached["export"] |= reachable_modules(module, NEUTRAL)
     for path in sorted(ROOT.rglob("*.py")):
         name = name_of(path)
         expected = {stage for stage in reached if name in reached[stage]}
