@@ -77,6 +77,8 @@ def changed(job, monkeypatch, file):
         ("labels/splits.py", {"spectrum", "learn", "export"}),
         ("learn/kernels/decisions.py", {"learn", "export"}),
         ("export/palette.py", {"export"}),
+        ("export/formats/geotiff.py", {"export"}),
+        ("export/formats/gpkg.py", set()),
         ("clusters/start.py", set()),
         ("clusters/workers/dask.py", set()),
         ("base/progress.py", set()),
