@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from eigenscape.tuning.run import tune
     from eigenscape.workflow.objects import job_for
     from eigenscape.workflow.reports import report
-    from eigenscape.workflow.results import open_run
+    from eigenscape.workflow.results import open_maps, open_run
     from eigenscape.workflow.spine import Result, plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
     "PoissonClassifier", "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned",
     "__version__", "apply", "classify_new", "eigenpairs", "extend", "job_for", "labelled_accuracy",
-    "load_job", "open_run", "parse_job", "plan", "register", "report", "run", "run_study",
+    "load_job", "open_maps", "open_run", "parse_job", "plan", "register", "report", "run", "run_study",
     "tune", "verify",
 ]  # fmt: skip
 
@@ -56,6 +56,7 @@ _HOME = {
     "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
     "job_for": "workflow.objects",
+    "open_maps": "workflow.results",
     "open_run": "workflow.results",
     "report": "workflow.reports",
     "extend": "spectrum.extension",

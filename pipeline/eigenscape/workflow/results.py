@@ -1,18 +1,25 @@
-"""A finished run as an xarray Dataset: lazy, labelled, with the scene's georeference."""
+"""A finished run as xarray Datasets: lazy, labelled, with the scene's georeference."""
 
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import dask.array
+import numpy as np
 import xarray
+from numpy.typing import NDArray
 
+from eigenscape.base.progress import Silent
 from eigenscape.errors import InputError
+from eigenscape.export.canvas import Canvas
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.objects import HasPath, path_of
+from eigenscape.workflow.reports import source_of
 
 _ARRAYS = {
     "values": "samples/values",
@@ -29,6 +36,16 @@ _ARRAYS = {
     "confidence": "labels/confidence",
     "entropy": "labels/entropy",
 }
+
+
+_IMAGES = {
+    "class": "labels/class",
+    "label": "labels/given",
+    "confidence": "labels/confidence",
+    "entropy": "labels/entropy",
+}
+_WHOLE = ("labels/class", "labels/given")
+_STRIP_BYTES = 4 * 2**20
 
 
 def spatial_reference(grid: Grid) -> xarray.Variable:
@@ -108,3 +125,101 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
         coordinates["wavelength"] = ("band", good)
     attributes = {**grid, "class_names": summary["class_names"], "run": str(path)}
     return xarray.Dataset(variables, coordinates, attributes)
+
+
+def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
+    """Open the maps of a finished run as images; nothing is read until it is computed.
+
+    Parameters
+    ----------
+    run
+        Run directory, or the result of `eigenscape.run`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions ``y``, ``x`` and ``mode``, on the grid of the class map: the scene's, or of a scene in
+        sensor geometry that of its map. ``class`` (0: none; ``flag_values`` and ``flag_meanings`` as CF has
+        them), ``label``, ``confidence``, ``entropy`` and ``eigenvector`` (mode, y, x; those that are not
+        constant, with ``eigenvalue``), as far as the run has them. ``spatial_ref`` as rioxarray reads it;
+        ``y`` and ``x`` of the centres of pixels where the grid is not rotated.
+
+    Raises
+    ------
+    InputError
+        There is no finished run in that directory, or it is one of a table, which has no images.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> maps = eigenscape.open_maps(eigenscape.run(job))
+    >>> maps["class"].shape, maps.spatial_ref.attrs["crs_wkt"][:6]
+    ((40, 40), 'PROJCS')
+    """
+    path = path_of(run)
+    source = source_of(path, Silent())
+    grid = source.grid
+    if grid.is_table:
+        raise InputError(f"{path}: a run of a table has no images. eigenscape.open_run opens it.")
+    variables: dict[str, Any] = {}
+    for name, place in _IMAGES.items():
+        if source.has(place):
+            variables[name] = (("y", "x"), _image(path, grid, place, source.open(place).dtype))
+    if "class" in variables and source.classes:
+        flags = {
+            "flag_values": [one.number for one in source.classes],
+            "flag_meanings": " ".join(one.name.replace(" ", "_") for one in source.classes),
+        }
+        variables["class"] = (*variables["class"], flags)
+    if source.has("spectrum/vector"):
+        first = int(source.summary("spectrum")["null_vectors"])
+        values = np.asarray(source.open("spectrum/value")[...])
+        modes = [
+            _image(path, grid, "spectrum/vector", np.dtype(np.float32), mode)
+            for mode in range(first, len(values))
+        ]
+        if modes:
+            variables["eigenvector"] = (("mode", "y", "x"), dask.array.stack(modes))
+            variables["eigenvalue"] = (("mode",), values[first:])
+    coordinates: dict[str, Any] = {"spatial_ref": spatial_reference(grid)}
+    if grid.transform is not None and not (grid.transform[1] or grid.transform[3]):
+        a, _, c, _, e, f = grid.transform
+        coordinates["x"] = c + a * (np.arange(grid.width) + 0.5)
+        coordinates["y"] = f + e * (np.arange(grid.height) + 0.5)
+    return xarray.Dataset(variables, coordinates, {"run": str(path)})
+
+
+def _image(path: Path, grid: Grid, name: str, dtype: Any, mode: int | None = None) -> Any:
+    """Return an array of samples as a lazy image, in strips of rows."""
+    dtype = np.dtype(dtype)
+    rows = max(1, _STRIP_BYTES // (grid.width * dtype.itemsize))
+    chunks = dask.array.core.normalize_chunks((rows, -1), (grid.height, grid.width))
+    return dask.array.map_blocks(
+        _Strips(path), name, mode, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype)
+    )
+
+
+class _Strips:
+    """Reads strips of images; in another process it opens the run anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def canvas(self) -> Canvas:
+        source = source_of(self.path, Silent())
+        return Canvas(source, source.grid)
+
+    def __call__(
+        self, name: str, mode: int | None, block_info: Mapping[Any, Any] | None = None
+    ) -> NDArray[Any]:
+        assert block_info is not None, "dask passes it"
+        start, stop = block_info[None]["array-location"][0]
+        fill = 0 if name in _WHOLE else np.nan
+        if mode is None:
+            return self.canvas.strip(name, start, stop, fill)
+        return np.asarray(self.canvas.strip(name, start, stop, fill, slice(mode, mode + 1))[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path,)
