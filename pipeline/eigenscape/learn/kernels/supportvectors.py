@@ -204,8 +204,9 @@ def search(
 ) -> tuple[float, float]:  # fmt: skip
     """Return the cost and gamma that do best on folds that are left out, those that are given as they are.
 
-    gamma first, at a cost in the middle, then the cost: a grid of both took twice as long,
-    and on four scenes its accuracy differed by at most 2.2 points, both ways. Of equals the first, which is the smoother one.
+    gamma first, at a cost in the middle, then the cost: a grid of both took twice as long, and on four
+    scenes its accuracy differed by at most 2.2 points, both ways. Of equals the first, which is the
+    smoother one.
 
     Parameters
     ----------
