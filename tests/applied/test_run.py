@@ -95,9 +95,7 @@ def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path,
     assert shift["differs"] == (shift["farther"] > shift["limit"]) == bool(shift["message"])
     assert told["scores"]["overall_accuracy"] > 0.97
     assert "has not seen" in told["scores"]["protocol"]
-    assert set(told["outputs"]) == {
-        "class_map", "confidence", "entropy", "legend", "quicklook", "report",
-    }  # fmt: skip
+    assert set(told["outputs"]) == {"class_map", "confidence", "entropy", "legend", "quicklook"}
     with rasterio.open(told["outputs"]["class_map"]) as dataset:
         assert dataset.shape == (36, 20)
         assert dataset.transform.c == 364095 + 30 * 40
