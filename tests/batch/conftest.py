@@ -12,7 +12,7 @@ JOB = {
     "neighbors": {"method": "exact", "k": 6},
     "spectrum": {"dimension": 6},
     "learn": {"trials": 1},
-    "output": {"directory": "runs", "formats": ["geotiff"], "eigenvectors": 0},
+    "output": {"directory": "runs", "formats": ["geotiff", "report"], "eigenvectors": 0},
     "limits": {"threads": 2},
 }
 

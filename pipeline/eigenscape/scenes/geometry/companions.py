@@ -96,7 +96,14 @@ def geolocate(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
     if found is None:
         return scene
     path, kind = found
-    return GeolocatedScene(scene, read_geolocation(path, kind), (_said(path, kind),))
+    try:
+        geolocation = read_geolocation(path, kind)
+    except SceneError as error:
+        raise SceneError(
+            f'{error} It lies beside the scene as its {kind.upper()}: scene.geometry = "none" leaves it alone, '
+            "for maps in sensor geometry."
+        ) from error
+    return GeolocatedScene(scene, geolocation, (_said(path, kind),))
 
 
 def _said(path: str, kind: str) -> str:
