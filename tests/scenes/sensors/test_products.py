@@ -369,6 +369,6 @@ def test_envi__loops_of_links_beside_it(tmp_path, scene):
     header = tmp_path / "line03_VNIR_igm.hdr"
     header.unlink()
     header.symlink_to(header.name)
-    with pytest.raises(SceneError, match='its IGM: scene.geometry = "none" leaves it alone'):
+    with pytest.raises(SceneError, match=r'its IGM: scene\.geometry = "none" leaves it alone'):
         scene(str(product.path))
     assert geolocation_of(scene(str(product.path), geometry="none")) is None

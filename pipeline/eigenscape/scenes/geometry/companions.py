@@ -100,8 +100,8 @@ def geolocate(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
         geolocation = read_geolocation(path, kind)
     except SceneError as error:
         raise SceneError(
-            f'{error} It lies beside the scene as its {kind.upper()}: scene.geometry = "none" leaves it alone, '
-            "for maps in sensor geometry."
+            f'{error} It lies beside the scene as its {kind.upper()}: scene.geometry = "none" leaves it '
+            "alone, for maps in sensor geometry."
         ) from error
     return GeolocatedScene(scene, geolocation, (_said(path, kind),))
 
