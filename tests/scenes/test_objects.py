@@ -7,6 +7,7 @@ import rasterio
 import xarray
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.rasterfiles import open_raster
 from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
 
 UTM = rasterio.CRS.from_epsg(32633).to_wkt()
@@ -62,6 +63,12 @@ def test_raster_of__rotated_and_datasets(cube):
     assert raster.values.shape == (4, 5, 3)
     assert raster.wavelength is None
     assert raster.grid.crs_wkt == UTM
+
+
+def test_write_raster__without_a_place(tmp_path):
+    path = write_raster(raster_of(np.ones((4, 5, 2))), tmp_path, "cube")
+    with open_raster(str(path)) as source:
+        assert (source.count, source.crs, source.transform.is_identity) == (2, None, True)
 
 
 def test_raster_of__arrays_without_names():

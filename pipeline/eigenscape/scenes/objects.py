@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eigenscape.base.files import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
+from eigenscape.scenes.formats.rasterfiles import expect_missing_georeference
 from eigenscape.scenes.types import Grid
 
 _STRIP_BYTES = 32 * 2**20
@@ -193,6 +194,7 @@ def write_raster(raster: Raster, folder: Path, name: str) -> Path:
     """
     import rasterio
 
+    expect_missing_georeference()
     values, grid = raster.values, raster.grid
     kind = np.dtype(np.uint8) if values.dtype.kind == "b" else values.dtype
     place = {} if grid.transform is None else {"transform": rasterio.Affine(*grid.transform)}

@@ -1,6 +1,9 @@
+from typing import get_args
+
 import pytest
 
-from eigenscape.export.report.facts import confusion, explain_bars, headline
+from eigenscape.applied.model import How
+from eigenscape.export.report.facts import applied_lines, confusion, explain_bars, headline
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
 from eigenscape.export.report.source import MapClass
 from eigenscape.scenes.types import Grid
@@ -69,3 +72,12 @@ def test_charts__of_few_values(values):
     assert "nan" not in residual_chart([0.0] * len(values), 1e-5)
     gap = largest_gap(values, 1)
     assert gap is None or gap[0] >= 1
+
+
+@pytest.mark.parametrize("how", get_args(How))
+def test_applied_lines__say_how_a_run_was_applied(how):
+    summary = {"how": how, "samples": 200, "far": 3, "without_class": 1}
+    lines = applied_lines(Run({}, extend=summary))
+    assert lines[0].endswith(".")
+    assert "3 pixels (1.5 %)" in lines[1]
+    assert lines[2] == "1 pixels got no class."

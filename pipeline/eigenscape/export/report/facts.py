@@ -384,6 +384,8 @@ def applied_lines(source: Source) -> list[str]:
         return []
     how = {
         "eigenvectors": "The eigenvectors of an earlier run were extended to this scene and classified.",
+        "support-vectors": "A support vector machine that was fitted to the labels of an earlier run "
+        "classified this scene.",
         "neighbors": "Each pixel takes the class probabilities of the most similar pixels of an earlier run.",
     }[found["how"]]  # fmt: skip
     lines = [how]

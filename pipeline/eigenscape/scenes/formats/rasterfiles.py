@@ -45,7 +45,7 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
     rasterio.DatasetReader
         Closed when the context ends.
     """
-    _expect_missing_georeference()
+    expect_missing_georeference()
     opened = False
     try:
         # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
@@ -237,7 +237,7 @@ def _explain(path: str, error: Exception, opened: bool) -> SceneError:
     )
 
 
-def _expect_missing_georeference() -> None:
+def expect_missing_georeference() -> None:
     """Silence rasterio's warning about files without georeference, for the whole process.
 
     `warnings.catch_warnings` is not safe while other threads open files; a filter that stays is.
