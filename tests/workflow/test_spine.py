@@ -184,8 +184,7 @@ def test_run__in_one_directory_replaces_what_changed(job, tmp_path):
     assert set(NAMES) - reused(second) == {"learn", "export"}
     names = {path.name for path in (tmp_path / "here" / "outputs").iterdir()}
     assert names == {"class_map.tif", "class_map.tif.aux.xml", "confidence.tif", "eigenvectors.tif",
-                     "entropy.tif", "legend.csv", "scores.csv", "confusion.csv",
-                     "report.html"}  # fmt: skip
+                     "entropy.tif", "legend.csv", "scores.csv", "confusion.csv"}  # fmt: skip
     assert second.scores["held_out"].keys() == {"random", "blocked"}
 
 
