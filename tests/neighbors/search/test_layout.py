@@ -55,7 +55,14 @@ def test_lay_out__sorts_the_features_by_rank(surround, rng, small_blocks, kind, 
     np.testing.assert_array_equal(found, whole[order])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    # The library is compiled anew in each process.
+    [
+        pytest.param(method, marks=pytest.mark.slow) if method == "pynndescent" else method
+        for method in METHODS
+    ],
+)
 def test_lay_out__order_keeps_neighbours_together(find, rng, method):
     features = rng.uniform(0, 1, (2500, 2))
     found = find(features, method=method, k=6, leaf_size=64)
