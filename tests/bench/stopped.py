@@ -66,6 +66,8 @@ def main() -> None:
     given = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     height, width = map(int, given.size.split("x"))
+    if given.directory is not None:
+        given.directory.mkdir(parents=True, exist_ok=True)
     said: list[str] = []
     with (
         tempfile.TemporaryDirectory(dir=given.directory) as name,
