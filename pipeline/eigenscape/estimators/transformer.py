@@ -219,9 +219,7 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         for rows, numbers in stored_blocks(trained.run, "neighbors/index"):
             index[rows, first:] = numbers
         if self._copies:
-            for start, stop in blocks(len(index), ROW_TILE):
-                lists = index[start:stop, first:], distance[start:stop, first:]
-                include_copies(*lists, start, *trained.copies)
+            include_copies(index[:, first:], distance[:, first:], *trained.copies)
         if itself:
             index[:, 0] = np.arange(len(index))
         return distance, index

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, load_job, parse_job
 from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
@@ -131,13 +133,7 @@ def _is_path(value: Any) -> bool:
 def _write(given: Any, folder: Path, name: str, what: str, *, flat: int) -> Path:
     """Write an array: one of `flat` axes without names as a table, others as a raster."""
     if not hasattr(given, "dims") and not hasattr(given, "data_vars"):
-        values = given if hasattr(given, "dask") else _array(given)
+        values = given if hasattr(given, "dask") else np.asarray(given)
         if values.ndim == flat:
             return write_table(values, folder, name)
     return write_raster(raster_of(given, what), folder, name)
-
-
-def _array(given: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(given)

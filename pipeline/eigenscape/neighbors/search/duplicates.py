@@ -18,8 +18,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors, as_parts
 from eigenscape.context import Map
 from eigenscape.neighbors.kernels.tiles import check_range
@@ -111,7 +112,6 @@ def choose_copies(
 def include_copies(
     index: NDArray[np.integer],
     distance: NDArray[np.float32],
-    first: int,
     copies: NDArray[np.int64],
     represented: NDArray[np.int64],
 ) -> None:
@@ -119,24 +119,37 @@ def include_copies(
 
     Parameters
     ----------
-    index, distance : array, shape (rows, k)
+    index, distance : array, shape (samples, k)
         Lists, nearest first, changed in place.
-    first
-        Number of the sample of the first list; the others follow.
     copies, represented
-        As `choose_copies` returns them, of all samples.
+        As `choose_copies` returns them.
     """
-    k = index.shape[1]
     order = np.argsort(represented, kind="stable")
     members, owners = copies[order], represented[order]
+    copied = np.zeros(len(index), np.bool_)
+    copied[copies] = True
+    for start, stop in blocks(len(index), ROW_TILE):
+        rows = np.arange(start, stop)
+        _include(index[start:stop], distance[start:stop], rows, copied[start:stop], members, owners)
+
+
+def _include(
+    index: NDArray[np.integer],
+    distance: NDArray[np.float32],
+    itself: NDArray[np.int64],
+    copied: NDArray[np.bool_],
+    members: NDArray[np.int64],
+    owners: NDArray[np.int64],
+) -> None:
+    """Put copies into the lists of some samples; `members` are sorted by who represents them, `owners`."""
+    k = index.shape[1]
 
     def count(samples: NDArray[np.integer]) -> NDArray[np.int64]:
         # Of more than k + 1 equal samples a list has room for k.
         size = np.searchsorted(owners, samples, "right") - np.searchsorted(owners, samples)
         return np.asarray(np.minimum(size, k))
 
-    itself = np.arange(first, first + len(index))
-    changed = np.isin(itself, copies) | (count(itself) > 0) | (count(index) > 0).any(axis=1)
+    changed = copied | (count(itself) > 0) | (count(index) > 0).any(axis=1)
     rows = np.flatnonzero(changed)
     # The sample itself in front brings its copies, and is then taken out.
     named = np.column_stack([itself[rows], index[rows]]).ravel()
@@ -144,8 +157,8 @@ def include_copies(
     place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     entries = np.repeat(named, sizes)
     lengths = np.repeat(np.column_stack([np.zeros(len(rows)), distance[rows]]).ravel(), sizes)
-    copied = place > 0
-    entries[copied] = members[np.searchsorted(owners, entries[copied]) + place[copied] - 1]
+    further = place > 0
+    entries[further] = members[np.searchsorted(owners, entries[further]) + place[further] - 1]
     row = np.repeat(np.repeat(np.arange(len(rows)), k + 1), sizes)
     other = entries != itself[rows][row]
     entries, lengths, row = entries[other], lengths[other], row[other]
