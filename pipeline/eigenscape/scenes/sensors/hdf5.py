@@ -1,8 +1,9 @@
 """HDF5 and NetCDF4 files of products through h5py, within the file and within its declared sizes."""
 
 import math
+import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -183,6 +184,17 @@ def text(file: Any, name: str) -> str:
     value = link[()]
     value = value.ravel()[0] if isinstance(value, np.ndarray) else value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def is_hdf5_with(path: str, endings: tuple[str, ...], known: Callable[[Any], bool]) -> bool:
+    """Return whether a path is a file of such an ending that h5py opens, known by what it holds."""
+    if not path.lower().endswith(endings) or not os.path.isfile(path):
+        return False
+    try:
+        with Hdf5File(path).open() as opened:
+            return known(opened)
+    except SceneError:
+        return False
 
 
 @dataclass(frozen=True)

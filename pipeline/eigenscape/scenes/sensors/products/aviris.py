@@ -8,7 +8,6 @@ Structure: JPL, AVIRIS-3 L1B and L2A file descriptions (ORNL DAAC AV3_L1B_RDN, A
 read by `products.envi`.
 """
 
-import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     attribute,
     dataset,
     has,
+    is_hdf5_with,
     listed,
     number,
     numbers,
@@ -45,13 +45,7 @@ class Aviris(Product):
 
     def recognises(self, path: str) -> bool:
         """Return whether a NetCDF file has the groups of AVIRIS."""
-        if not path.lower().endswith(".nc") or not os.path.isfile(path):
-            return False
-        try:
-            with Hdf5File(path).open() as opened:
-                return _quantity(opened) is not None
-        except SceneError:
-            return False
+        return is_hdf5_with(path, (".nc",), lambda opened: _quantity(opened) is not None)
 
     def contents(self, path: str, options: SceneOptions) -> Contents:
         """Return what the file holds; see `Product.contents`."""

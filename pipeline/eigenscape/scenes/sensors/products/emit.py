@@ -7,7 +7,6 @@ good_wavelengths}``, ``location/{glt_x, glt_y}`` (ortho_y, ortho_x; counted from
 cloud, cirrus, water, spacecraft, dilated cloud, aerosol, water vapour, aggregate.
 """
 
-import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     attribute,
     dataset,
     has,
+    is_hdf5_with,
     listed,
     number,
     numbers,
@@ -98,20 +98,17 @@ class Emit(Product):
         )  # fmt: skip
 
 
+def _is_emit(opened: Any) -> bool:
+    return has(opened, *_PARTS) and any(has(opened, name) for name in _QUANTITIES)
+
+
 def _find(path: str) -> str | None:
     """Return the reflectance file that a path means; None if it is none."""
     package = open_package(path)
     if package is not None:
         found = package.match(r"EMIT_L2A_RFL_.*\.nc") if package.kind == "folder" else []
         return package.address(found[0]) if len(found) == 1 else None
-    if not (path.lower().endswith(".nc") and os.path.isfile(path)):
-        return None
-    try:
-        with Hdf5File(path).open() as opened:
-            known = has(opened, *_PARTS) and any(has(opened, name) for name in _QUANTITIES)
-            return path if known else None
-    except SceneError:
-        return None
+    return path if is_hdf5_with(path, (".nc",), _is_emit) else None
 
 
 def _lookup(name: str, opened: Any) -> Geolocation:

@@ -7,7 +7,6 @@ Structure: NEON.DOC.001288, imaging spectrometer reflectance: ``SITE/Reflectance
 guide, haze, cloud and water map).
 """
 
-import os
 import re
 from typing import Any, ClassVar
 
@@ -25,6 +24,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     Hdf5File,
     dataset,
     has,
+    is_hdf5_with,
     listed,
     number,
     numbers,
@@ -53,13 +53,9 @@ class Neon(Product):
 
     def recognises(self, path: str) -> bool:
         """Return whether an HDF5 file has a site with NEON's groups."""
-        if not path.lower().endswith((".h5", ".hdf5")) or is_zarr(path) or not os.path.isfile(path):
-            return False
-        try:
-            with Hdf5File(path).open() as opened:
-                return _site(opened) is not None
-        except SceneError:
-            return False
+        return not is_zarr(path) and is_hdf5_with(
+            path, (".h5", ".hdf5"), lambda opened: _site(opened) is not None
+        )
 
     def contents(self, path: str, options: SceneOptions) -> Contents:
         """Return what the file holds; see `Product.contents`."""

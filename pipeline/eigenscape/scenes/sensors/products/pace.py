@@ -6,7 +6,6 @@ pixels_per_line, wavelength_3d) with ``scale_factor``, ``add_offset`` and ``_Fil
 ``geophysical_data/l2_flags`` with ``flag_meanings`` and ``flag_masks``.
 """
 
-import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     attribute,
     dataset,
     has,
+    is_hdf5_with,
     listed,
     number,
     numbers,
@@ -41,13 +41,7 @@ class Pace(Product):
 
     def recognises(self, path: str) -> bool:
         """Return whether a NetCDF file has the groups of OCI L2 and a cube."""
-        if not path.lower().endswith(".nc") or not os.path.isfile(path):
-            return False
-        try:
-            with Hdf5File(path).open() as opened:
-                return bool(_cubes(opened))
-        except SceneError:
-            return False
+        return is_hdf5_with(path, (".nc",), lambda opened: bool(_cubes(opened)))
 
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return which cube is the scene."""

@@ -7,7 +7,6 @@ Fields/{VNIR_Cube, SWIR_Cube}`` (rows, bands, columns), numbers from 0 to 65535 
 after the atmospheric correction, 3 for saturation; likewise SWIR.
 """
 
-import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from rasterio.errors import CRSError
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
-from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File, has, number, numbers
+from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File, has, is_hdf5_with, number, numbers
 from eigenscape.scenes.sensors.packages import open_package
 from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.types import Grid
@@ -67,6 +66,10 @@ class Prisma(Product):
         return Contents("PRISMA L2D reflectance", grid, (vnir, swir), flags, notes=notes, empty=0.0)
 
 
+def _is_prisma(opened: Any) -> bool:
+    return has(opened, "HDFEOS/SWATHS") and bool(_level(opened))
+
+
 def _find(path: str) -> Hdf5File | None:
     package = open_package(path)
     if package is not None:
@@ -75,13 +78,8 @@ def _find(path: str) -> Hdf5File | None:
             return None
         folder = package.kind == "folder"
         return Hdf5File(package.address(found[0])) if folder else Hdf5File(path, found[0])
-    if not (path.lower().endswith((".he5", ".h5")) and os.path.isfile(path)):
-        return None
-    try:
-        with Hdf5File(path).open() as opened:
-            return Hdf5File(path) if has(opened, "HDFEOS/SWATHS") and _level(opened) else None
-    except SceneError:
-        return None
+    known = is_hdf5_with(path, (".he5", ".h5"), _is_prisma)
+    return Hdf5File(path) if known else None
 
 
 def _level(opened: Any) -> str | None:
