@@ -72,6 +72,29 @@ class Package:
             )
         return found[0]
 
+    def metadata(self, pattern: str, sensor: str, give: str) -> str | None:
+        """Return the only such name, None where there is none.
+
+        Parameters
+        ----------
+        pattern
+            As of `match`.
+        sensor, give
+            What errors call its products, and what to give of one.
+
+        Raises
+        ------
+        SceneError
+            There are several, so these are several products.
+        """
+        found = self.match(pattern)
+        if len(found) > 1:
+            raise SceneError(
+                f"{self.path}: holds {len(found)} products of {sensor} ({found[0]} ...). Give the {give} of "
+                "one."
+            )
+        return found[0] if found else None
+
     def address(self, name: str) -> str:
         """Return what GDAL opens for one of the names."""
         if self.kind == "folder":

@@ -95,13 +95,8 @@ class Desis(Product):
 def _find(path: str) -> tuple[Package, str] | None:
     package = open_package(path)
     if package is not None:
-        found = package.match(_METADATA)
-        if len(found) > 1:
-            raise SceneError(
-                f"{path}: holds {len(found)} products of DESIS ({found[0]} ...). Give the "
-                "METADATA.xml of one."
-            )
-        return (package, found[0]) if found else None
+        metadata = package.metadata(_METADATA, "DESIS", "METADATA.xml")
+        return (package, metadata) if metadata else None
     name = Path(path).name
     ends = r"-(METADATA\.xml|SPECTRAL_IMAGE\.(tif|hdr))$"
     if not re.match(r"DESIS-HSI-L2A-", name) or not re.search(ends, name, re.IGNORECASE):

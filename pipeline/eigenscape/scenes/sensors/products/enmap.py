@@ -127,14 +127,8 @@ def _find(path: str) -> tuple[Package, str] | None:
     """Return the package and the metadata file that a path means; None if it is none of EnMAP's."""
     package = open_package(path)
     if package is not None:
-        found = package.match(_METADATA)
-        if len(found) > 1:
-            raise SceneError(
-                f"{path}: holds {len(found)} products of EnMAP ({PurePosixPath(found[0]).name} "
-                "...). Give the "
-                "METADATA.XML of one."
-            )
-        return (package, found[0]) if found else None
+        metadata = package.metadata(_METADATA, "EnMAP", "METADATA.XML")
+        return (package, metadata) if metadata else None
     match = _NAME.fullmatch(Path(path).name)
     if match is None or not Path(path).is_file():
         return None

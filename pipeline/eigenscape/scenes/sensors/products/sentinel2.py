@@ -101,13 +101,8 @@ def _find(path: str) -> tuple[Package, str] | None:
             return None
         whole = open_package(str(Path(path).absolute().parent))
         return (whole or folder_of(path)), Path(path).name
-    found = package.match(_METADATA)
-    if len(found) > 1:
-        raise SceneError(
-            f"{path}: holds {len(found)} products of Sentinel-2 ({found[0]} ...). Give the .SAFE "
-            "folder of one."
-        )
-    return (package, found[0]) if found else None
+    metadata = package.metadata(_METADATA, "Sentinel-2", ".SAFE folder")
+    return (package, metadata) if metadata else None
 
 
 def _scaling(path: str, root: Element, level: str) -> tuple[float, dict[str, float]]:
