@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse
 
 import neighbors
+from eigenscape.base.progress import Silent
 
 CASES = {"smith": (12, 56, 1e-5), "mnist": (8, 1000, 1e-4)}
 """Neighbours, pairs with the constant one, residual to reach."""
@@ -190,7 +191,7 @@ def run_eigenscape(
     }
 
 
-class Notes:
+class Notes(Silent):
     """Keeps what the stage says, and the seconds of its steps."""
 
     def __init__(self) -> None:
@@ -207,8 +208,6 @@ class Notes:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-
-    def advance(self) -> None: ...
 
 
 def workers(folder: Path, memory: str) -> dict[str, Any]:

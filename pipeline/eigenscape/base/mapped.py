@@ -1,9 +1,11 @@
 """Raw files that are mapped, and small arrays in files: NumPy alone, no zarr."""
 
+import contextlib
+import math
+import mmap
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
         os.close(descriptor)
 
 
-@contextmanager
+@contextlib.contextmanager
 def scratch_arrays(
     folder: Path | None,
 ) -> Iterator[Callable[[Sequence[int], DTypeLike], NDArray[Any]]]:
@@ -52,7 +54,7 @@ def scratch_arrays(
         Where the files lie, ``work-*``; None for arrays in memory.
     """
     if folder is None:
-        yield np.zeros
+        yield _whole_pages
         return
     stem, files = folder / f"{_WORK}-{secrets.token_hex(6)}", list[Path]()
 
@@ -67,6 +69,18 @@ def scratch_arrays(
     finally:
         for path in files:
             path.unlink(missing_ok=True)
+
+
+def _whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+    """Return zeros in memory that begin at a page, so that a row of 64 bytes is one cache line.
+
+    Large pages where the system has them: rows that are read in no order miss the page table less.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    pages = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype, math.prod(shape)).reshape(shape)
 
 
 def clear_scratch(folder: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
@@ -88,16 +89,29 @@ def near(pixels: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDA
     Parameters
     ----------
     pixels, train : array of int
-        row * width + column; `train` ascending.
+        row * width + column, ascending.
     width
         Columns of the scene.
     """
-    row, column = np.divmod(pixels, width)
     inside = np.zeros(len(pixels), np.bool_)
-    for away in range(-REACH, REACH + 1):
-        across = math.isqrt(REACH**2 - away**2)
-        start = (row + away) * width
-        first = np.searchsorted(train, start + np.maximum(column - across, 0))
-        end = np.searchsorted(train, start + np.minimum(column + across, width - 1), "right")
-        inside |= end > first
+    _mark_near(np.asarray(pixels), np.asarray(train), width, inside)
     return inside
+
+
+@njit(cache=True, nogil=True)
+def _mark_near(pixels, train, width, inside):  # type: ignore[no-untyped-def]
+    count = len(train)
+    for away in range(-REACH, REACH + 1):
+        across = int(math.sqrt(REACH**2 - away**2))
+        place = 0
+        for number in range(len(pixels)):
+            row, column = divmod(pixels[number], width)
+            first = (row + away) * width + max(column - across, 0)
+            last = (row + away) * width + min(column + across, width - 1)
+            # Pixels in order take a step or two from the place before.
+            if place > 0 and train[place - 1] >= first:
+                place = np.searchsorted(train, first)
+            while place < count and train[place] < first:
+                place += 1
+            if place < count and train[place] <= last:
+                inside[number] = True

@@ -84,10 +84,20 @@ def test_choose_columns__bears_equal_values():
     assert choose_columns(np.full(64, 1e-9), 10, 2.0, 0.1) <= 64
 
 
-def plan(values, residuals, *, pairs=20, tolerance=1e-9, bound=2.0, most_cut=2.0, dtype=DOUBLE):
+def plan(
+    values,
+    residuals,
+    *,
+    pairs=20,
+    tolerance=1e-9,
+    bound=2.0,
+    most_cut=2.0,
+    dtype=DOUBLE,
+    halves=False,
+):
     return plan_filter(
         np.asarray(values), np.asarray(residuals), pairs, np.full(pairs, tolerance), 0.0, bound,
-        most_cut, dtype,
+        most_cut, dtype, halves=halves,
     )  # fmt: skip
 
 
@@ -95,8 +105,8 @@ def test_plan_filter__aims_at_the_tolerance():
     values, residuals = np.linspace(0.01, 0.5, 64), np.full(64, 1e-4)
     residuals[:10] = 1e-12
     found = plan(values, residuals)
-    # Begins at the last column that is no probe; what has converged needs nothing more.
-    assert found.cut == values[64 - PROBES - 1]
+    # Begins before the last columns that are no probes; what has converged needs nothing more.
+    assert found.cut == values[columns.guard_count(64, 20) - 1]
     gain = [degree_for(4e5, value, found.cut, 2.0) for value in values[:20]]
     assert found.degree == gain[19] < safe_degree(found, DOUBLE)
     assert (found.low, found.bound) == (0.0, 2.0)
@@ -141,11 +151,32 @@ def test_plan_filter__starts_cautiously():
     assert found.degree == degree_for(1e2, 0.17, 0.45, 2.0)
 
 
+@given(pairs=st.integers(1, 3000), spare=st.integers(0, 500))
+def test_guard_count__leaves_the_wanted_pairs_and_no_probe_below_the_cut(pairs, spare):
+    count = column_count(pairs) + WIDTH * spare
+    below = columns.guard_count(count, pairs)
+    assert pairs < below <= count - PROBES
+    assert count - PROBES - below <= 1 + (count - PROBES - pairs) // 8
+
+
+def test_plan_filter__brings_residuals_down_step_by_step_in_half_precision():
+    values, residuals = np.linspace(0.01, 0.5, 64), np.full(64, 1e-4)
+    whole, found = plan(values, residuals), plan(values, residuals, halves=True)
+    assert (whole.halves, found.halves) == (False, True)
+    assert found.cut == whole.cut
+    assert found.degree == degree_for(columns._HALF_REDUCTION, values[19], found.cut, 2.0)
+    assert found.degree < whole.degree
+    # What is not known yet begins in full.
+    assert not plan(values, np.full(64, np.inf), halves=True).halves
+
+
 def test_plan_filter__keeps_the_cut_below_its_most():
     values = np.linspace(0.01, 0.9, 64)
     assert plan(values, np.full(64, 1e-4), most_cut=0.4).cut == 0.4
     # Of the wanted values one is above it, by more than its residual: the guess was wrong.
-    assert plan(values, np.full(64, 1e-4), most_cut=0.2).cut == values[64 - PROBES - 1]
+    assert (
+        plan(values, np.full(64, 1e-4), most_cut=0.2).cut == values[columns.guard_count(64, 20) - 1]
+    )
     assert plan(values, np.full(64, 0.2), most_cut=0.2).cut == pytest.approx(0.2 + 0.18)
 
 

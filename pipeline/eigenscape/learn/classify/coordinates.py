@@ -115,11 +115,9 @@ class CentroidAngle:
         for tile in self.coordinates.tiles():
             here = slice(*tile)
             vectors = X[here, skip:]
-            known = np.isfinite(vectors).all(axis=1)
-            sums += class_sums(
-                vectors[known], labelled.classes[here][known],
-                labelled.train[number, None, here][:, known], labelled.count,
-            )  # fmt: skip
+            # A sample has all coordinates or none.
+            train = labelled.train[number, None, here] & np.isfinite(vectors[:, 0])
+            sums += class_sums(vectors, labelled.classes[here], train, labelled.count)
         means = unit_means(sums)[0]
         save_array(self.coordinates.folder / f"means-{number}.npy", means)
         return np.concatenate(

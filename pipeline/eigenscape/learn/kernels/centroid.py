@@ -1,6 +1,7 @@
 """Classification by the smallest angle to the mean of a class (Halevy 2011, 2.3)."""
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
@@ -29,11 +30,17 @@ def class_sums(
         Enough for the directions of the means, which is all that an angle needs.
     """
     sums = np.zeros((len(train), count, coordinates.shape[1]))
-    for number in range(count):
-        of_class = classes == number
-        if of_class.any():
-            sums[:, number] = train[:, of_class].astype(np.float64) @ coordinates[of_class]
+    _add_to_classes(coordinates, classes, train, sums)
     return sums
+
+
+@njit(cache=True, nogil=True)
+def _add_to_classes(coordinates, classes, train, sums):  # type: ignore[no-untyped-def]
+    for fit in range(len(train)):
+        for row in range(len(coordinates)):
+            if train[fit, row]:
+                for column in range(coordinates.shape[1]):
+                    sums[fit, classes[row], column] += coordinates[row, column]
 
 
 def unit_means(sums: NDArray[np.float64]) -> F4:
@@ -63,15 +70,17 @@ def angle_scores(coordinates: F4, means: F4) -> F4:
     array, shape (m, classes), float32
     """
     scores = np.empty((len(coordinates), len(means)), np.float32)
+    without = ~means.any(axis=1)
     for start in range(0, len(coordinates), ROW_TILE):
         tile = coordinates[start : start + ROW_TILE]
         # Products of whole tiles: the same bits for any block.
         cosine = tile @ means.T
-        lengths = np.linalg.norm(tile, axis=1)[:, None]
+        lengths = np.sqrt(np.einsum("ij,ij->i", tile, tile))[:, None]
         # Not where the length is NaN either: NaN stays NaN.
         np.divide(cosine, lengths, out=cosine, where=lengths > 0)
-        scores[start : start + ROW_TILE] = (1 + cosine) / 2
-    known = np.isfinite(coordinates).all(axis=1)
-    scores[np.ix_(known, ~means.any(axis=1))] = -np.inf
-    scores[~known] = np.nan
+        cosine += 1
+        cosine /= 2
+        cosine[:, without] = -np.inf
+        cosine[~np.isfinite(lengths[:, 0])] = np.nan
+        scores[start : start + ROW_TILE] = cosine
     return scores

@@ -119,7 +119,9 @@ def choose(scores: F4) -> NDArray[np.intp]:
     ----------
     scores : array, shape (m, count)
     """
-    return np.where(np.isnan(scores).any(axis=1), -1, scores.argmax(axis=1))
+    best = scores.argmax(axis=1)
+    # NaN comes before every number to NumPy, so where there is one the "largest" is it.
+    return np.where(np.isnan(scores[np.arange(len(scores)), best]), -1, best)
 
 
 def decide(scores: F4, calibration: Calibration, zones: ZoneNumbers = None) -> Decided:

@@ -93,6 +93,7 @@ def solve(
         plan = columns.plan_filter(
             values, residuals, goal, share * limits, subspace.low(state), subspace.high(state),
             state.most_cut, np.dtype(problem.operator.dtype), state.locked * WIDTH,
+            halves=goal == pairs and subspace.halves(state),
         )  # fmt: skip
         state = subspace.advance(replace(state, settled=excess <= 1), plan, measured=True)
         residuals = np.array(state.residuals[:goal])

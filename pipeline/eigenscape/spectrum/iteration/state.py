@@ -27,6 +27,8 @@ class State:
         Groups that are final.
     balanced
         Whether stiff rows still follow the others: until that converges no more.
+    halves
+        Whether filters still work in half precision: until that converges no more.
     overflowed
         Whether a filter has overflowed, so that the spectrum ends beyond its estimate.
     settled
@@ -46,6 +48,7 @@ class State:
     goal: int
     locked: int = 0
     balanced: bool = True
+    halves: bool = True
     overflowed: bool = False
     settled: bool = False
     passes: int = 0

@@ -19,7 +19,7 @@ from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import columns
 from eigenscape.spectrum.kernels.filter import FilterPlan
-from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.gather import CONVERTS_HALVES, WIDTH
 from eigenscape.spectrum.kernels.ritz import rayleigh_ritz
 from eigenscape.spectrum.stored import StoredOperator
 
@@ -157,7 +157,7 @@ class Subspace:
         self.run(
             f"grow-{step}", partial(tasks.grow, fresh, further.start), list(range(fresh.groups))
         )
-        if state.locked:
+        if state.locked and fresh.groups:
             locked = problem.vectors(state.files)[: state.locked]
             grown = problem.named(f"grown-{state.passes}", further)
             fresh = self.project(f"grow-{step}", locked, fresh, grown)
@@ -210,6 +210,17 @@ class Subspace:
     def balances(self, state: State) -> bool:
         """Whether the next filter sets stiff rows by the others."""
         return self.short_bound is not None and state.balanced
+
+    def halves(self, state: State) -> bool:
+        """Whether the next filter may work in half precision: where single would not do.
+
+        A pass of it brings residuals down a hundred times at most. Where single precision is
+        enough, or a block moves up the spectrum, the further passes cost more than it gains.
+        """
+        operator = self.problem.operator
+        if self.balances(state) or operator.ties is not None or operator.dtype != "float64":
+            return False
+        return CONVERTS_HALVES and state.halves and not state.overflowed
 
     def high(self, state: State, *, measured: bool = True) -> float:
         """Return where the spectrum of the next filter's operator ends; see `advance` for `measured`.
@@ -295,6 +306,7 @@ class Subspace:
             values=state.values[:fixed] + tuple(map(float, rotation.values)),
             residuals=residuals,
             balanced=state.balanced and (gained or not balanced),
+            halves=state.halves and (gained or not plan.halves),
             passes=number + 1,
             products=products + len(groups) * measured,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.base.mapped import attach_memmap, note_rows, save_array, scratch_arrays
@@ -19,6 +19,7 @@ from eigenscape.spectrum.kernels import density, oracles
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.kernels.columns import PROBES
+from eigenscape.spectrum.kernels.corrections import filter_corrections
 from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
@@ -84,10 +85,11 @@ class Problem:
         return Balanced(operator, rows[0], shift.astype(operator.diagonal.dtype), int(sweeps[0]))
 
     @contextmanager
-    def bench(self) -> Iterator[Callable[[], Array]]:
+    def bench(self, dtype: DTypeLike | None = None) -> Iterator[Callable[[], Array]]:
         """Yield a function that allocates groups of zeros, until the block ends."""
+        kind = dtype or self.operator.dtype
         with scratch_arrays(None if self.in_memory else self.directory) as zeros:
-            yield partial(zeros, (self.operator.rows, WIDTH), self.operator.dtype)
+            yield partial(zeros, (self.operator.rows, WIDTH), kind)
 
 
 def fits(rows: int, dtype: str, budget: int) -> bool:
@@ -183,13 +185,21 @@ class Filter:
         """Filter one group."""
         problem = self.problem
         operator, null = problem.operator.open(), problem.null_space()
+        values = self.values[group * WIDTH : (group + 1) * WIDTH]
+        if self.plan.halves:
+            filtered = self.filtered.attach(group, "r+")
+            with problem.bench(np.uint16) as halves:
+                X = self.vectors.attach(group)
+                filter_corrections(operator, X, values, self.plan, halves, filtered)
+            null.remove_from(filtered)
+            note_rows(filtered)
+            return
         with problem.bench() as zeros:
             X = zeros()
             X[:] = self.vectors.attach(group)
             null.remove_from(X)
             steps: Steps = operator
             if self.balanced:
-                values = self.values[group * WIDTH : (group + 1) * WIDTH]
                 steps = problem.balanced(operator, values)
                 steps.balance(X)
             Y = chebyshev_filter(steps, X, zeros(), self.plan)

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.spectrum.kernels.filter import FilterPlan, clean_degree, degree_for, safe_degree
+from eigenscape.spectrum.kernels.filter import (
+    FilterPlan,
+    clean_degree,
+    degree_for,
+    safe_correction_degree,
+    safe_degree,
+)
 from eigenscape.spectrum.kernels.gather import WIDTH
 
 MOST_COLUMNS = 2048
@@ -37,6 +43,8 @@ _ROUNDING = 10
 _RELIABLE = 0.05
 _REDUCTION = 1e5
 _RITZ_PRODUCTS = 0.8
+_LOOSE = 0.125
+_HALF_REDUCTION = 3e2
 
 
 def column_count(pairs: int) -> int:
@@ -103,7 +111,7 @@ def choose_columns(
     last = float(values[pairs - 1])
 
     def cost(count: int) -> float:
-        cut = max(float(values[count - PROBES - 1]), last * (1 + 1e-9))
+        cut = max(float(values[guard_count(count, pairs) - 1]), last * (1 + 1e-9))
         # A coarse graph can have values beyond the bound of the fine one.
         cut = min(cut, 0.9 * bound)
         # Dense algebra, in products: 5 n m^2 operations at the speed of BLAS.
@@ -178,6 +186,8 @@ def plan_filter(
     most_cut: float,
     dtype: np.dtype[Any],
     locked: int = 0,
+    *,
+    halves: bool = False,
 ) -> FilterPlan:
     """Return the filter that should end the iteration in this pass, as far as rounding allows.
 
@@ -197,10 +207,13 @@ def plan_filter(
         Floating type of the products.
     locked
         Columns that are final; `low` is where the spectrum of the others begins.
+    halves
+        Whether it may work in half precision, on what vectors lack whose residuals are known.
     """
     known = np.isfinite(residuals[:pairs]).all()
-    guards = values[: max(pairs + 1, len(values) - PROBES)]
-    cut = cut_above(guards, low, bound)
+    # A block that moves up has columns that are still random: it needs all guards that it has.
+    guards = max(pairs + 1, len(values) - PROBES) if locked else guard_count(len(values), pairs)
+    cut = cut_above(values[:guards], low, bound)
     shown = known_values(values)
     if shown is None:
         shown = np.full(len(values), min(cut, most_cut))
@@ -212,8 +225,8 @@ def plan_filter(
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
         # nothing tells it from what lies above.
         cut += 0.1 * (bound - cut)
-    plan = FilterPlan(1, cut, bound, low)
-    safe = safe_degree(plan, dtype)
+    plan = FilterPlan(1, cut, bound, low, halves=halves and bool(known))
+    safe = safe_correction_degree(plan, last) if plan.halves else safe_degree(plan, dtype)
     if not known:
         # Values of random vectors are guesses; the first filter must not squeeze these into the
         # lowest directions alone.
@@ -222,6 +235,8 @@ def plan_filter(
     else:
         todo = np.flatnonzero(residuals[:pairs] > limits)
         reductions = _SPARE * residuals[todo] / limits[todo]
+        if plan.halves:
+            reductions = np.minimum(reductions, _HALF_REDUCTION)
         degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, shown[todo])
         wanted = max(_LEAST_DEGREE, *degrees)
     degree = min(wanted, safe, _MOST_DEGREE)
@@ -239,6 +254,15 @@ def plan_short(
     """Return a filter of a given degree, as far as rounding allows: for coarse levels."""
     plan = FilterPlan(degree, cut_above(values, low, bound), bound, low)
     return replace(plan, degree=min(degree, safe_degree(plan, dtype)))
+
+
+def guard_count(columns: int, pairs: int) -> int:
+    """Return how many columns lie below the cut of a filter, more than the wanted pairs.
+
+    The last Ritz values of a block are too large, as nothing beyond it helps them down: a cut there lets
+    the filter amplify eigenvectors that no column stands for.
+    """
+    return max(pairs + 1, columns - PROBES - math.ceil((columns - PROBES - pairs) * _LOOSE))
 
 
 def cut_above(values: NDArray[np.float64], low: float, bound: float) -> float:

@@ -18,6 +18,9 @@ from eigenscape.spectrum.kernels.operator import Array
 _LOCKED_NOISE = 1e-2
 """Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
 
+_MOST_SPREAD = 2e4
+"""Times that a filter in half precision may amplify the lowest direction over the last wanted one."""
+
 _MOST_CLEAN = 1001
 """Degree below which that is sought: no filter is longer than `columns._MOST_DEGREE`."""
 
@@ -36,6 +39,8 @@ class FilterPlan:
         Where it is 1: the lowest eigenvalue.
     times
         How often it is applied, with locked vectors projected out after each time.
+    halves
+        Whether it works in half precision, on what the vectors lack (`corrections`).
     """
 
     degree: int
@@ -43,6 +48,7 @@ class FilterPlan:
     bound: float
     low: float
     times: int = 1
+    halves: bool = False
 
 
 class Steps(Protocol):
@@ -106,6 +112,23 @@ def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
     """
     most = min(1 / float(np.finfo(dtype).eps), 1e13)
     return max(1, degree_for(most, plan.low, plan.cut, plan.bound) - 1)
+
+
+def safe_correction_degree(plan: FilterPlan, value: float) -> int:
+    """Return the largest degree of a filter of corrections in half precision, at least 1.
+
+    Rounding leaves a share of every direction in what a column lacks, and the lowest is amplified
+    most, but no more than the lowest is over the column's own (see `corrections`).
+
+    Parameters
+    ----------
+    plan
+        The filter, of any degree.
+    value
+        The last wanted eigenvalue.
+    """
+    apart = _growth(plan.low, plan.cut, plan.bound) - _growth(value, plan.cut, plan.bound)
+    return max(1, int(math.log(_MOST_SPREAD) / max(apart, 1e-12)))
 
 
 def clean_degree(

@@ -3,7 +3,13 @@
 import numpy as np
 from numba import njit
 
-from eigenscape.spectrum.kernels.gather import WIDTH, add_rows
+from eigenscape.spectrum.kernels.gather import (
+    WIDTH,
+    add_rows,
+    load_halves,
+    step_halves,
+    store_halves,
+)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -31,6 +37,68 @@ def filter_step(indptr, indices, data, diagonal, first, X, Z, a, b, c):  # type:
         own = a * diagonal[here] + b
         for column in range(WIDTH):
             Z[here, column] = own * X[here, column] - c * Z[here, column] - a * sums[column]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def filter_halves(indptr, indices, data, diagonal, first, shift, D, Z, R, a, b):  # type: ignore[no-untyped-def]
+    """Z <- a ((diagonal - shift - data) D + R) - b Z for the rows of one block, in half precision.
+
+    Parameters
+    ----------
+    indptr, indices, data, diagonal, first
+        See `filter_step`.
+    shift : float
+    D, Z, R : array of uint16, shape (n, WIDTH)
+        See `eigenscape.spectrum.kernels.gather.step_halves`.
+    a, b : array of float32, shape (WIDTH,)
+        One number for every column.
+    """
+    last = len(indices) - 1
+    for row in range(len(indptr) - 1):
+        here = first + row
+        own = np.float32(diagonal[here] - shift)
+        step_halves(indices, data, indptr[row], indptr[row + 1], last, here, own, D, Z, R, a, b)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def square_residuals(indptr, indices, data, diagonal, first, X, values, squares):  # type: ignore[no-untyped-def]
+    """Add the squares of (A - values) X in the rows of one block to those of every column, in double.
+
+    See `filter_step` for the matrix; values and squares have shape (WIDTH,).
+    """
+    sums = np.empty(WIDTH, X.dtype)
+    last = len(indices) - 1
+    for row in range(len(indptr) - 1):
+        here = first + row
+        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        for column in range(WIDTH):
+            own = (np.float64(diagonal[here]) - values[column]) * X[here, column]
+            squares[column] += (own - sums[column]) ** 2
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def halve_residuals(indptr, indices, data, diagonal, first, X, values, scale, R):  # type: ignore[no-untyped-def]
+    """R <- scale (A - values) X for the rows of one block, in half precision (`step_halves`)."""
+    sums = np.empty(WIDTH, X.dtype)
+    scaled = np.empty(WIDTH, np.float32)
+    last = len(indices) - 1
+    for row in range(len(indptr) - 1):
+        here = first + row
+        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        for column in range(WIDTH):
+            own = (np.float64(diagonal[here]) - values[column]) * X[here, column]
+            scaled[column] = scale[column] * (own - sums[column])
+        store_halves(scaled, R, here)
+
+
+@njit(cache=True, nogil=True)
+def add_halves(X, D, scale, Y):  # type: ignore[no-untyped-def]
+    """Y <- X + scale D, where D holds half precision (`step_halves`) and scale has shape (WIDTH,)."""
+    row = np.empty(WIDTH, np.float32)
+    for here in range(len(X)):
+        load_halves(D, here, row)
+        for column in range(WIDTH):
+            Y[here, column] = X[here, column] + scale[column] * row[column]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
