@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, sample_blocks
+from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.mapped import save_array
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
@@ -169,7 +170,9 @@ def _write(
     scale = None
     if context.job.graph.laplacian == "random-walk":
         scale = context.path("graph/degree")
-    signs = _signs(solution, dimension)
+    groups = list(range(-(-dimension // WIDTH)))
+    signed = context.map("signs", partial(_signs, solution), groups, label="signs")
+    signs = np.concatenate(signed)[:dimension]
     work = partial(_write_block, problem, null.count, solution.vectors, signs, scale, target)
     chunk = chunk_rows(samples, 4 * modes)
     ranges = sample_blocks(samples, chunk, context.task_bytes, 16 * modes)
@@ -183,15 +186,17 @@ def _null_residuals(operator: Operator, null: NullSpace) -> NDArray[np.float64]:
     return np.sqrt(np.bincount(null.component, image**2, null.count))[: null.count]
 
 
-def _signs(solution: Solution, dimension: int) -> NDArray[np.float64]:
-    """Return the signs that make the entry of largest magnitude of every vector positive."""
-    signs = np.ones(solution.vectors.columns)
-    for group in range(-(-dimension // WIDTH)):
-        vectors = solution.vectors.attach(group)
-        for column in range(WIDTH):
-            values = np.array(vectors[:, column])
-            signs[group * WIDTH + column] = np.sign(values[np.abs(values).argmax()]) or 1
-    return signs[:dimension]
+def _signs(solution: Solution, group: int) -> list[float]:
+    """Return the signs that make the entry of largest magnitude of a group's columns positive."""
+    vectors = solution.vectors.attach(group)
+    largest, signs = np.zeros(WIDTH), np.ones(WIDTH)
+    for rows in (slice(*block) for block in blocks(len(vectors), ROW_TILE)):
+        part = np.asarray(vectors[rows])
+        extremes = part[np.abs(part).argmax(axis=0), np.arange(WIDTH)]
+        # The first of several, as in one pass over the column.
+        above = np.abs(extremes) > largest
+        largest[above], signs[above] = np.abs(extremes[above]), np.sign(extremes[above])
+    return [float(sign) for sign in signs]
 
 
 def _write_block(

@@ -278,8 +278,8 @@ def tile_rows(columns: int) -> int:
 
 
 def rotation_rows(rows: int, tile: int) -> int:
-    """Return the rows that one task rotates: whole tiles, in at most 512 tasks."""
-    return tile * max(1, -(-rows // (512 * tile)))
+    """Return the rows that one task rotates: whole tiles, in at most 64 tasks."""
+    return tile * max(1, -(-rows // (64 * tile)))
 
 
 def gram_rows(rows: int, columns: int) -> list[tuple[int, int]]:
