@@ -31,7 +31,7 @@ def main() -> None:
         size = ["--height", str(height), "--width", str(width), "--bands", str(bands)]
         command([sys.executable, "-m", "eigenscape", "synth", str(scene), *size])
         (Path(directory) / "job.toml").write_text(
-            '[scene]\npath = "scene.tif"\nlabels = "scene_labels.tif"\n'
+            'preset = "halevy-2011"\n[scene]\npath = "scene.tif"\nlabels = "scene_labels.tif"\n'
         )
         result = {
             "samples": height * width,
