@@ -64,6 +64,7 @@ def test_tree__mails_every_list_home(planted):
     whole, layout, further = planted
     rank, starts = layout.rank(), layout.starts
     for tree in (layout.tree, further):
+        tree.sort_mail("all")
         assert tree.home_parts() == layout.tree.parts
         arrived = np.zeros(2000, int)
         for home in range(layout.tree.parts):

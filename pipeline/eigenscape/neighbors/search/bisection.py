@@ -2,6 +2,7 @@
 
 ::
 
+    mail     one task     which parts have found lists for which
     merge    parts        lists that the parts have found -> one list for each rank
     refine   rank blocks  neighbours of neighbours, until the sampled recall stops rising
     recall   one task     after each of both
@@ -129,6 +130,7 @@ def bisect_lists(
             source = layout.tree.source
             tree, _ = grow_tree(context, source, leaves, layout.folder, layout.ranked.rows)
         lists.create(version)
+        context.map(f"mail-{turn}", tree.sort_mail, ["all"], label="sorting mail")
         merge = partial(search.merge, tree, version)
         context.map(f"merge-{turn}", merge, parts, label="merging lists")
         recall = measure(f"tree {turn + 1}")

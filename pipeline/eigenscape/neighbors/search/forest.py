@@ -4,6 +4,7 @@
 
     route    sample blocks   every block cut by part: the runs of an external sort
     search   parts           lists within a part, mailed to the parts where the samples are at home
+    mail     one task        which parts have mail for which home
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,9 @@ from eigenscape.neighbors.kernels.partition import (
 )
 from eigenscape.neighbors.search.scratch import load_vectors, save_vectors
 from eigenscape.store.rows import Rows
+
+_PIECES = "mail-pieces.npy"
+_STARTS = "mail-starts.npy"
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,10 @@ class Tree:
                 home = np.searchsorted(starts, rank[samples], side="right") - 1
             # Sorted by home, so that every home reads its own slice.
             sort = np.argsort(home, kind="stable")
-            offsets = np.searchsorted(home[sort], np.arange(self.home_parts() + 1))
+            homes, first = np.unique(home[sort], return_index=True)
             name = self.folder / f"mail-{part}"
-            save_raw(name.with_suffix(".offsets"), offsets)
+            pieces = np.column_stack([homes, first, np.append(first[1:], len(sort))])
+            save_array(self.folder / f"mail-{part}.npy", pieces.astype(np.int64))
             save_raw(name.with_suffix(".samples"), samples[sort])
             save_raw(name.with_suffix(".index"), index[sort])
             save_raw(name.with_suffix(".distance"), distance[sort])
@@ -123,17 +128,34 @@ class Tree:
     def mail(
         self, home: int
     ) -> Iterator[tuple[NDArray[np.signedinteger], NDArray[np.signedinteger], NDArray[np.float32]]]:
-        """Yield samples, lists and distances that the parts have for a home."""
+        """Yield samples, lists and distances that the parts have for a home: see `sort_mail`."""
         k = self.leaves.k
-        for part in range(self.parts):
+        first, last = np.load(self.folder / _STARTS, mmap_mode="r")[home : home + 2]
+        for part, start, stop in np.load(self.folder / _PIECES, mmap_mode="r")[first:last].tolist():
             name = self.folder / f"mail-{part}"
-            start, stop = read_raw(name.with_suffix(".offsets"), np.int64, home, home + 2).tolist()
-            if start < stop:
-                yield (
-                    read_raw(name.with_suffix(".samples"), self.dtype, start, stop),
-                    read_raw(name.with_suffix(".index"), self.dtype, start, stop, k),
-                    read_raw(name.with_suffix(".distance"), np.float32, start, stop, k),
-                )
+            yield (
+                read_raw(name.with_suffix(".samples"), self.dtype, start, stop),
+                read_raw(name.with_suffix(".index"), self.dtype, start, stop, k),
+                read_raw(name.with_suffix(".distance"), np.float32, start, stop, k),
+            )
+
+    def sort_mail(self, _: str) -> None:
+        """Note for every home which pieces of which parts' mail are for it, by part.
+
+        A part has mail for a few homes only: looked up here once, a home opens these alone, and not
+        the files of all parts.
+        """
+        pieces, homes = [], []
+        for part in range(self.parts):
+            home, first, last = np.load(self.folder / f"mail-{part}.npy").T
+            homes.append(home)
+            pieces.append(np.column_stack([np.full(len(home), part), first, last]))
+        home = np.concatenate(homes)
+        sort = np.argsort(home, kind="stable")
+        save_array(self.folder / _PIECES, np.concatenate(pieces)[sort])
+        save_array(
+            self.folder / _STARTS, np.searchsorted(home[sort], np.arange(self.home_parts() + 1))
+        )
 
     def home_parts(self) -> int:
         """Return the number of parts of the first tree."""
