@@ -1,11 +1,15 @@
 """The labelled samples, and the training sets that classifiers are fitted to."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
+from eigenscape.base.mapped import save_array
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
@@ -29,6 +33,9 @@ TEST = "test"
 _STREAMS = ("random", "blocked", "uniform", "balanced")
 """Number of the random stream of each split: the place decides, so names go to the end."""
 
+_ARRAYS = ("sample", "classes", "train")
+_DISJOINT_ARRAYS = ("given", "tested")
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -49,6 +56,8 @@ class Labelled:
     mapped
         Whether the first fit makes a map; else the scores of the labelled samples are all that is asked
         for, and need not be as exact.
+    folder
+        Where its arrays lie, if they do: see `stored`.
     """
 
     sample: NDArray[np.int64]
@@ -57,6 +66,49 @@ class Labelled:
     train: NDArray[np.bool_]
     disjoint: Disjoint | None = None
     mapped: bool = True
+    folder: Path | None = None
+
+    def stored(self, folder: Path) -> "Labelled":
+        """Return the same with its arrays in files of a folder, which are mapped.
+
+        A task that holds it takes the path along and not the arrays, which may be those of millions
+        of samples, times the fits.
+        """
+        for name in _ARRAYS:
+            save_array(folder / f"labelled-{name}.npy", getattr(self, name))
+        disjoint = self.disjoint
+        if disjoint is not None:
+            for name in _DISJOINT_ARRAYS:
+                save_array(folder / f"labelled-{name}.npy", getattr(disjoint, name))
+        state = replace(self, folder=folder).__getstate__()
+        stored = object.__new__(Labelled)
+        stored.__setstate__(state)
+        return stored
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if self.folder is not None:
+            disjoint = self.disjoint
+            state.update(dict.fromkeys(_ARRAYS))
+            if disjoint is not None:
+                nothing = np.zeros(0, np.uint16)
+                state["disjoint"] = replace(disjoint, given=nothing, tested=nothing)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        folder = state["folder"]
+        if folder is not None:
+
+            def mapped(names: Sequence[str]) -> dict[str, Any]:
+                return {
+                    name: np.load(folder / f"labelled-{name}.npy", mmap_mode="r") for name in names
+                }
+
+            disjoint = state["disjoint"]
+            if disjoint is not None:
+                disjoint = replace(disjoint, **mapped(_DISJOINT_ARRAYS))
+            state = {**state, **mapped(_ARRAYS), "disjoint": disjoint}
+        vars(self).update(state)
 
     @property
     def tested(self) -> NDArray[np.bool_]:

@@ -68,6 +68,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
             context.reporter.note(note)
     class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
     folder = context.workspace.folder("learn")
+    labelled = labelled.stored(folder)
     method = chosen.prepare(context, labelled)
     fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
