@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from eigenscape.study.run import run_study
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
+    from eigenscape.workflow.finished.result import Result
     from eigenscape.workflow.objects import job_for
     from eigenscape.workflow.reports import report
     from eigenscape.workflow.results import open_maps, open_run
-    from eigenscape.workflow.spine import Result, plan, run
+    from eigenscape.workflow.spine import plan, run
 
 __all__ = [
     "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
@@ -65,7 +66,7 @@ _HOME = {
     "tune": "tuning.run",
     "Tuned": "tuning.outcomes",
     "verify": "store.verification",
-    "Result": "workflow.spine",
+    "Result": "workflow.finished.result",
     "plan": "workflow.spine",
     "run": "workflow.spine",
 }

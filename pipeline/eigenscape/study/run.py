@@ -24,6 +24,7 @@ from eigenscape.base.memory import collected_quickly
 from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions
 from eigenscape.store.lock import hold
@@ -54,7 +55,8 @@ FORMAT = 1
 def run_study(
     job: Job | Mapping[str, Any] | str | Path,
     *,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> StudyResult:
@@ -64,8 +66,8 @@ def run_study(
     ----------
     job
         A job with a table ``[study]``, as in `eigenscape.run`.
-    on
-        Where to run it: the threads of this process by default. A cluster is brought up once.
+    on, client
+        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
     run_dir
         Directory of the study; ``runs/<name>`` by default.
     reporter
@@ -94,7 +96,7 @@ def run_study(
     ['done', 'done']
     """
     job = as_job(job)
-    reporter, on = reporter or LogLines(), on or ClusterOptions()
+    reporter, on = reporter or LogLines(), place_of(on, client)
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)
     with explain_write_errors(path):

@@ -22,6 +22,7 @@ from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
@@ -50,7 +51,8 @@ def tune(
     job: Job | Mapping[str, Any] | str | Path,
     *,
     budget: float = 600.0,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Tuned:
@@ -66,8 +68,8 @@ def tune(
         A job, at least its scene and labels, as in `eigenscape.run`.
     budget
         Seconds that it may take, with what earlier calls have taken. A job that was begun is ended.
-    on
-        Where to run it: the threads of this process by default. A cluster is brought up once.
+    on, client
+        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
     run_dir
         Directory of the tuning; ``runs/<name>-tuned`` by default.
     reporter
@@ -93,7 +95,7 @@ def tune(
     True
     """
     job = as_job(job)
-    reporter, on = reporter or Silent(), on or ClusterOptions()
+    reporter, on = reporter or Silent(), place_of(on, client)
     if job.study is not None:
         raise InputError(
             f"{job.name}: is a study, which names its variants. Tune a job without one."

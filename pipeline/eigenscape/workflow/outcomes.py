@@ -8,7 +8,8 @@ from typing import Any
 
 from eigenscape.errors import ConvergenceError, EigenscapeError, InputError
 from eigenscape.store.run import Run
-from eigenscape.workflow.spine import Result, result_of
+from eigenscape.workflow.finished.result import Result
+from eigenscape.workflow.spine import result_of
 from eigenscape.workflow.stages import STAGES
 
 STATES = ("done", "skipped", "failed", "to do")
