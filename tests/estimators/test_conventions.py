@@ -6,11 +6,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from eigenscape import (
     EigenfunctionClassifier,
+    GeodesicClassifier,
+    InterpolatedClassifier,
     LaplacianEigenmaps,
     NeighborsTransformer,
     PoissonClassifier,
     SchroedingerEigenmaps,
     SpectralClusterer,
+    TikhonovClassifier,
 )
 from eigenscape.estimators import expected_failed_checks
 
@@ -21,6 +24,9 @@ ESTIMATORS = [
     EigenfunctionClassifier(),
     PoissonClassifier(),
     PoissonClassifier("poisson-mbo"),
+    InterpolatedClassifier(),
+    TikhonovClassifier(),
+    GeodesicClassifier(),
     SpectralClusterer(),
     SpectralClusterer(assign_labels="kmeans"),
     NeighborsTransformer(),

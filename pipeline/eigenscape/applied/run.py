@@ -13,7 +13,7 @@ from eigenscape.applied.model import Model, applied_job, manifest_entry, open_mo
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
 from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
@@ -113,7 +113,7 @@ def apply(
     about = {"applies": manifest_entry(model), "projected": planned.peaks}
     runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
-    times = runner.run(path, on, reporter or LogLines(), executor=executor)
+    times = runner.run(path, on, reporter or default_reporter(), executor=executor)
     return result_of(Run(path, create=False), times)
 
 

@@ -42,7 +42,7 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         self._first = nulls
         self.eigenvalues_, self.embedding_ = values[nulls:], vectors[:, nulls:]
         self._n_features_out = self.n_components
-        self._folder.trim(graph=False)
+        self._folder.trim()
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -91,6 +91,8 @@ class LaplacianEigenmaps(Eigenmaps):
         Ascending.
     n_neighbors_
         Neighbours that were taken: fewer than wanted of few samples.
+    affinity_matrix_ : csr_array, shape (n, n)
+        Weights of the graph.
     run_
         The run directory.
 

@@ -92,11 +92,14 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, features=features,
             features_dimension=features_dimension, random_state=random_state, memory=memory,
             threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.mode = mode
         # The bases search by distance or by angle alone.

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
 
+from eigenscape.base import html
 from eigenscape.errors import JobError, did_you_mean
 from eigenscape.job.explanations import Tables, explain, keys_of, known_keys, tables_of
 from eigenscape.job.options import (
@@ -91,6 +92,24 @@ class Job(Options):
             for name in (*_METHOD_TABLES, "learn"):
                 table[name] = given.get(name, {})
         return tomlkit.dumps(table)
+
+    def _repr_html_(self) -> str:
+        methods = {
+            name: (table.method if isinstance(table := getattr(self, name), MethodOptions) else "")
+            for name in ("features", "neighbors", "learn")
+        }
+        if self.open:
+            methods = {"methods": "chosen by trials on the scene, if it has labels"}
+        given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+        scene = (
+            self.scene.path if isinstance(self.scene.path, str) else f"{len(self.scene.path)} files"
+        )
+        about = {"scene": scene, "labels": self.scene.labels, **methods}
+        return html.card(
+            "Job", self.name, html.facts({**about, "memory": self.limits.memory}),
+            html.folded("keys that are given", html.code(tomlkit.dumps(given))),
+            html.folded("all keys", html.code(self.to_toml())),
+        )  # fmt: skip
 
 
 _METHOD_TABLES = ("features", "neighbors", "graph", "spectrum")

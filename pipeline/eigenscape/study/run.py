@@ -21,7 +21,7 @@ from typing import Any
 
 from eigenscape.base.files import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
@@ -71,7 +71,8 @@ def run_study(
     run_dir
         Directory of the study; ``runs/<name>`` by default.
     reporter
-        Called with the progress; by default its lines go to the logger ``eigenscape``.
+        Called with the progress; by default a table in a notebook, elsewhere lines to the logger
+        ``eigenscape``.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def run_study(
     ['done', 'done']
     """
     job = as_job(job)
-    reporter, on = reporter or LogLines(), place_of(on, client)
+    reporter, on = reporter or default_reporter(), place_of(on, client)
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)
     with explain_write_errors(path):

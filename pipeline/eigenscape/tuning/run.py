@@ -20,7 +20,7 @@ from typing import Any
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
@@ -73,7 +73,7 @@ def tune(
     run_dir
         Directory of the tuning; ``runs/<name>-tuned`` by default.
     reporter
-        Called with the progress; silent by default.
+        As in `eigenscape.run`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def tune(
     True
     """
     job = as_job(job)
-    reporter, on = reporter or Silent(), place_of(on, client)
+    reporter, on = reporter or default_reporter(), place_of(on, client)
     if job.study is not None:
         raise InputError(
             f"{job.name}: is a study, which names its variants. Tune a job without one."

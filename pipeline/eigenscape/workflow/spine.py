@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import LOG, LogLines, Reporter
+from eigenscape.base.progress import LOG, LogLines, Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.clusters.workers.client import place_of
@@ -64,7 +64,8 @@ def run(
     run_dir
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
-        Called with the progress; by default its lines go to the logger ``eigenscape``.
+        Called with the progress; by default a table in a notebook, elsewhere lines to the logger
+        ``eigenscape``.
     executor
         Where tasks run, if that is connected already: `on` then is its kind alone.
     siblings
@@ -84,7 +85,7 @@ def run(
     True
     """
     job = as_job(job)
-    reporter = reporter or LogLines()
+    reporter = reporter or default_reporter()
     on = place_of(on, client)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)

@@ -42,7 +42,7 @@ def result(cube, tmp_path_factory):
     return eigenscape.run(job)
 
 
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:affine")
+@pytest.mark.filterwarnings("ignore:Use .@. matmul:PendingDeprecationWarning")
 def test_result__maps_are_lazy_and_in_their_place(result, cube, tmp_path):
     for name, dims in (
         ("class_map", ("y", "x")), ("confidence", ("y", "x")), ("eigenvectors", ("mode", "y", "x")),
