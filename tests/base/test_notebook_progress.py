@@ -114,5 +114,5 @@ def test_card__escapes_everything():
     assert told.text.count(nasty) == 10
     assert "none" not in told.text
     # The colours are the notebook's.
-    assert not re.search(r"[;\"](color|background):(?!none|rgba|#3b82c4)", text)
+    assert not re.search(r"[;\"](color|background):(?!none|inherit|rgba|#3b82c4)", text)
     assert html.table((), []) == ""

@@ -56,7 +56,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     head = f"<thead><tr>{top}</tr></thead>" if heads else ""
-    style = "border-collapse:collapse;margin:4px 0;border:none"
+    style = "border-collapse:collapse;margin:4px 0;border:none;color:inherit;font-size:inherit"
     return f'<table style="{style}">{head}<tbody>{body}</tbody></table>' if body else ""
 
 

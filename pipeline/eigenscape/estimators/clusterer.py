@@ -95,6 +95,10 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         y
             Not used.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError

@@ -28,6 +28,10 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         y
             Not used by Laplacian eigenmaps; see `SchroedingerEigenmaps`.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -46,7 +50,18 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Compute the eigenvectors and return them, shape (n, n_components)."""
+        """Compute the eigenvectors and return them.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+
+        Returns
+        -------
+        array or dask array, shape (n, n_components), float32
+            ``embedding_``.
+        """
         return self.fit(X, y).embedding_
 
     def transform(self, X: Any) -> Any:

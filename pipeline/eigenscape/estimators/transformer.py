@@ -114,6 +114,10 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         y
             Not used.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -135,7 +139,20 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> csr_matrix:
-        """Search the neighbours of the samples and return the graph, shape (n, n)."""
+        """Search the neighbours of the samples and return the graph.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        fit_params
+            Not used.
+
+        Returns
+        -------
+        csr_matrix, shape (n, n), float64
+            Each sample itself first in its row, then its neighbours, nearest first.
+        """
         self.fit(X, y)
         distance, index = self._fitted_lists(itself=True)
         return self._graph(distance, index)

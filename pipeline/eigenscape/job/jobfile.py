@@ -44,7 +44,36 @@ def _default(table: str) -> Callable[[], Any]:
 
 
 class Job(Options):
-    """A whole job: every table of the job file, with every default filled in."""
+    """A whole job: every table of the job file, with every default filled in.
+
+    It is frozen. `parse_job` makes one of nested mappings, `load_job` of a file, `job_for` of a cube in
+    memory; their errors name keys, values and fixes.
+
+    Attributes
+    ----------
+    scene
+        The scene, its labels and its mask: the one table that has no default.
+    features, neighbors, graph, spectrum, learn
+        The methods and their keys, stage by stage.
+    output, limits
+        Files that are written, and where; memory and threads.
+    preset
+        Where methods come from that the job leaves open.
+    study
+        Variants of the job, for `run_study`.
+    name
+        First half of the name of its run directory.
+    base
+        Directory that relative paths are relative to.
+    left_out
+        Keys of its file that its methods do not have and others do.
+
+    Examples
+    --------
+    >>> job = parse_job({"scene": {"path": "scene.tif"}, "neighbors": {"k": 8}}, name="first")
+    >>> job.neighbors.k, job.graph.weights, job.limits.memory
+    (8, 'self-tuning', '2GiB')
+    """
 
     scene: SceneOptions
     features: SerializeAsAny[FeatureOptions] = Field(default_factory=_default("features"))
@@ -67,7 +96,23 @@ class Job(Options):
     """Keys of the file, dotted, that its methods do not have and others do. Not a key of the file."""
 
     def resolve(self, path: str) -> str:
-        """Return `path` as this job means it: absolute, or untouched when it is a URL."""
+        """Return a path as this job means it.
+
+        Parameters
+        ----------
+        path
+            Of a file, relative to `base`; or a URL.
+
+        Returns
+        -------
+        str
+            The absolute path; a URL as it is.
+
+        Raises
+        ------
+        JobError
+            It has a null character.
+        """
         if "://" in path:
             return path
         if "\0" in path:
@@ -131,6 +176,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         file that nothing reads because of them are left out.
     small
         Take the small version of a study: what its table ``[study.small]`` says.
+
+    Returns
+    -------
+    Job
+        Named like the file; its relative paths are relative to the file's directory.
 
     Raises
     ------
@@ -221,6 +271,11 @@ def parse_job(
     strict
         Refuse keys that the methods of the job do not read. Of a study each variant is looked at, not
         the job that they share.
+
+    Returns
+    -------
+    Job
+        With every default filled in.
 
     Raises
     ------

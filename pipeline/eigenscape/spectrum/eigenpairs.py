@@ -48,6 +48,13 @@ class Eigenpairs:
         Whether all residuals are within the tolerance; of D - W within that times the median degree.
     solver
         Name of the solver, and why it was chosen.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> ring = scipy.sparse.diags_array([1, 1, 1, 1], offsets=[-1, 1, -5, 5], shape=(6, 6))
+    >>> eigenpairs(ring, 2, kind="unnormalized").values.round(6)
+    array([0., 1., 1.])
     """
 
     values: NDArray[np.float64]

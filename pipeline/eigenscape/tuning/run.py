@@ -75,6 +75,11 @@ def tune(
     reporter
         As in `eigenscape.run`.
 
+    Returns
+    -------
+    Tuned
+        The chosen job, and what is known of it.
+
     Raises
     ------
     InputError

@@ -68,7 +68,13 @@ class Outcomes:
     outcomes: tuple[Outcome, ...]
 
     def count(self, state: str) -> int:
-        """Return how many jobs are in a state."""
+        """Return how many jobs are in a state.
+
+        Parameters
+        ----------
+        state
+            One of "done", "skipped", "failed" and "to do".
+        """
         return sum(outcome.state == state for outcome in self.outcomes)
 
     @property

@@ -71,10 +71,17 @@ def run(
     siblings
         Runs whose finished stages may be taken over; those beside this one by default.
 
+    Returns
+    -------
+    Result
+        What it came to; a run that was finished before is read again.
+
     Raises
     ------
     InputError
-        The job or its files cannot work.
+        The job or its files cannot work, or it cannot run where it is to.
+    ClusterLostError
+        The scheduler or all workers are lost. What is finished is kept: the same call goes on.
 
     Examples
     --------
@@ -168,6 +175,16 @@ def plan(
         Where it would run, as in `eigenscape.run`.
     run_dir
         Run directory, as in `eigenscape.run`.
+
+    Returns
+    -------
+    Plan
+        Needs of each stage, and which of them are finished already.
+
+    Raises
+    ------
+    InputError
+        The job or its files cannot work.
 
     Examples
     --------

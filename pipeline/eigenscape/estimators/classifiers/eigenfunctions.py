@@ -113,6 +113,10 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         y : array-like, shape (n,)
             Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError

@@ -66,6 +66,10 @@ class SpreadingClassifier(PartialClassifierMixin, GraphEstimator):
         y : array-like, shape (n,)
             Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
