@@ -251,8 +251,11 @@ class GraphEstimator(NeighborEstimator):
     def affinity_matrix_(self) -> csr_array:
         """Weights of the graph, symmetric, shape (n, n), read from the run directory."""
         check_is_fitted(self)
-        matrix: csr_array = check_weights("run_", self.run_)
-        return matrix
+        W = check_weights("run_", self.run_)
+        if W.nnz < 2**31:
+            # scikit-learn takes no others.
+            W.indptr, W.indices = W.indptr.astype(np.int32), W.indices.astype(np.int32)
+        return W
 
     def _check(self, X: Any, *, reset: bool = False) -> Samples:
         if self.affinity not in AFFINITIES:
