@@ -1,5 +1,8 @@
 """A cube in memory to a class map: the same as by files."""
 
+import subprocess
+import sys
+
 import geopandas
 import numpy as np
 import pytest
@@ -93,3 +96,23 @@ def test_open_run__has_the_place_of_each_sample(tmp_path, cube):
     np.testing.assert_allclose(np.sort(image.y), np.sort(cube[0].y))
     assert arrays.spatial_ref.attrs["crs_wkt"] == rasterio.CRS.from_wkt(CRS).to_wkt()
     assert arrays.spatial_ref.attrs["GeoTransform"].split()[0] == "385.0"
+
+
+def test_run__starts_no_server_unasked(tmp_path):
+    code = f"""
+import sys, numpy, psutil, eigenscape
+rng = numpy.random.default_rng(0)
+truth = numpy.repeat([1, 2], 150)
+job = eigenscape.job_for(
+    rng.normal(size=(300, 5)) + 4 * truth[:, None], truth, directory={str(tmp_path)!r},
+    preset="halevy-2011", spectrum={{"dimension": 3}}, output={{"formats": []}},
+)
+eigenscape.plan(job)
+eigenscape.run(job)
+eigenscape.LaplacianEigenmaps().fit(rng.normal(size=(200, 5)))
+assert "distributed" not in sys.modules
+here = psutil.Process()
+assert not [one for one in here.net_connections() if one.status == psutil.CONN_LISTEN]
+assert not here.children()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -44,7 +44,7 @@ class NeighborReport(dict[str, Any]):
         -------
         scipy.sparse.csr_array, shape (samples, samples), float32
             Each row holds the neighbours of a sample, nearest first, itself left out. A distance of 0 is
-            stored. 12 bytes for each entry are in memory, 8 bytes in the files that it is read from.
+            stored. It is in memory: 8 bytes for each entry.
 
         Raises
         ------
