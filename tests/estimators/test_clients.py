@@ -54,6 +54,13 @@ def test_client__is_shared_by_clones_and_left_out_of_pickles(samples, client):
     )
 
 
+def test_client__inside_a_task_of_a_worker(samples, client):
+    inside = LaplacianEigenmaps(random_state=0, client="current")
+    found = client.submit(inside.fit_transform, samples[:300]).result(timeout=120)
+    expected = LaplacianEigenmaps(random_state=0).fit_transform(samples[:300])
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_client__that_is_none(samples):
     with pytest.raises(EstimatorError, match="client of type int"):
         LaplacianEigenmaps(client=3).fit(samples[:100])

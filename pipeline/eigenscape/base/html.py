@@ -54,7 +54,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     top = "".join(
         f'<th style="{_CELL};{_FAINT};font-weight:normal">{escape(h)}</th>' for h in heads
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{_cell(row[0], 'white-space:nowrap')}{''.join(map(_cell, row[1:]))}</tr>"
+        for row in rows
+    )
     head = f"<thead><tr>{top}</tr></thead>" if heads else ""
     style = "border-collapse:collapse;margin:4px 0;border:none;color:inherit;font-size:inherit"
     return f'<table style="{style}">{head}<tbody>{body}</tbody></table>' if body else ""
@@ -88,6 +91,6 @@ def bar(share: float) -> Markup:
     return Markup(f'<span style="{outer}"><span style="{inner}"></span></span>')
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, style: str = "") -> str:
     text = value if isinstance(value, Markup) else escape(str(value))
-    return f'<td style="{_CELL}">{text}</td>'
+    return f'<td style="{_CELL};{style}">{text}</td>'
