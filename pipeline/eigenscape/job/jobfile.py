@@ -33,6 +33,8 @@ from eigenscape.job.study import StudyOptions, flatten
 _MOST_BYTES = 2**24
 """A longer file is no job, and is not read to its end."""
 
+_NAMES_OF_FILES = ("scene", "scene.path", "scene.labels")
+
 _NO_KEYS = {"name", "base", "left_out"}
 """Fields of a job that its file cannot set."""
 
@@ -196,6 +198,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     >>> eigenscape.load_job("scene.toml", ["neighbors.k=8"]).neighbors.k
     8
     """
+    if not isinstance(path, str | os.PathLike):
+        raise JobError(
+            f"a job file of type {type(path).__name__}: give the path of a TOML file. Tables are checked by "
+            "eigenscape.parse_job."
+        )
     path = Path(path)
     table, name = _read(path), path.stem
     if small:
@@ -289,7 +296,12 @@ def parse_job(
     >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
     'centroid-angle'
     """
-    table = _as_published(_opened(table))
+    if not isinstance(table, Mapping):
+        raise JobError(
+            f"{source}: tables of type {type(table).__name__}: give nested mappings, at least "
+            '{"scene": {"path": ...}}. A file is read by eigenscape.load_job.'
+        )
+    table = _as_published(_opened(_from_python(table, "", source)))
     if reserved := _NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
@@ -305,6 +317,33 @@ def parse_job(
     if strict and job.study is None:
         refuse_unread(job, source)
     return job
+
+
+def _from_python(value: Any, key: str, source: str) -> Any:
+    """Return tables as a file has them: paths as text, arrays as lists.
+
+    Raises
+    ------
+    JobError
+        A scene or labels in memory, which a job cannot hold.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: _from_python(each, f"{key}.{name}".lstrip("."), source)
+            for name, each in value.items()
+        }
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, list | tuple):
+        return [_from_python(each, key, source) for each in value]
+    if not (hasattr(value, "shape") or hasattr(value, "data_vars")):
+        return value
+    if key in _NAMES_OF_FILES and getattr(value, "shape", None) != ():
+        raise JobError(
+            f"{source}: {key} holds a {type(value).__name__}, and a job names files. "
+            "eigenscape.job_for(cube, labels) writes those in memory, and returns their job."
+        )
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:

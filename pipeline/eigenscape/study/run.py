@@ -25,6 +25,7 @@ from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
+from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions
 from eigenscape.store.lock import hold
@@ -97,6 +98,11 @@ def run_study(
     ['done', 'done']
     """
     job = as_job(job)
+    if job.study is None:
+        raise InputError(
+            f"{job.name}: is no study, for it has no table [study]. Give one, such as study.grid = "
+            '{"neighbors.k" = [4, 8]}, or run the job alone by eigenscape.run.'
+        )
     reporter, on = reporter or default_reporter(), place_of(on, client)
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)

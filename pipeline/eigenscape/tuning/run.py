@@ -100,6 +100,9 @@ def tune(
     True
     """
     job = as_job(job)
+    seconds: Any = budget
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(f"budget = {budget!r}: give a number of seconds above 0.")
     reporter, on = reporter or default_reporter(), place_of(on, client)
     if job.study is not None:
         raise InputError(

@@ -93,6 +93,12 @@ def job_for(
     >>> result.scores["overall_accuracy"]
     1.0
     """
+    for key in ("scene", "output"):
+        if not isinstance(tables.get(key, {}), Mapping):
+            raise JobError(
+                f"{key} of type {type(tables[key]).__name__}: give keys of the table [{key}] as a mapping. "
+                "The scene itself comes first: job_for(scene, labels)."
+            )
     given: dict[str, Any] = dict(tables.pop("scene", {}))
     given |= files_of(scene, labels, Path(directory), name)
     output = {"directory": str(directory), **tables.pop("output", {})}
