@@ -9,11 +9,27 @@ import scipy.optimize
 import scipy.sparse
 
 import eigenscape.store.run
-from eigenscape import EigenfunctionClassifier, PoissonClassifier, SpectralClusterer
+from eigenscape import (
+    EigenfunctionClassifier,
+    GeodesicClassifier,
+    InterpolatedClassifier,
+    PoissonClassifier,
+    SpectralClusterer,
+    TikhonovClassifier,
+)
 from eigenscape.estimators.base import GraphEstimator
 
-METHODS = ("poisson", "poisson-mbo", "eigenfunctions", "spectral-clustering")
+METHODS = (
+    "poisson", "poisson-mbo", "interpolated", "tikhonov", "geodesic-nn", "eigenfunctions",
+    "spectral-clustering",
+)  # fmt: skip
 """Of a job and of an estimator."""
+
+_SPREADING = {
+    "interpolated": InterpolatedClassifier,
+    "tikhonov": TikhonovClassifier,
+    "geodesic-nn": GeodesicClassifier,
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,9 @@ def make_estimator(problem: Problem, method: str) -> GraphEstimator:
         return EigenfunctionClassifier(random_state=0, **options)
     if method == "spectral-clustering":
         return SpectralClusterer(problem.count, random_state=0, **options)
-    return PoissonClassifier(method, random_state=0, **options)
+    if method.startswith("poisson"):
+        return PoissonClassifier(method, random_state=0, **options)
+    return _SPREADING[method](random_state=0, **options)
 
 
 def classes_by_estimator(problem: Problem, method: str) -> tuple[np.ndarray, GraphEstimator]:

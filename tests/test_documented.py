@@ -150,6 +150,53 @@ def test_functions__explain_every_parameter(function):
         assert re.search(rf"^(\w+, )*{name}\b(, \w+)*( :.*)?$", text, re.MULTILINE), name
 
 
+def sections(text):
+    """Return the sections of a numpydoc docstring by their head."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(text or ""), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def entries(section):
+    """Return the names that a section explains, in their order."""
+    heads = [line for line in section.splitlines() if line and not line.startswith(" ")]
+    return [name.strip() for head in heads for name in head.partition(" :")[0].split(",")]
+
+
+def parameters(value):
+    return [name for name in inspect.signature(value).parameters if name != "self"]
+
+
+@pytest.mark.parametrize("name", [name for name in eigenscape.__all__ if name != "__version__"])
+def test_help__is_complete(name):
+    """Each parameter once and in its order; what comes back, what goes wrong, an example."""
+    value = getattr(eigenscape, name)
+    told = sections(value.__doc__)
+    assert value.__doc__.strip().splitlines()[0].endswith(".")
+    assert ">>> " in told["Examples"]
+    if inspect.isfunction(value):
+        assert entries(told["Parameters"]) == parameters(value)
+        assert told["Returns"].strip()
+        assert told["Raises"].strip()
+        return
+    # Fields of data classes are attributes.
+    explained = entries(told.get("Parameters", "") + "\n" + told.get("Attributes", ""))
+    assert {*parameters(value)} <= {*explained}
+    for method, function in inspect.getmembers(value, inspect.isfunction):
+        if method.startswith("_") or not function.__module__.startswith("eigenscape"):
+            continue
+        own = sections(function.__doc__)
+        assert entries(own.get("Parameters", "")) == parameters(function), method
+        returns = "Returns" in own or function.__doc__.startswith("Return")
+        assert returns or inspect.signature(function).return_annotation is None, method
+
+
+def test_help__names_what_the_guides_name():
+    """Names that a guide uses as ``eigenscape.NAME`` are public, or modules."""
+    named = {name.split(".")[1] for name in NAMED}
+    modules = {path.stem for path in Path(eigenscape.__file__).parent.iterdir()}
+    assert named <= {*eigenscape.__all__, *modules}
+
+
 def test_explain_parameters__own_words_first_and_none_left_out():
     class Base:
         """Base.

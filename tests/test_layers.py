@@ -179,6 +179,21 @@ def test_layers__light_things_load_nothing_heavy(code):
     assert heavy(code) == []
 
 
+def test_layers__the_package_is_imported_in_a_moment():
+    """The package itself, without Python's own start: the least of a few, for machines at work."""
+
+    def seconds():
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", "import eigenscape"],
+            capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        last = done.stderr.splitlines()[-1].split("|")
+        assert last[2].strip() == "eigenscape"
+        return int(last[1]) / 1e6
+
+    assert min(seconds() for _ in range(4)) < 0.3
+
+
 def test_layers__public_names_are_there():
     for name in eigenscape.__all__:
         assert getattr(eigenscape, name) is not None

@@ -10,13 +10,16 @@ if TYPE_CHECKING:
     from eigenscape.base.registry import register
     from eigenscape.estimators import (
         EigenfunctionClassifier,
+        GeodesicClassifier,
+        InterpolatedClassifier,
         LaplacianEigenmaps,
         NeighborsTransformer,
         PoissonClassifier,
         SchroedingerEigenmaps,
         SpectralClusterer,
+        TikhonovClassifier,
     )
-    from eigenscape.estimators.labels import labelled_accuracy
+    from eigenscape.estimators.classifiers.labels import labelled_accuracy
     from eigenscape.job.jobfile import Job, load_job, parse_job
     from eigenscape.learn.classify.nearestneighbors import classify_new
     from eigenscape.spectrum.eigenpairs import Eigenpairs, eigenpairs
@@ -26,14 +29,16 @@ if TYPE_CHECKING:
     from eigenscape.study.run import run_study
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
+    from eigenscape.workflow.finished.result import Result
     from eigenscape.workflow.objects import job_for
     from eigenscape.workflow.reports import report
     from eigenscape.workflow.results import open_maps, open_run
-    from eigenscape.workflow.spine import Result, plan, run
+    from eigenscape.workflow.spine import plan, run
 
 __all__ = [
-    "EigenfunctionClassifier", "Eigenpairs", "Job", "LaplacianEigenmaps", "NeighborsTransformer",
-    "PoissonClassifier", "Result", "SchroedingerEigenmaps", "SpectralClusterer", "StudyResult", "Tuned",
+    "EigenfunctionClassifier", "Eigenpairs", "GeodesicClassifier", "InterpolatedClassifier", "Job",
+    "LaplacianEigenmaps", "NeighborsTransformer", "PoissonClassifier", "Result", "SchroedingerEigenmaps",
+    "SpectralClusterer", "StudyResult", "TikhonovClassifier", "Tuned",
     "__version__", "apply", "classify_new", "eigenpairs", "extend", "job_for", "labelled_accuracy",
     "load_job", "open_maps", "open_run", "parse_job", "plan", "register", "report", "run", "run_study",
     "tune", "verify",
@@ -41,8 +46,11 @@ __all__ = [
 
 _HOME = {
     "apply": "applied.run",
-    "labelled_accuracy": "estimators.labels",
+    "labelled_accuracy": "estimators.classifiers.labels",
     "EigenfunctionClassifier": "estimators",
+    "GeodesicClassifier": "estimators",
+    "InterpolatedClassifier": "estimators",
+    "TikhonovClassifier": "estimators",
     "LaplacianEigenmaps": "estimators",
     "NeighborsTransformer": "estimators",
     "PoissonClassifier": "estimators",
@@ -65,7 +73,7 @@ _HOME = {
     "tune": "tuning.run",
     "Tuned": "tuning.outcomes",
     "verify": "store.verification",
-    "Result": "workflow.spine",
+    "Result": "workflow.finished.result",
     "plan": "workflow.spine",
     "run": "workflow.spine",
 }

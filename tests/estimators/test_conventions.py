@@ -6,11 +6,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from eigenscape import (
     EigenfunctionClassifier,
+    GeodesicClassifier,
+    InterpolatedClassifier,
     LaplacianEigenmaps,
     NeighborsTransformer,
     PoissonClassifier,
     SchroedingerEigenmaps,
     SpectralClusterer,
+    TikhonovClassifier,
 )
 from eigenscape.estimators import expected_failed_checks
 
@@ -21,6 +24,9 @@ ESTIMATORS = [
     EigenfunctionClassifier(),
     PoissonClassifier(),
     PoissonClassifier("poisson-mbo"),
+    InterpolatedClassifier(),
+    TikhonovClassifier(),
+    GeodesicClassifier(),
     SpectralClusterer(),
     SpectralClusterer(assign_labels="kmeans"),
     NeighborsTransformer(),
@@ -35,6 +41,15 @@ READING = {
 }  # fmt: skip
 """Checks of how X is read, half of all fits: the same code for options of one estimator."""
 
+QUICK = {
+    "check_do_not_raise_errors_in_init_or_set_param", "check_estimator_cloneable",
+    "check_estimator_get_tags_default_keys", "check_estimators_pickle", "check_estimators_unfitted",
+    "check_f_contiguous_array_estimator", "check_fit1d", "check_get_params_invariance",
+    "check_n_features_in", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
+    "check_set_params",
+}  # fmt: skip
+"""Checks that take few fits or none: they run always, the others, which take minutes, where slow ones do."""
+
 
 def cases():
     seen = set()
@@ -45,8 +60,11 @@ def cases():
             estimator, expected_failed_checks=expected_failed_checks(estimator), mark="xfail"
         ):
             _, check = getattr(case, "values", case)
-            if not (other and check.func.__name__ in READING):
+            if check.func.__name__ in QUICK and not other:
                 yield case
+            elif not (other and check.func.__name__ in READING):
+                values = getattr(case, "values", case)
+                yield pytest.param(*values, marks=[*getattr(case, "marks", ()), pytest.mark.slow])
 
 
 def name_of(value):

@@ -1,5 +1,8 @@
 """A cube in memory to a class map: the same as by files."""
 
+import subprocess
+import sys
+
 import geopandas
 import numpy as np
 import pytest
@@ -7,7 +10,7 @@ import rasterio
 import xarray
 
 import eigenscape
-from eigenscape.errors import JobError
+from eigenscape.errors import InputError, JobError
 
 KEYS = {
     "preset": "halevy-2011",
@@ -93,3 +96,61 @@ def test_open_run__has_the_place_of_each_sample(tmp_path, cube):
     np.testing.assert_allclose(np.sort(image.y), np.sort(cube[0].y))
     assert arrays.spatial_ref.attrs["crs_wkt"] == rasterio.CRS.from_wkt(CRS).to_wkt()
     assert arrays.spatial_ref.attrs["GeoTransform"].split()[0] == "385.0"
+
+
+CUBE = np.zeros((4, 4, 3), np.float32)
+SCENE = {"scene": {"path": "scene.tif"}}
+
+
+def test_tables__of_python(tmp_path):
+    tables = {
+        "scene": {"path": [tmp_path / "a.tif"], "labels": tmp_path / "b.tif", "bad_bands": np.array([1, 2])},
+        "neighbors": {"k": np.int64(4)},
+        "output": {"directory": tmp_path},
+    }  # fmt: skip
+    job = eigenscape.parse_job(tables)
+    assert list(job.scene.path) == [str(tmp_path / "a.tif")]
+    assert (job.scene.labels, job.output.directory) == (str(tmp_path / "b.tif"), str(tmp_path))
+    assert (list(job.scene.bad_bands), job.neighbors.k) == ([1, 2], 4)
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda: eigenscape.run({"scene": CUBE}), "scene holds a ndarray.*job_for"),
+        (
+            lambda: eigenscape.run({"scene": {"path": xarray.DataArray(CUBE)}}),
+            "scene.path holds a DataArray, and a job names files. eigenscape.job_for",
+        ),
+        (lambda: eigenscape.plan(CUBE), "a job of type ndarray"),
+        (lambda: eigenscape.load_job({}), "a job file of type dict: give the path"),
+        (lambda: eigenscape.parse_job("a.toml"), "tables of type str.*eigenscape.load_job"),
+        (lambda: eigenscape.job_for(CUBE, scene="a"), "scene of type str: give keys of the table"),
+        (lambda: eigenscape.run_study(SCENE), r"is no study, for it has no table \[study\]"),
+        (lambda: eigenscape.tune(SCENE, budget="a"), "budget = 'a': give a number of seconds"),
+        (lambda: eigenscape.classify_new(3, CUBE), "a run of type int: give a run directory"),
+    ],
+)  # fmt: skip
+def test_functions__refuse_what_they_cannot_take_in_words(work, message):
+    with pytest.raises(InputError, match=message):
+        work()
+
+
+def test_run__starts_no_server_unasked(tmp_path):
+    code = f"""
+import sys, numpy, psutil, eigenscape
+rng = numpy.random.default_rng(0)
+truth = numpy.repeat([1, 2], 150)
+job = eigenscape.job_for(
+    rng.normal(size=(300, 5)) + 4 * truth[:, None], truth, directory={str(tmp_path)!r},
+    preset="halevy-2011", spectrum={{"dimension": 3}}, output={{"formats": []}},
+)
+eigenscape.plan(job)
+eigenscape.run(job)
+eigenscape.LaplacianEigenmaps().fit(rng.normal(size=(200, 5)))
+assert "distributed" not in sys.modules
+here = psutil.Process()
+assert not [one for one in here.net_connections() if one.status == psutil.CONN_LISTEN]
+assert not here.children()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -13,8 +13,9 @@ from eigenscape.applied.model import Model, applied_job, manifest_entry, open_mo
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
 from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.export.stage import export_applied_stage
 from eigenscape.features.method import feature_method
@@ -25,23 +26,26 @@ from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.resampled import to_bands
+from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.footprint import Sizes, StagePlan
-from eigenscape.workflow.objects import HasPath, path_of
+from eigenscape.workflow.objects import files_of
 from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
 from eigenscape.workflow.runner import Runner, fit_limits
-from eigenscape.workflow.spine import Result, result_of, run_directory
+from eigenscape.workflow.spine import result_of, run_directory
 from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
 
 
 def apply(
     run: str | Path | HasPath,
-    scene: str | Path | Sequence[str],
+    scene: Any,
     *,
-    labels: str | Path | None = None,
+    labels: Any = None,
     overrides: Sequence[str] = (),
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
     executor: Executor | None = None,
@@ -60,13 +64,14 @@ def apply(
     run
         Run directory with a finished class map, or the result of `eigenscape.run`.
     scene
-        The other scene: a file, a list of files, a URL or a registered data set, with the bands of
-        the run's scene, or with others by whose wavelengths it is resampled.
+        The other scene, with the bands of the run's scene or with others by whose wavelengths it is
+        resampled: a file, a list of files, a URL, a registered data set; or a cube in memory as
+        `eigenscape.job_for` takes it, which is written beside the run.
     labels
-        Labels of it to compare with.
+        Labels of it to compare with, a path or in memory.
     overrides
         ``key=value`` texts as in `load_job`, of the tables scene, output and limits.
-    on, run_dir, reporter, executor
+    on, client, run_dir, reporter, executor
         As in `eigenscape.run`.
 
     Returns
@@ -97,18 +102,18 @@ def apply(
     '...class_map.tif'
     """
     model = open_model(path_of(run))
-    given = [str(path) for path in scene] if isinstance(scene, list | tuple) else str(scene)
-    job = applied_job(model, given, None if labels is None else str(labels), overrides)
+    files = files_of(scene, labels, model.path.parent, "applied")
+    job = applied_job(model, files["path"], files.get("labels"), overrides)
     stages = applied_stages(model)
     keys = stage_keys(job, stages)
-    on = on or ClusterOptions()
+    on = place_of(on, client)
     fitted = fit_limits(job, on)
     planned = plan_applied(model, fitted, on)
     planned.check(fitted.limits.memory_bytes)
     about = {"applies": manifest_entry(model), "projected": planned.peaks}
     runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
     path = run_directory(job, keys, run_dir)
-    times = runner.run(path, on, reporter or LogLines(), executor=executor)
+    times = runner.run(path, on, reporter or default_reporter(), executor=executor)
     return result_of(Run(path, create=False), times)
 
 

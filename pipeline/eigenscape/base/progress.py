@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from eigenscape.base import html
+
 LOG = logging.getLogger("eigenscape")
 """What library calls say, unless they are given a reporter; whoever wants it adds a handler."""
 LOG.addHandler(logging.NullHandler())
@@ -138,6 +140,81 @@ class Bars:
         self._console.print(f"           {text}", style="dim", highlight=False)
 
 
+class NotebookBars:
+    """A table of stages and a bar in the output of a notebook's cell, which stay with the notebook.
+
+    Rich and tqdm need ipywidgets for a bar that moves there, and leave nothing in a notebook that is
+    saved; an output that is updated needs neither.
+
+    Parameters
+    ----------
+    show
+        `IPython.display.display`.
+    every
+        Least seconds between two updates.
+    """
+
+    def __init__(self, show: Callable[..., Any], every: float = 0.2) -> None:
+        self._show, self._every = show, every
+        self._handle: Any = None
+        self._stages: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._label, self._total, self._done = "", 0, 0
+        self._began = self._drawn = 0.0
+
+    def stage(self, name: str, text: str) -> None:
+        if text == "running" and name in self._stages and self._stages[name] != "running":
+            # Another run of the same reporter: of a study, or of trials.
+            self._stages.clear()
+        self._stages[name] = text
+        self._draw()
+
+    def begin(self, label: str, total: int, done: int) -> None:
+        self._label, self._total, self._done = label, total, done
+        self._began = time.monotonic()
+        self._draw(lazily=True)
+
+    def advance(self) -> None:
+        self._done += 1
+        self._draw(lazily=True)
+
+    def end(self) -> None:
+        self._total = 0
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self._draw(lazily=True)
+
+    def _draw(self, *, lazily: bool = False) -> None:
+        now = time.monotonic()
+        if lazily and now - self._drawn < self._every:
+            return
+        self._drawn = now
+        content = {"text/html": self._html(now), "text/plain": self._text()}
+        if self._handle is None:
+            self._handle = self._show(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+    def _html(self, now: float) -> str:
+        rows: list[tuple[object, ...]] = []
+        for name, text in self._stages.items():
+            taken, _, peak = text.partition(", ")
+            if text == "running" and self._total:
+                left = (now - self._began) / max(self._done, 1) * (self._total - self._done)
+                taken = html.Markup(
+                    f"{html.bar(self._done / self._total)} {self._done} of {self._total}"
+                )
+                peak = f"{self._label}, {left:.0f} s left" if self._done else self._label
+            rows.append((name, taken, peak))
+        count = len(self._notes)
+        notes = html.folded(f"{count} note{'s' * (count != 1)}", html.lines(self._notes))
+        return html.card("eigenscape", "", html.table((), rows), notes if self._notes else "")
+
+    def _text(self) -> str:
+        return "\n".join(f"{name}: {text}" for name, text in self._stages.items())
+
+
 class Relay:
     """Passes everything on to another reporter."""
 
@@ -217,3 +294,25 @@ def console_reporter() -> Reporter:
     """Return bars where stderr is a terminal, plain lines otherwise."""
     console = Console(stderr=True)
     return Bars(console) if console.is_terminal else PlainLines()
+
+
+def notebook_reporter() -> Reporter | None:
+    """Return bars for the cell of a notebook that runs now; None anywhere else."""
+    shells = sys.modules.get("IPython.core.getipython")
+    shell = None if shells is None else shells.get_ipython()
+    # IPython on a terminal has no kernel; a thread or a worker of a notebook has no cell.
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from IPython.display import display
+
+    return NotebookBars(display)
+
+
+def default_reporter() -> Reporter:
+    """Return bars in a notebook, and elsewhere lines to the logger ``eigenscape``: for library use."""
+    return notebook_reporter() or LogLines()
+
+
+def shown_reporter() -> Reporter:
+    """Return bars in a notebook or on a terminal, and elsewhere plain lines: for who asks to see them."""
+    return notebook_reporter() or console_reporter()

@@ -237,6 +237,16 @@ def register(given: Class) -> Class:
     ------
     InputError
         It lacks something, or another class has its name.
+
+    Examples
+    --------
+    What is built in is registered already; a class of yours is given in the same way, or by the decorator
+    ``@eigenscape.register``.
+
+    >>> import eigenscape
+    >>> from eigenscape.learn.methods.centroid_angle import CentroidAngle
+    >>> eigenscape.register(CentroidAngle).__name__
+    'CentroidAngle'
     """
     registry = getattr(given, "registry", None)
     if not isinstance(registry, Registry):

@@ -11,6 +11,7 @@ from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.table import Row
 from eigenscape.workflow.choice.auto import settled
+from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.outcomes import (
     STATES,
     Outcome,
@@ -20,7 +21,6 @@ from eigenscape.workflow.outcomes import (
     is_finished,
     reason_of,
 )
-from eigenscape.workflow.spine import Result
 from eigenscape.workflow.stages import stage_keys
 
 TABLE = "batch.csv"

@@ -1,22 +1,30 @@
 """What all estimators have in common: neighbours and graph of their samples, as parameters and as a run."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, cast
 
 import dask.system
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.base.blocks import BASE_BYTES
 from eigenscape.base.mapped import save_array
 from eigenscape.base.memory import ROW_TILE, parse_bytes
+from eigenscape.base.progress import Silent, shown_reporter
+from eigenscape.clusters.workers.client import place_of
+from eigenscape.errors import EstimatorError
 from eigenscape.estimators.documents import explain_parameters
-from eigenscape.estimators.fitting import Fitting, make_job
+from eigenscape.estimators.fitting import Fitting, make_job, parameter_names
 from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
+from eigenscape.estimators.precomputed import AFFINITIES, Affinity, check_graph, longest_list
 from eigenscape.estimators.samples import Samples, check_samples
+from eigenscape.spectrum.weights import check_weights
 
 Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
 Metric = Literal["euclidean", "angle"]
@@ -50,8 +58,14 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
     threads
         Threads to work on, every core by default.
     directory
-        Where the run directory of each fit is made, and kept; by default it is made in the system's
-        place for temporary files and deleted with the estimator.
+        Where the run directory of each fit is made, and kept. By default it is made in the system's place
+        for temporary files, deleted with the estimator, and goes into its pickles.
+    client
+        A `distributed.Client` whose workers are to do the work, or "current" for the one that this
+        process, or the task of a Dask worker, has; `directory` must be one that they see. By default
+        threads do. Pickles go without a client object.
+    verbose
+        Show the progress: a bar in a notebook and on a terminal, lines elsewhere.
     """
 
     def __init__(
@@ -66,6 +80,8 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
@@ -76,6 +92,22 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
         self.memory = memory
         self.threads = threads
         self.directory = directory
+        self.client = client
+        self.verbose = verbose
+
+    def __sklearn_clone__(self) -> Self:
+        # A connection is shared, not copied.
+        bare = copy.copy(self)
+        bare.client = None
+        fresh = super(NeighborEstimator, bare).__sklearn_clone__()
+        fresh.client = self.client
+        return cast(Self, fresh)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if not isinstance(self.client, str):
+            state = state | {"client": None}
+        return state
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -107,17 +139,28 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
         changed
             Parameters whose values are other than given.
         """
-        small = X.shape[0] <= ROW_TILE and 8 * X.shape[0] * X.shape[1] <= SMALL_BYTES
-        folder = RunFolder(self.directory, small=small)
+        affinity: Affinity = getattr(self, "affinity", "nearest_neighbors")
+        size = 12 * X.nnz if affinity != "nearest_neighbors" else 8 * X.shape[0] * X.shape[1]
+        small = X.shape[0] <= ROW_TILE and size <= SMALL_BYTES
+        folder = RunFolder(self.directory, small=small, name=type(self).__name__)
         if values is not None:
             # As the job of a scene names it: an array on the grid, here of one column.
             changed["raster"] = str(folder.path / "potential.npy")
             save_array(changed["raster"], values[:, None])
         job = make_job({**self.get_params(deep=False), **changed}, self._draw_seed())
         self.n_neighbors_ = min(job.neighbors.k, X.shape[0] - 1)
+        if affinity != "nearest_neighbors":
+            self.n_neighbors_ = min(self.n_neighbors_, longest_list(X))
+            # Bridges between components are between samples.
+            apart = job.graph.model_copy(update={"components": "each"})
+            job = job.model_copy(update={"graph": apart})
         near = job.neighbors.model_copy(update={"k": self.n_neighbors_})
         self._folder = folder
-        return Fitting(job.model_copy(update={"neighbors": near}), folder.path, X, given)
+        return Fitting(
+            job.model_copy(update={"neighbors": near}), folder, X, given, affinity=affinity,
+            on=None if self.client is None else place_of(None, self.client),
+            reporter=shown_reporter() if self.verbose else Silent(),
+        )  # fmt: skip
 
     def _draw_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -160,6 +203,11 @@ class GraphEstimator(NeighborEstimator):
 
     Parameters
     ----------
+    affinity
+        "nearest_neighbors": of samples; "precomputed": `X` is the graph, a symmetric matrix of weights,
+        sparse or dense, or what else `eigenscape.eigenpairs` takes; "precomputed_nearest_neighbors": `X` is
+        a sparse matrix of distances to nearest neighbours, as `NeighborsTransformer` makes it, of which
+        `n_neighbors` are taken. Components of a graph that is given stay apart.
     weights
         exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1.
     bandwidth
@@ -174,17 +222,56 @@ class GraphEstimator(NeighborEstimator):
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
             features_dimension=features_dimension, random_state=random_state, memory=memory,
             threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
+        self.affinity: Affinity = affinity
         self.weights = weights
         self.bandwidth = bandwidth
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.affinity != "nearest_neighbors"
+        return tags
+
+    @property
+    def affinity_matrix_(self) -> csr_array:
+        """Weights of the graph, symmetric, shape (n, n), read from the run directory."""
+        check_is_fitted(self)
+        W = check_weights("run_", self.run_)
+        if W.nnz < 2**31:
+            # scikit-learn takes no others.
+            W.indptr, W.indices = W.indptr.astype(np.int32), W.indices.astype(np.int32)
+        return W
+
+    def _check(self, X: Any, *, reset: bool = False) -> Samples:
+        if self.affinity not in AFFINITIES:
+            raise EstimatorError(
+                f"affinity = {self.affinity!r}: give {', '.join(map(repr, AFFINITIES[:-1]))} or "
+                f"{AFFINITIES[-1]!r}."
+            )
+        if self.affinity == "nearest_neighbors":
+            return super()._check(X, reset=reset)
+        if not reset:
+            raise EstimatorError(
+                f"affinity = {self.affinity!r}: the fit saw a graph and no samples, so that nothing is "
+                "known of new ones. What it found of its own is in its attributes; fit samples to go on "
+                "to others."
+            )
+        with parameter_names():
+            graph = check_graph(X, self.affinity)
+        self.n_features_in_ = graph.shape[0]
+        return graph

@@ -1,17 +1,24 @@
 """k-way spectral clustering as a scikit-learn clusterer."""
 
+import os
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import dask.array
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.classifiers.shares import nearest_fitted
 from eigenscape.estimators.fitting import parameter_names
+from eigenscape.estimators.precomputed import Affinity
+from eigenscape.estimators.samples import Samples
 from eigenscape.estimators.spectral import Spectral
+from eigenscape.job.jobfile import Job
 from eigenscape.learn.clustering.embedding import cluster_qr, k_means, row_normalized
 
 
@@ -35,6 +42,8 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         Cluster of each sample.
     eigenvalues_ : array
         Ascending, that of the constant eigenvector first; n_clusters of them, at least two.
+    affinity_matrix_ : csr_array, shape (n, n)
+        Weights of the graph.
     n_neighbors_, run_
         As of `LaplacianEigenmaps`.
 
@@ -56,6 +65,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
         tolerance: float = 1e-5,
@@ -63,11 +73,14 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, weights=weights, bandwidth=bandwidth,
+            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
             random_state=random_state, memory=memory, threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.n_clusters = n_clusters
         self.assign_labels = assign_labels
@@ -81,6 +94,10 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         X : array-like, sparse array or dask array, shape (n, d)
         y
             Not used.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -105,11 +122,53 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
             self.eigenvalues_, vectors = self._read_modes(fitting)
             vectors, seed = vectors[:, : self.n_clusters], fitting.job.learn.seed
             if self.assign_labels == "cluster_qr":
-                self.labels_ = cluster_qr(vectors, seed=seed)
+                self.labels_: NDArray[np.int32] = cluster_qr(vectors, seed=seed)
             else:
                 self.labels_ = k_means(_normalized(vectors), self.n_clusters, seed=seed).clusters
-        self._folder.trim(graph=False)
+        self._job: Job = fitting.job
+        self._folder.trim()
         return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the cluster of samples, new or fitted, shape (m,).
+
+        A sample takes the cluster that most of the three nearest fitted ones have, of a tie that of the
+        nearest; one that was fitted keeps its own.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (m, d)
+
+        Returns
+        -------
+        array or dask array of int, shape (m,)
+
+        Raises
+        ------
+        ValueError
+            Samples cannot work, or the fit saw a graph in place of samples.
+        """
+        check_is_fitted(self)
+        X = self._check(X)
+        if isinstance(X, dask.array.Array):
+            found = self._map_new(X, _block_columns, 1, self._job, self.labels_)
+            return found[:, 0].astype(self.labels_.dtype)
+        return _block_clusters(X, self.run_, self._work_bytes(), self._job, self.labels_)
+
+
+def _block_clusters(
+    X: Samples, run: "os.PathLike[str]", memory: int, job: Job, labels: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    found = np.empty(X.shape[0], labels.dtype)
+    with parameter_names():
+        for start, stop, voters in nearest_fitted(Path(run), job, X, memory):
+            first, second, third = labels[voters].T
+            found[start:stop] = np.where(second == third, second, first)
+    return found
+
+
+def _block_columns(X: Samples, *given: Any) -> NDArray[np.float32]:
+    return _block_clusters(X, *given)[:, None].astype(np.float32)
 
 
 def _normalized(vectors: Any) -> Any:

@@ -28,6 +28,10 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         y
             Not used by Laplacian eigenmaps; see `SchroedingerEigenmaps`.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -42,11 +46,22 @@ class Eigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstim
         self._first = nulls
         self.eigenvalues_, self.embedding_ = values[nulls:], vectors[:, nulls:]
         self._n_features_out = self.n_components
-        self._folder.trim(graph=False)
+        self._folder.trim()
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Compute the eigenvectors and return them, shape (n, n_components)."""
+        """Compute the eigenvectors and return them.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+
+        Returns
+        -------
+        array or dask array, shape (n, n_components), float32
+            ``embedding_``.
+        """
         return self.fit(X, y).embedding_
 
     def transform(self, X: Any) -> Any:
@@ -91,6 +106,8 @@ class LaplacianEigenmaps(Eigenmaps):
         Ascending.
     n_neighbors_
         Neighbours that were taken: fewer than wanted of few samples.
+    affinity_matrix_ : csr_array, shape (n, n)
+        Weights of the graph.
     run_
         The run directory.
 

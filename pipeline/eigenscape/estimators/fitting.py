@@ -1,9 +1,9 @@
 """A fit as a run: the stages of a job, one after the other, on samples that come from memory."""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from eigenscape.base import memory
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import Silent
+from eigenscape.base.progress import Reporter, Silent
 from eigenscape.base.version import __version__
-from eigenscape.clusters import Executor, Serial, Threads
+from eigenscape.clusters import ClusterOptions, Executor, Serial, Threads, Workers, connect
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError, InputError, MissingExtraError
-from eigenscape.estimators.samples import Samples, write_samples
+from eigenscape.estimators.folders import RunFolder
+from eigenscape.estimators.precomputed import Affinity, writers
+from eigenscape.estimators.samples import Samples, write_numbers, write_samples
 from eigenscape.features.method import FeatureMethod, feature_method
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
@@ -32,7 +34,7 @@ from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.store.run import Run
 from eigenscape.workflow.footprint import Sizes
 from eigenscape.workflow.plan import Plan
-from eigenscape.workflow.runner import StageRunner, Work
+from eigenscape.workflow.runner import StageRunner, Work, fit_limits
 
 KEYS = {
     "n_components": "spectrum.dimension",
@@ -51,6 +53,8 @@ KEYS = {
     "laplacian": "graph.laplacian",
     "tolerance": "spectrum.tolerance",
     "method": "learn.method",
+    "gamma": "learn.gamma",
+    "power": "learn.power",
     "memory": "limits.memory",
     "threads": "limits.threads",
 }
@@ -77,28 +81,47 @@ class Fitting:
     ----------
     job
         Its tables; it has no scene.
-    path
-        An empty directory.
+    folder
+        Where the run lies, an empty directory.
     X
-        Checked samples.
+        Checked samples, or a checked graph.
     given : array of int, shape (n,), optional
         Class numbers for a potential, 0 for none.
+    affinity
+        Whether `X` is a graph, and of what.
+    on
+        The workers of a client; threads of this process by default, the calling one alone where there is
+        one block of samples.
+    reporter
+        Where progress is reported; nowhere by default.
 
     Attributes
     ----------
     run
         The run directory.
-    executor
-        Threads, or the calling thread alone where there is one block of samples.
     """
 
     def __init__(
-        self, job: Job, path: Path, X: Samples, given: NDArray[np.integer] | None = None
+        self,
+        job: Job,
+        folder: RunFolder,
+        X: Samples,
+        given: NDArray[np.integer] | None = None,
+        *,
+        affinity: Affinity = "nearest_neighbors",
+        on: ClusterOptions | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
-        self.job, self.X, self.given = job, X, given
-        self.executor: Executor = (
-            Serial() if X.shape[0] <= ROW_TILE else Threads(job.limits.threads)
-        )
+        self.job, self.X, self.given = job if on is None else fit_limits(job, on), X, given
+        self._on, self._reporter, self._folder = on, reporter or Silent(), folder
+        self._graph = affinity != "nearest_neighbors"
+        path = folder.path
+        self._stages = dict(_STAGES)
+        if self._graph:
+            given_stages = writers(X, affinity)
+            names = list(_STAGES)
+            first = names.index(next(iter(given_stages)))
+            self._stages = {name: _STAGES[name] for name in names[first:]} | given_stages
         self.run = Run(path)
         with explain_write_errors(path):
             (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
@@ -113,12 +136,33 @@ class Fitting:
         MemoryLimitError
             They cannot fit into the limit.
         """
-        wanted = list(_STAGES)[: list(_STAGES).index(last) + 1]
-        wanted = [name for name in wanted if self.run.record(name) is None]
-        self._check_memory(wanted)
-        for name in wanted:
-            summary = self.stage(name, _STAGES[name])
+        names = list(self._stages)
+        wanted = [name for name in names[: names.index(last) + 1] if self.run.record(name) is None]
+        with self._running() as executor:
+            self._check_sizes(wanted, executor.tasks_per_process)
+            for name in wanted:
+                summary = self._stage(name, self._stages[name], executor)
+                if self._graph and name == "graph" and summary["components"] > 1:
+                    warnings.warn(
+                        f"X: the graph has {summary['components']} connected components, which stay "
+                        "apart: each adds an eigenvector that is constant on it.",
+                        stacklevel=6,
+                    )
         return summary
+
+    @contextmanager
+    def _running(self) -> Iterator[Executor]:
+        """Yield what runs the tasks."""
+        if self._on is None:
+            # One block of samples needs no thread of its own.
+            small = self.X.shape[0] <= ROW_TILE
+            yield Serial() if small else Threads(self.job.limits.threads)
+            return
+        limits = self.job.limits
+        with connect(self._on, limits.threads, limits.memory_bytes, self._reporter.note) as found:
+            if isinstance(found, Workers):
+                found.share(self.run.path)
+            yield found
 
     def fewer_modes(self, dimension: int) -> dict[str, Any]:
         """Compute the spectrum again, of so many eigenvectors; return its summary."""
@@ -128,28 +172,39 @@ class Fitting:
 
     def stage(self, name: str, work: Work) -> dict[str, Any]:
         """Run one stage and commit what it wrote; return its summary."""
+        with self._running() as executor:
+            return self._stage(name, work, executor)
+
+    def _stage(self, name: str, work: Work, executor: Executor) -> dict[str, Any]:
         if self.X.shape[0] > ROW_TILE:
             memory.release()
         # Hundreds of small files that are read by this process: their checksums would take a tenth of
         # the time.
-        runner = StageRunner(self.run, self.executor, Silent(), recorded=False)
+        runner = StageRunner(self.run, executor, self._reporter, recorded=False)
         # No other run shares the directory, so there are no other keys to tell apart.
         return runner.run(name, "fit", work, self.job).summary
 
     def _ingest(self, context: Context) -> dict[str, Any]:
+        if self._graph:
+            return write_numbers(context.workspace, self.X.shape[0], 1, self.given)
         # One thread reads, so it may take what all tasks may.
-        budget = context.task_bytes * self.executor.tasks_per_process
+        budget = context.task_bytes * context.executor.tasks_per_process
         return write_samples(context.workspace, self.X, budget, self.given)
 
-    def _check_memory(self, stages: Sequence[str]) -> None:
+    def _check_sizes(self, stages: Sequence[str], tasks: int) -> None:
         rows, columns = self.X.shape
-        limit, tasks = self.job.limits.memory_bytes, self.executor.tasks_per_process
+        limit = self.job.limits.memory_bytes
         entries = None if isinstance(self.X, np.ndarray) else getattr(self.X, "nnz", None)
+        if self._graph:
+            columns, entries = 1, None
         dimension = feature_method(self.job).count(columns)
         budget = task_bytes(limit, tasks)
         sizes = Sizes(self.job, rows, columns, dimension, tasks, budget, entries)
         plans = tuple(getattr(sizes, name)() for name in stages)
         Plan(rows, columns, dimension, plans).check(limit)
+        if plans:
+            scratch = max(stage.scratch_bytes for stage in plans)
+            self._folder.check_room(sum(stage.disk_bytes for stage in plans) + scratch)
 
 
 def offered(parameter: str) -> tuple[str, ...]:

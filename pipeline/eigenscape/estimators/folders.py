@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.files import explain_write_errors
+from eigenscape.base.memory import format_bytes
 from eigenscape.base.temporary import SHARED, temporary_place
+from eigenscape.errors import EstimatorError
 from eigenscape.store.arrays import open_array
 
 SMALL_BYTES = 4 * 2**20
@@ -37,6 +39,8 @@ class RunFolder:
         runs for its shared memory, where hundreds of small files take half of the time.
     small
         Whether it will hold a few megabytes.
+    name
+        First part of its name, such as that of the estimator.
 
     Attributes
     ----------
@@ -49,32 +53,53 @@ class RunFolder:
     path: Path
     temporary: bool
 
-    def __init__(self, parent: str | Path | None = None, *, small: bool = False) -> None:
+    def __init__(
+        self, parent: str | Path | None = None, *, small: bool = False, name: str = "run"
+    ) -> None:
         self.temporary = parent is None
+        self._name = name
         if parent is not None:
             with explain_write_errors(Path(parent)):
                 Path(parent).mkdir(parents=True, exist_ok=True)
-                self.path = Path(tempfile.mkdtemp(prefix="run-", dir=parent)).resolve()
+                self.path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent)).resolve()
         else:
             self._make(small)
 
     def _make(self, small: bool) -> None:
         roomy = small and SHARED.is_dir() and shutil.disk_usage(SHARED).free > _ROOM
         place = temporary_place(SHARED if roomy else None)
-        self.path = Path(tempfile.mkdtemp(prefix="run-", dir=place))
+        self.path = Path(tempfile.mkdtemp(prefix=f"{self._name}-", dir=place))
         weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def check_room(self, needed: int) -> None:
+        """Refuse a fit that would fill the disk of temporary files.
+
+        Parameters
+        ----------
+        needed
+            Bytes that the run is projected to take at most.
+
+        Raises
+        ------
+        EstimatorError
+            There are fewer, with both numbers and the fix.
+        """
+        free = shutil.disk_usage(self.path).free
+        if self.temporary and needed > free:
+            raise EstimatorError(
+                f"directory = None: the fit is projected to take up to {format_bytes(needed)} below "
+                f"{self.path.parent}, where {format_bytes(free)} are free. Set directory to one on a "
+                "larger disk."
+            )
 
     def held(self) -> "HeldPath":
         """Return the path as something to hand to lazy tasks."""
         return HeldPath(self, self.path)
 
-    def trim(self, *, graph: bool = True) -> None:
-        """Delete what only a fit reads, if the folder is not kept: the samples, and the graph if so said."""
+    def trim(self) -> None:
+        """Delete the samples, which only a fit reads, if the folder is not kept."""
         if self.temporary:
-            store = self.path / "store.zarr"
-            weights = (store / "graph").glob("[0-9]*") if graph else ()
-            for path in (store / "samples" / "values", *weights):
-                shutil.rmtree(path)
+            shutil.rmtree(self.path / "store.zarr" / "samples" / "values", ignore_errors=True)
 
     def __getstate__(self) -> dict[str, Any]:
         if not self.temporary:
@@ -82,10 +107,11 @@ class RunFolder:
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w") as archive:
             archive.add(self.path, ".")
-        return {"files": stream.getvalue()}
+        return {"files": stream.getvalue(), "name": self._name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.temporary = "files" in state
+        self._name = state.get("name", "run")
         if not self.temporary:
             self.path = state["path"]
             return

@@ -136,6 +136,23 @@ def write_samples(
         raise EstimatorError(
             f"X: all {rows} samples are identical, so none is nearer to another than to the rest.{hint}"
         )
+    return write_numbers(workspace, rows, columns, given)
+
+
+def write_numbers(
+    workspace: Workspace, rows: int, columns: int, given: NDArray[np.integer] | None
+) -> dict[str, Any]:
+    """Write ``samples/pixel`` and ``labels/given``; return the summary of the ingest stage.
+
+    Parameters
+    ----------
+    workspace
+        Of the ingest stage.
+    rows, columns
+        Of the samples.
+    given
+        See `write_samples`.
+    """
     pixel = workspace.create_array("samples/pixel", (rows,), np.int64, dims=("sample",))
     open_array(pixel)[...] = np.arange(rows)
     numbers, counts = np.zeros((2, 0), np.int64)

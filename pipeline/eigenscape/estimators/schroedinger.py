@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
+from eigenscape.estimators.classifiers.labels import encode_labels
 from eigenscape.estimators.eigenmaps import Eigenmaps
 from eigenscape.estimators.fitting import Fitting
-from eigenscape.estimators.labels import encode_labels
+from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples
 
 Potential: TypeAlias = Literal["barrier", "identification"]
@@ -46,6 +47,8 @@ class SchroedingerEigenmaps(Eigenmaps):
         Coordinates of the samples.
     eigenvalues_ : array, shape (n_components,)
         Ascending.
+    affinity_matrix_ : csr_array, shape (n, n)
+        Weights of the graph, without the potential.
     n_neighbors_, run_
         As of `LaplacianEigenmaps`.
 
@@ -75,6 +78,7 @@ class SchroedingerEigenmaps(Eigenmaps):
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
         laplacian: Laplacian = "random-walk",
@@ -83,12 +87,15 @@ class SchroedingerEigenmaps(Eigenmaps):
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_components, n_neighbors=n_neighbors, neighbors=neighbors, metric=metric,
-            features=features, features_dimension=features_dimension, weights=weights,
+            features=features, features_dimension=features_dimension, affinity=affinity, weights=weights,
             bandwidth=bandwidth, laplacian=laplacian, tolerance=tolerance,
             random_state=random_state, memory=memory, threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.potential = potential
         self.alpha = alpha

@@ -21,6 +21,7 @@ from eigenscape.estimators.base import (
 )
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
+from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples
 from eigenscape.spectrum.extension import extend
 from eigenscape.store.arrays import open_array
@@ -81,6 +82,7 @@ class SpectralEstimator(Spectral):
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
         laplacian: Laplacian = "random-walk",
@@ -89,11 +91,14 @@ class SpectralEstimator(Spectral):
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, weights=weights, bandwidth=bandwidth,
+            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
             random_state=random_state, memory=memory, threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.n_components = n_components
         self.laplacian = laplacian

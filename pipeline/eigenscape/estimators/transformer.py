@@ -92,11 +92,14 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, features=features,
             features_dimension=features_dimension, random_state=random_state, memory=memory,
             threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.mode = mode
         # The bases search by distance or by angle alone.
@@ -110,6 +113,10 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         X : array-like, sparse, dask, zarr or HDF5 array, shape (n, d), or AnnData
         y
             Not used.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -132,7 +139,20 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> csr_matrix:
-        """Search the neighbours of the samples and return the graph, shape (n, n)."""
+        """Search the neighbours of the samples and return the graph.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        fit_params
+            Not used.
+
+        Returns
+        -------
+        csr_matrix, shape (n, n), float64
+            Each sample itself first in its row, then its neighbours, nearest first.
+        """
         self.fit(X, y)
         distance, index = self._fitted_lists(itself=True)
         return self._graph(distance, index)

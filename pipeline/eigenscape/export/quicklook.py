@@ -37,8 +37,7 @@ _FEW_BANDS = 32
 _LEGEND_TITLE = "Class and share of the map"
 
 
-def write_quicklook(
-    path: str | Path,
+def draw_quicklook(
     *,
     scene_rgb: NDArray[np.uint8],
     class_map: NDArray[np.uint16],
@@ -48,16 +47,15 @@ def write_quicklook(
     given_labels: NDArray[np.uint16] | None = None,
     given_title: str = "Given labels",
     counts: Mapping[int, int] | None = None,
-) -> None:
-    """Write a PNG of the scene beside its labels and its class map, with a legend.
+    kind: type[Figure] | None = None,
+) -> Figure:
+    """Draw the scene beside its labels and its class map, with a legend.
 
     Panels stand side by side, legend at their right; those of wide scenes lie above each other,
-    legend below. The same input gives the same bytes.
+    legend below.
 
     Parameters
     ----------
-    path
-        The PNG file.
     scene_rgb : array, shape (height, width, 3)
         The scene, decimated to about 1200 pixels.
     class_map : array, shape (height, width)
@@ -72,11 +70,8 @@ def write_quicklook(
         What stands above them.
     counts
         Pixels per class of the full map, for the shares in the legend; else those of `class_map`.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
+    kind
+        Class of the figure: matplotlib's own by default.
     """
     from matplotlib.figure import Figure
 
@@ -97,7 +92,7 @@ def write_quicklook(
     # The panels alone: the picture is cut around what stands over and beside them.
     apart = _GAP + _LABEL * wide
     size = (columns * (width + apart) - apart, rows * (height + apart) - apart)
-    figure = Figure(figsize=size, dpi=_DPI, facecolor="white")
+    figure = (kind or Figure)(figsize=size, dpi=_DPI, facecolor="white")
     spaces = {"wspace": apart / width, "hspace": apart / height}
     axes = figure.subplots(
         rows, columns, squeeze=False,
@@ -112,7 +107,25 @@ def write_quicklook(
     _write(axes[0], _TITLE if subtitle else _SUBTITLE, title, size=15, weight="bold", color=_INK)
     _write(axes[0], _SUBTITLE, subtitle, size=10, color=_FAINT)
     _draw_legend(axes[-1], size, legend, sorted(present - {0}), counts, below=wide)
-    save_figure(figure, Path(path))
+    return figure
+
+
+def write_quicklook(path: str | Path, **parts: Any) -> None:
+    """Write a PNG of what `draw_quicklook` draws. The same input gives the same bytes.
+
+    Parameters
+    ----------
+    path
+        The PNG file.
+    parts
+        Its parameters.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    save_figure(draw_quicklook(**parts), Path(path))
 
 
 def _write(axes: Axes, above: float, text: str, **style: Any) -> None:

@@ -1,6 +1,9 @@
 """The picture of a table: its samples at their first two eigenmap coordinates, coloured by class."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +11,9 @@ from numpy.typing import NDArray
 from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.quicklook import save_figure
 from eigenscape.scenes.types import Legend
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_POINTS = 20_000
 """Samples that are drawn: more would cover each other."""
@@ -18,21 +24,19 @@ _MOST_NAMES = 30
 _INCHES = 5.2
 
 
-def write_scatter(
-    path: str | Path,
+def draw_scatter(
     coordinates: NDArray[np.floating],
     panels: dict[str, NDArray[np.integer] | None],
     legend: Legend,
     *,
     title: str,
     subtitle: str = "",
-) -> None:
-    """Write a PNG of samples in the plane of two eigenvectors, one panel for each set of classes.
+    kind: type[Figure] | None = None,
+) -> Figure:
+    """Draw samples in the plane of two eigenvectors, one panel for each set of classes.
 
     Parameters
     ----------
-    path
-        The PNG file.
     coordinates : array, shape (samples, 2)
         Eigenvectors 1 and 2. Samples with NaN are left out.
     panels
@@ -41,11 +45,8 @@ def write_scatter(
         Names and colours of the classes.
     title, subtitle
         First and second line.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
+    kind
+        Class of the figure: matplotlib's own by default.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -61,7 +62,7 @@ def write_scatter(
     names = sorted(present)[:_MOST_NAMES]
     # Room for the names at the right.
     size = (_INCHES * len(panels) + (2.2 if names else 0.3), _INCHES + 0.5)
-    figure = Figure(figsize=size, dpi=160, layout="constrained")
+    figure = (kind or Figure)(figsize=size, dpi=160, layout="constrained")
     figure.suptitle(f"{title}\n{subtitle}" if subtitle else title, parse_math=False)
     axes = np.ravel(figure.subplots(1, len(panels), sharex=True, sharey=True))
     for one, (label, classes) in zip(axes, panels.items(), strict=True):
@@ -91,4 +92,22 @@ def write_scatter(
         ]
         shown_names = [legend.names[number].replace("$", r"\$") for number in names]
         figure.legend(marks, shown_names, loc="outside right center", frameon=False)
-    save_figure(figure, Path(path))
+    return figure
+
+
+def write_scatter(path: str | Path, *parts: Any, **more: Any) -> None:
+    """Write a PNG of what `draw_scatter` draws.
+
+    Parameters
+    ----------
+    path
+        The PNG file.
+    parts, more
+        Its parameters.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    save_figure(draw_scatter(*parts, **more), Path(path))

@@ -7,6 +7,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.cells import csv_rows, to_cell
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
+from eigenscape.export.arrays import RunDirectory
 from eigenscape.export.scatter import MOST_POINTS, write_scatter
 from eigenscape.scenes.types import Legend
 
@@ -41,8 +42,6 @@ def write_classes(context: Context, legend: Legend, name: str) -> None:
 def write_embedding(context: Context, legend: Legend | None, subtitle: str, name: str) -> None:
     """Write the samples in the plane of the first two eigenvectors, coloured by label and class.
 
-    Every few samples are taken of many.
-
     Parameters
     ----------
     context
@@ -54,26 +53,44 @@ def write_embedding(context: Context, legend: Legend | None, subtitle: str, name
     name
         Of the file in ``outputs/``.
     """
-    spectrum = context.run.record("spectrum")
+    points, panels = embedding_parts(context.run, classified=legend is not None)
+    write_scatter(
+        context.workspace.file(name), points, panels, legend or Legend(), title=context.job.name,
+        subtitle=subtitle,
+    )  # fmt: skip
+
+
+def embedding_parts(
+    run: RunDirectory, *, classified: bool
+) -> tuple[NDArray[np.float32], dict[str, NDArray[np.integer] | None]]:
+    """Return points and panels as `eigenscape.export.scatter.draw_scatter` takes them.
+
+    Every few samples are taken of many.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    classified
+        Whether it has classes.
+    """
+    spectrum = run.record("spectrum")
     assert spectrum is not None, "export follows the spectrum"
     # The lowest vector is constant, or under a potential nearly so.
     first = max(1, spectrum.summary["null_vectors"])
-    last = context.open("spectrum/value").shape[0] - 1
+    last = run.open("spectrum/value").shape[0] - 1
     columns = [min(first, last - 1), min(first + 1, last)]
-    samples = context.open("samples/pixel").shape[0]
+    samples = run.open("samples/pixel").shape[0]
     step = -(-samples // MOST_POINTS)
     panels: dict[str, NDArray[np.integer] | None] = {"Samples": None}
-    if legend is not None:
-        panels = {"Classes": context.open("labels/class")[::step]}
-        given = context.open("labels/given")[::step]
+    if classified:
+        panels = {"Classes": run.open("labels/class")[::step]}
+        given = run.open("labels/given")[::step]
         if given.any():
             panels = {"Given labels": given, **panels}
-    vectors = context.open("spectrum/vector")
+    vectors = run.open("spectrum/vector")
     shown = [
         vectors[start:stop][-start % step :: step, columns]
         for start, stop in blocks(samples, vectors.chunks[0])
     ]
-    write_scatter(
-        context.workspace.file(name), np.concatenate(shown), panels, legend or Legend({}, {}),
-        title=context.job.name, subtitle=subtitle,
-    )  # fmt: skip
+    return np.concatenate(shown), panels

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
 
+from eigenscape.base import html
 from eigenscape.errors import JobError, did_you_mean
 from eigenscape.job.explanations import Tables, explain, keys_of, known_keys, tables_of
 from eigenscape.job.options import (
@@ -32,6 +33,8 @@ from eigenscape.job.study import StudyOptions, flatten
 _MOST_BYTES = 2**24
 """A longer file is no job, and is not read to its end."""
 
+_NAMES_OF_FILES = ("scene", "scene.path", "scene.labels")
+
 _NO_KEYS = {"name", "base", "left_out"}
 """Fields of a job that its file cannot set."""
 
@@ -43,7 +46,36 @@ def _default(table: str) -> Callable[[], Any]:
 
 
 class Job(Options):
-    """A whole job: every table of the job file, with every default filled in."""
+    """A whole job: every table of the job file, with every default filled in.
+
+    It is frozen. `parse_job` makes one of nested mappings, `load_job` of a file, `job_for` of a cube in
+    memory; their errors name keys, values and fixes.
+
+    Attributes
+    ----------
+    scene
+        The scene, its labels and its mask: the one table that has no default.
+    features, neighbors, graph, spectrum, learn
+        The methods and their keys, stage by stage.
+    output, limits
+        Files that are written, and where; memory and threads.
+    preset
+        Where methods come from that the job leaves open.
+    study
+        Variants of the job, for `run_study`.
+    name
+        First half of the name of its run directory.
+    base
+        Directory that relative paths are relative to.
+    left_out
+        Keys of its file that its methods do not have and others do.
+
+    Examples
+    --------
+    >>> job = parse_job({"scene": {"path": "scene.tif"}, "neighbors": {"k": 8}}, name="first")
+    >>> job.neighbors.k, job.graph.weights, job.limits.memory
+    (8, 'self-tuning', '2GiB')
+    """
 
     scene: SceneOptions
     features: SerializeAsAny[FeatureOptions] = Field(default_factory=_default("features"))
@@ -66,7 +98,23 @@ class Job(Options):
     """Keys of the file, dotted, that its methods do not have and others do. Not a key of the file."""
 
     def resolve(self, path: str) -> str:
-        """Return `path` as this job means it: absolute, or untouched when it is a URL."""
+        """Return a path as this job means it.
+
+        Parameters
+        ----------
+        path
+            Of a file, relative to `base`; or a URL.
+
+        Returns
+        -------
+        str
+            The absolute path; a URL as it is.
+
+        Raises
+        ------
+        JobError
+            It has a null character.
+        """
         if "://" in path:
             return path
         if "\0" in path:
@@ -92,6 +140,24 @@ class Job(Options):
                 table[name] = given.get(name, {})
         return tomlkit.dumps(table)
 
+    def _repr_html_(self) -> str:
+        methods = {
+            name: (table.method if isinstance(table := getattr(self, name), MethodOptions) else "")
+            for name in ("features", "neighbors", "learn")
+        }
+        if self.open:
+            methods = {"methods": "chosen by trials on the scene, if it has labels"}
+        given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+        scene = (
+            self.scene.path if isinstance(self.scene.path, str) else f"{len(self.scene.path)} files"
+        )
+        about = {"scene": scene, "labels": self.scene.labels, **methods}
+        return html.card(
+            "Job", self.name, html.facts({**about, "memory": self.limits.memory}),
+            html.folded("keys that are given", html.code(tomlkit.dumps(given))),
+            html.folded("all keys", html.code(self.to_toml())),
+        )  # fmt: skip
+
 
 _METHOD_TABLES = ("features", "neighbors", "graph", "spectrum")
 """Tables all of whose keys belong to methods."""
@@ -113,6 +179,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     small
         Take the small version of a study: what its table ``[study.small]`` says.
 
+    Returns
+    -------
+    Job
+        Named like the file; its relative paths are relative to the file's directory.
+
     Raises
     ------
     JobError
@@ -127,6 +198,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     >>> eigenscape.load_job("scene.toml", ["neighbors.k=8"]).neighbors.k
     8
     """
+    if not isinstance(path, str | os.PathLike):
+        raise JobError(
+            f"a job file of type {type(path).__name__}: give the path of a TOML file. Tables are checked by "
+            "eigenscape.parse_job."
+        )
     path = Path(path)
     table, name = _read(path), path.stem
     if small:
@@ -203,6 +279,11 @@ def parse_job(
         Refuse keys that the methods of the job do not read. Of a study each variant is looked at, not
         the job that they share.
 
+    Returns
+    -------
+    Job
+        With every default filled in.
+
     Raises
     ------
     JobError
@@ -215,7 +296,12 @@ def parse_job(
     >>> eigenscape.parse_job({"scene": {"path": "scene.tif"}}).learn.method
     'centroid-angle'
     """
-    table = _as_published(_opened(table))
+    if not isinstance(table, Mapping):
+        raise JobError(
+            f"{source}: tables of type {type(table).__name__}: give nested mappings, at least "
+            '{"scene": {"path": ...}}. A file is read by eigenscape.load_job.'
+        )
+    table = _as_published(_opened(_from_python(table, "", source)))
     if reserved := _NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
@@ -231,6 +317,33 @@ def parse_job(
     if strict and job.study is None:
         refuse_unread(job, source)
     return job
+
+
+def _from_python(value: Any, key: str, source: str) -> Any:
+    """Return tables as a file has them: paths as text, arrays as lists.
+
+    Raises
+    ------
+    JobError
+        A scene or labels in memory, which a job cannot hold.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: _from_python(each, f"{key}.{name}".lstrip("."), source)
+            for name, each in value.items()
+        }
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, list | tuple):
+        return [_from_python(each, key, source) for each in value]
+    if not (hasattr(value, "shape") or hasattr(value, "data_vars")):
+        return value
+    if key in _NAMES_OF_FILES and getattr(value, "shape", None) != ():
+        raise JobError(
+            f"{source}: {key} holds a {type(value).__name__}, and a job names files. "
+            "eigenscape.job_for(cube, labels) writes those in memory, and returns their job."
+        )
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,12 @@ class Eigenpairs:
         Whether all residuals are within the tolerance; of D - W within that times the median degree.
     solver
         Name of the solver, and why it was chosen.
+
+    Examples
+    --------
+    >>> step = np.roll(np.eye(6), 1, axis=1)
+    >>> eigenpairs(step + step.T, 2, kind="unnormalized").values.round(6)
+    array([0., 1., 1.])
     """
 
     values: NDArray[np.float64]

@@ -1,14 +1,15 @@
 """The manifest of a run directory: a record per finished stage, and its own checksum."""
 
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eigenscape.base.files import write_json
 from eigenscape.base.sums import json_sum
-from eigenscape.errors import StoreError
+from eigenscape.errors import InputError, StoreError
 
 FORMAT = 3
 
@@ -35,6 +36,34 @@ class Record:
     def from_json(cls, entry: dict[str, Any]) -> "Record":
         """Return what `dataclasses.asdict` and JSON made of one."""
         return cls(**{**entry, "arrays": tuple(entry["arrays"]), "files": tuple(entry["files"])})
+
+
+class HasPath(Protocol):
+    """A result of `eigenscape.run`, or anything else with the path of a run directory."""
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        ...
+
+
+def path_of(run: "str | os.PathLike[str] | HasPath") -> Path:
+    """Return a run directory that is given as such or as a result.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    if isinstance(run, str | os.PathLike):
+        return Path(run)
+    path = getattr(run, "path", None)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"a run of type {type(run).__name__}: give a run directory, such as runs/<job name>-<key>, or "
+            "the result of eigenscape.run."
+        )
+    return Path(path)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

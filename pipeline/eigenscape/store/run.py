@@ -30,6 +30,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base import html
 from eigenscape.base.files import (
     DISCARDED,
     discard,
@@ -39,7 +40,7 @@ from eigenscape.base.files import (
     remove_output,
     sync_tree,
 )
-from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS
+from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS, format_bytes
 from eigenscape.base.sums import file_sum
 from eigenscape.errors import OutputError
 from eigenscape.store.arrays import open_array
@@ -91,6 +92,25 @@ class Run:
                 probe.touch()
                 probe.unlink()
         self.reload()
+
+    def _repr_html_(self) -> str:
+        records = [(name, self.record(name)) for name in self.manifest["stages"]]
+        rows = [
+            (name, f"{found.seconds:.1f} s", format_bytes(found.peak_bytes), found.finished)
+            for name, found in records
+            if found is not None
+        ]
+        left = [
+            name for name in self.manifest.get("order", ()) if name not in self.manifest["stages"]
+        ]
+        about = {
+            "directory": html.link(self.path, str(self.path)),
+            "eigenscape": self.manifest.get("eigenscape"),
+            "to do": ", ".join(left),
+        }
+        heads = ("stage", "time", "peak", "finished")
+        name = self.manifest.get("name", self.path.name)
+        return html.card("Run", name, html.facts(about), html.table(heads, rows))
 
     def reload(self) -> None:
         """Read the manifest again: another process may have finished stages meanwhile."""

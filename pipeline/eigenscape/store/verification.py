@@ -9,17 +9,17 @@ from eigenscape.errors import InputError, StoreError
 from eigenscape.store.integrity import find_damage
 from eigenscape.store.journal import Journal
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import Record, read_commit, read_manifest
+from eigenscape.store.manifest import HasPath, Record, path_of, read_commit, read_manifest
 from eigenscape.store.tree import broken_groups
 
 
-def verify(path: str | Path) -> dict[str, Any]:
+def verify(run: str | Path | HasPath) -> dict[str, Any]:
     """Read every file of a run directory and hold it against its checksum.
 
     Parameters
     ----------
-    path
-        Run directory.
+    run
+        Run directory, or the result of `eigenscape.run`.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def verify(path: str | Path) -> dict[str, Any]:
     >>> eigenscape.verify(eigenscape.run(job).path)["whole"]
     True
     """
-    path = Path(path)
+    path = path_of(run)
     if not (path / "manifest.json").exists():
         raise InputError(
             f"{path}: no run directory (it has no manifest.json). Give a directory that "

@@ -47,12 +47,25 @@ class StudyResult(Outcomes):
 
     Attributes
     ----------
+    path
+        Directory of the study.
+    outcomes
+        One for each variant.
     name
         Stem of its file.
     rows
         The table.
     outputs
         Files: ``csv``, ``parquet``, ``plot``.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
+    >>> job = eigenscape.parse_job({"scene": scene, "study": {"grid": {"neighbors.k": [4, 8]}}})
+    >>> result = eigenscape.run_study(job)
+    >>> result.count("done"), sorted(result.outputs)
+    (2, ['csv', ...])
     """
 
     outcomes: tuple[VariantOutcome, ...]

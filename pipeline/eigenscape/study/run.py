@@ -21,9 +21,11 @@ from typing import Any
 
 from eigenscape.base.files import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.workers.client import place_of
+from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions
 from eigenscape.store.lock import hold
@@ -54,7 +56,8 @@ FORMAT = 1
 def run_study(
     job: Job | Mapping[str, Any] | str | Path,
     *,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> StudyResult:
@@ -64,12 +67,13 @@ def run_study(
     ----------
     job
         A job with a table ``[study]``, as in `eigenscape.run`.
-    on
-        Where to run it: the threads of this process by default. A cluster is brought up once.
+    on, client
+        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
     run_dir
         Directory of the study; ``runs/<name>`` by default.
     reporter
-        Called with the progress; by default its lines go to the logger ``eigenscape``.
+        Called with the progress; by default a table in a notebook, elsewhere lines to the logger
+        ``eigenscape``.
 
     Returns
     -------
@@ -94,7 +98,12 @@ def run_study(
     ['done', 'done']
     """
     job = as_job(job)
-    reporter, on = reporter or LogLines(), on or ClusterOptions()
+    if job.study is None:
+        raise InputError(
+            f"{job.name}: is no study, for it has no table [study]. Give one, such as study.grid = "
+            '{"neighbors.k" = [4, 8]}, or run the job alone by eigenscape.run.'
+        )
+    reporter, on = reporter or default_reporter(), place_of(on, client)
     path = study_directory(job, run_dir)
     outcomes = plan_outcomes(job, path)
     with explain_write_errors(path):

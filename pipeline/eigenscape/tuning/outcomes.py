@@ -37,6 +37,14 @@ class Tuned:
         What is to be said of it, in lines.
     outputs
         Files: ``job``, ``table``, ``plot``.
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
+    >>> tuned = eigenscape.tune(eigenscape.parse_job({"scene": scene}), budget=20)
+    >>> sorted(tuned.outputs), len(tuned.tried) > 0
+    (['job', 'plot', 'table'], True)
     """
 
     path: Path

@@ -20,8 +20,9 @@ from typing import Any
 
 from eigenscape.base.files import explain_write_errors
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
@@ -50,7 +51,8 @@ def tune(
     job: Job | Mapping[str, Any] | str | Path,
     *,
     budget: float = 600.0,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Tuned:
@@ -66,12 +68,17 @@ def tune(
         A job, at least its scene and labels, as in `eigenscape.run`.
     budget
         Seconds that it may take, with what earlier calls have taken. A job that was begun is ended.
-    on
-        Where to run it: the threads of this process by default. A cluster is brought up once.
+    on, client
+        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
     run_dir
         Directory of the tuning; ``runs/<name>-tuned`` by default.
     reporter
-        Called with the progress; silent by default.
+        As in `eigenscape.run`.
+
+    Returns
+    -------
+    Tuned
+        The chosen job, and what is known of it.
 
     Raises
     ------
@@ -93,7 +100,10 @@ def tune(
     True
     """
     job = as_job(job)
-    reporter, on = reporter or Silent(), on or ClusterOptions()
+    seconds: Any = budget
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(f"budget = {budget!r}: give a number of seconds above 0.")
+    reporter, on = reporter or default_reporter(), place_of(on, client)
     if job.study is not None:
         raise InputError(
             f"{job.name}: is a study, which names its variants. Tune a job without one."

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,6 @@ from eigenscape.scenes.objects import raster_of, write_frame, write_raster, writ
 
 _SCENES = "scenes"
 """Folder below the output directory where scenes in memory are written."""
-
-
-class HasPath(Protocol):
-    """A result of `eigenscape.run`, or anything else with the path of a run directory."""
-
-    @property
-    def path(self) -> Path:
-        """The run directory."""
-        ...
-
-
-def path_of(run: str | Path | HasPath) -> Path:
-    """Return a run directory that is given as such or as a result."""
-    return Path(run) if isinstance(run, str | os.PathLike) else run.path
 
 
 def as_job(job: Job | Mapping[str, Any] | str | Path) -> Job:
@@ -107,23 +93,45 @@ def job_for(
     >>> result.scores["overall_accuracy"]
     1.0
     """
-    folder = Path(directory) / _SCENES
+    for key in ("scene", "output"):
+        if not isinstance(tables.get(key, {}), Mapping):
+            raise JobError(
+                f"{key} of type {type(tables[key]).__name__}: give keys of the table [{key}] as a mapping. "
+                "The scene itself comes first: job_for(scene, labels)."
+            )
     given: dict[str, Any] = dict(tables.pop("scene", {}))
+    given |= files_of(scene, labels, Path(directory), name)
+    output = {"directory": str(directory), **tables.pop("output", {})}
+    return parse_job({"scene": given, "output": output, **tables}, name=name)
+
+
+def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, Any]:
+    """Return the keys ``path`` and ``labels`` of a scene; what is in memory is written.
+
+    Parameters
+    ----------
+    scene, labels
+        As in `job_for`.
+    directory
+        In its folder "scenes" files are written.
+    name
+        First half of their names.
+    """
+    folder = directory / _SCENES
+    given: dict[str, Any] = {}
     if _is_path(scene) or (isinstance(scene, list | tuple) and all(map(_is_path, scene))):
         given["path"] = str(scene) if _is_path(scene) else [str(path) for path in scene]
     else:
         given["path"] = str(_write(scene, folder, name, "scene", flat=2).resolve())
-    if labels is not None:
-        if _is_path(labels):
-            given["labels"] = str(labels)
-        elif hasattr(labels, "geometry"):
-            given["labels"] = str(write_frame(labels, folder, f"{name}-labels").resolve())
-        else:
-            given["labels"] = str(
-                _write(labels, folder, f"{name}-labels", "labels", flat=1).resolve()
-            )
-    output = {"directory": str(directory), **tables.pop("output", {})}
-    return parse_job({"scene": given, "output": output, **tables}, name=name)
+    if labels is None:
+        return given
+    if _is_path(labels):
+        given["labels"] = str(labels)
+    elif hasattr(labels, "geometry"):
+        given["labels"] = str(write_frame(labels, folder, f"{name}-labels").resolve())
+    else:
+        given["labels"] = str(_write(labels, folder, f"{name}-labels", "labels", flat=1).resolve())
+    return given
 
 
 def _is_path(value: Any) -> bool:

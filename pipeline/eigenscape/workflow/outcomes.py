@@ -8,7 +8,8 @@ from typing import Any
 
 from eigenscape.errors import ConvergenceError, EigenscapeError, InputError
 from eigenscape.store.run import Run
-from eigenscape.workflow.spine import Result, result_of
+from eigenscape.workflow.finished.result import Result
+from eigenscape.workflow.spine import result_of
 from eigenscape.workflow.stages import STAGES
 
 STATES = ("done", "skipped", "failed", "to do")
@@ -67,7 +68,13 @@ class Outcomes:
     outcomes: tuple[Outcome, ...]
 
     def count(self, state: str) -> int:
-        """Return how many jobs are in a state."""
+        """Return how many jobs are in a state.
+
+        Parameters
+        ----------
+        state
+            One of "done", "skipped", "failed" and "to do".
+        """
         return sum(outcome.state == state for outcome in self.outcomes)
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 import platformdirs
 
+from eigenscape.base import html
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
@@ -116,6 +117,25 @@ class Plan:
             ],
             "notes": list(self.notes),
         }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                stage.name, "finished" if self.reused.get(stage.name) else f"{stage.tasks} tasks",
+                format_bytes(stage.peak_bytes), format_bytes(stage.disk_bytes),
+                format_bytes(stage.scratch_bytes),
+            )
+            for stage in self.stages
+        ]  # fmt: skip
+        about = {
+            "samples": f"up to {self.samples:,}", "bands": self.bands, "features": self.dimension,
+            "threads": self.threads, "peak": format_bytes(self.peak_bytes),
+        }  # fmt: skip
+        heads = ("stage", "work", "peak of memory", "disk", "scratch")
+        return html.card(
+            "Plan", Path(self.run).name, html.facts(about), html.table(heads, rows),
+            html.folded(f"{len(self.notes)} notes", html.lines(self.notes)),
+        )  # fmt: skip
 
 
 def project_plan(job: Job, on: ClusterOptions) -> Plan:

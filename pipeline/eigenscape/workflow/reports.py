@@ -12,8 +12,8 @@ from eigenscape.export.report.facts import percent
 from eigenscape.export.report.index import Entry, write_index
 from eigenscape.export.report.page import REPORT, write_page
 from eigenscape.export.report.source import Source
+from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.run import Run
-from eigenscape.workflow.objects import HasPath, path_of
 
 
 def report(

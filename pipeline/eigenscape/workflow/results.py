@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from eigenscape.base.progress import Silent
 from eigenscape.errors import InputError
 from eigenscape.export.canvas import Canvas
+from eigenscape.export.report.source import Source
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
-from eigenscape.store.manifest import read_manifest
+from eigenscape.store.manifest import HasPath, path_of, read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
-from eigenscape.workflow.objects import HasPath, path_of
 from eigenscape.workflow.reports import source_of
 
 _ARRAYS = {
@@ -141,8 +141,8 @@ def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
         Dimensions ``y``, ``x`` and ``mode``, on the grid of the class map: the scene's, or of a scene in
         sensor geometry that of its map. ``class`` (0: none; ``flag_values`` and ``flag_meanings`` as CF has
         them), ``label``, ``confidence``, ``entropy`` and ``eigenvector`` (mode, y, x; those that are not
-        constant, with ``eigenvalue``), as far as the run has them. ``spatial_ref`` as rioxarray reads it;
-        ``y`` and ``x`` of the centres of pixels where the grid is not rotated.
+        constant, with the coordinate ``eigenvalue``), as far as the run has them. ``spatial_ref`` as
+        rioxarray reads it; ``y`` and ``x`` of the centres of pixels where the grid is not rotated.
 
     Raises
     ------
@@ -163,15 +163,12 @@ def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
     if grid.is_table:
         raise InputError(f"{path}: a run of a table has no images. eigenscape.open_run opens it.")
     variables: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {"spatial_ref": spatial_reference(grid)}
     for name, place in _IMAGES.items():
         if source.has(place):
             variables[name] = (("y", "x"), _image(path, grid, place, source.open(place).dtype))
-    if "class" in variables and source.classes:
-        flags = {
-            "flag_values": [one.number for one in source.classes],
-            "flag_meanings": " ".join(one.name.replace(" ", "_") for one in source.classes),
-        }
-        variables["class"] = (*variables["class"], flags)
+    if "class" in variables:
+        variables["class"] = (*variables["class"], _flags(source))
     if source.has("spectrum/vector"):
         first = int(source.summary("spectrum")["null_vectors"])
         values = np.asarray(source.open("spectrum/value")[...])
@@ -181,13 +178,50 @@ def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
         ]
         if modes:
             variables["eigenvector"] = (("mode", "y", "x"), dask.array.stack(modes))
-            variables["eigenvalue"] = (("mode",), values[first:])
-    coordinates: dict[str, Any] = {"spatial_ref": spatial_reference(grid)}
+            coordinates["eigenvalue"] = (("mode",), values[first:])
     if grid.transform is not None and not (grid.transform[1] or grid.transform[3]):
         a, _, c, _, e, f = grid.transform
         coordinates["x"] = c + a * (np.arange(grid.width) + 0.5)
         coordinates["y"] = f + e * (np.arange(grid.height) + 0.5)
     return xarray.Dataset(variables, coordinates, {"run": str(path)})
+
+
+def open_arrays(path: Path) -> xarray.Dataset:
+    """Open class, confidence and eigenvectors of a finished run: images, or columns of a table.
+
+    Parameters
+    ----------
+    path
+        The run directory.
+
+    Returns
+    -------
+    xarray.Dataset
+        As `open_maps`; of a table with the dimension ``sample`` in place of ``y`` and ``x``, last of
+        ``eigenvector`` is ``mode``, and the constant ones are left out there, too.
+    """
+    source = source_of(path, Silent())
+    if not source.grid.is_table:
+        return open_maps(path)
+    arrays = open_run(path)
+    arrays = arrays[[name for name in (*_IMAGES, "eigenvector") if name in arrays]]
+    if "class" in arrays:
+        arrays["class"].attrs.update(_flags(source))
+    if "eigenvector" in arrays:
+        values = np.asarray(source.open("spectrum/value")[...])
+        arrays = arrays.assign_coords(eigenvalue=("mode", values))
+        arrays = arrays.isel(mode=slice(int(source.summary("spectrum")["null_vectors"]), None))
+    return arrays
+
+
+def _flags(source: Source) -> dict[str, Any]:
+    """Return numbers and names of the classes as CF has them."""
+    if not source.classes:
+        return {}
+    return {
+        "flag_values": [one.number for one in source.classes],
+        "flag_meanings": " ".join(one.name.replace(" ", "_") for one in source.classes),
+    }
 
 
 def _image(path: Path, grid: Grid, name: str, dtype: Any, mode: int | None = None) -> Any:

@@ -6,15 +6,16 @@ It does no numerical work itself. What a stage reads and what its result depends
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import LOG, LogLines, Reporter
+from eigenscape.base.progress import LOG, LogLines, Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.ingest import check_sizes
@@ -31,58 +32,18 @@ from eigenscape.workflow.choice.auto import (
     settled,
     trial_parent,
 )
+from eigenscape.workflow.finished.result import NeighborReport, Result
 from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.plan import Plan, project_again, project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of a run.
-
-    Attributes
-    ----------
-    path
-        The run directory.
-    stages
-        Name, seconds, reused, peak bytes of each stage.
-    scores, neighbors, spectrum
-        Reports of learn, neighbors and spectrum.
-    outputs
-        Absolute paths of the files, by their kind.
-    converged
-        Whether the eigensolver reached its tolerance.
-    applied
-        Of a run applied to another scene (`eigenscape.apply`): how, and to how many samples.
-    """
-
-    path: Path
-    stages: tuple[dict[str, Any], ...]
-    scores: Mapping[str, Any] = field(default_factory=dict)
-    neighbors: Mapping[str, Any] = field(default_factory=dict)
-    spectrum: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    converged: bool = True
-    applied: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as the one JSON object that ``--json`` prints."""
-        return {
-            "run": str(self.path),
-            "stages": list(self.stages),
-            "scores": dict(self.scores),
-            "neighbors": dict(self.neighbors),
-            "spectrum": dict(self.spectrum),
-            "outputs": dict(self.outputs),
-            **({"applied": dict(self.applied)} if self.applied else {}),
-        }
-
-
 def run(
     job: Job | Mapping[str, Any] | str | Path,
     *,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
     executor: Executor | None = None,
@@ -95,20 +56,32 @@ def run(
     job
         The job: as such, as its tables (`parse_job`), or as the path of a job file (`load_job`).
     on
-        Where to run it: the threads of this process by default.
+        Where to run it: a cluster file (`eigenscape.clusters.load_cluster`), its path, or the address of a
+        scheduler; the threads of this process by default. Nothing is started that is not asked for.
+    client
+        A `distributed.Client` whose workers are to run it, or "current" for the one that this process, or
+        the task of a Dask worker, has. The workers must see the run directory.
     run_dir
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
-        Called with the progress; by default its lines go to the logger ``eigenscape``.
+        Called with the progress; by default a table in a notebook, elsewhere lines to the logger
+        ``eigenscape``.
     executor
         Where tasks run, if that is connected already: `on` then is its kind alone.
     siblings
         Runs whose finished stages may be taken over; those beside this one by default.
 
+    Returns
+    -------
+    Result
+        What it came to; a run that was finished before is read again.
+
     Raises
     ------
     InputError
-        The job or its files cannot work.
+        The job or its files cannot work, or it cannot run where it is to.
+    ClusterLostError
+        The scheduler or all workers are lost. What is finished is kept: the same call goes on.
 
     Examples
     --------
@@ -119,8 +92,8 @@ def run(
     True
     """
     job = as_job(job)
-    reporter = reporter or LogLines()
-    on = on or ClusterOptions()
+    reporter = reporter or default_reporter()
+    on = place_of(on, client)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
     if job.open:
@@ -188,7 +161,8 @@ def _run(
 def plan(
     job: Job | Mapping[str, Any] | str | Path,
     *,
-    on: ClusterOptions | None = None,
+    on: ClusterOptions | str | Path | None = None,
+    client: Any = None,
     run_dir: str | Path | None = None,
 ) -> Plan:
     """Plan a run without running it: sizes, tasks, projected peaks, stages that are reused.
@@ -197,10 +171,20 @@ def plan(
     ----------
     job
         The job, as in `eigenscape.run`; its scene is opened, not read.
-    on
-        Where it would run: threads of this machine by default.
+    on, client
+        Where it would run, as in `eigenscape.run`.
     run_dir
         Run directory, as in `eigenscape.run`.
+
+    Returns
+    -------
+    Plan
+        Needs of each stage, and which of them are finished already.
+
+    Raises
+    ------
+    InputError
+        The job or its files cannot work.
 
     Examples
     --------
@@ -213,7 +197,7 @@ def plan(
     job = as_job(job)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
-    on = on or ClusterOptions()
+    on = place_of(on, client)
     if job.open and known_choice(keys, path) is None:
         jobs, said = plan_choice(job)
         plans = [project_plan(fit_limits(one, on), on) for one in jobs or [job]]
@@ -297,7 +281,7 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
         path=directory.path,
         stages=stages,
         scores=summaries.get("learn", extend).get("scores", {}),
-        neighbors=summaries.get("neighbors", {}),
+        neighbors=NeighborReport(summaries.get("neighbors", {}), directory.path),
         spectrum=spectrum,
         outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
         converged=bool(spectrum.get("converged", True)),

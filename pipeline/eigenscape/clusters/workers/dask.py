@@ -5,7 +5,7 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,13 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.clusters.options import Say
 from eigenscape.clusters.sharing import Shared
 from eigenscape.clusters.versions import differences, versions
-from eigenscape.clusters.workers.executors import Executor, OnDone, Task, Threads
+from eigenscape.clusters.workers.executors import (
+    Executor,
+    OnDone,
+    Task,
+    Threads,
+    one_blas_thread,
+)
 from eigenscape.clusters.workers.fence import under_way
 from eigenscape.clusters.workers.supply import Supply, Unmended
 from eigenscape.clusters.workers.task import (
@@ -24,6 +30,7 @@ from eigenscape.clusters.workers.task import (
     describe_differences,
     describe_unseen,
     run_task,
+    this_process,
 )
 from eigenscape.clusters.workers.watch import Clock, Watch
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
@@ -96,7 +103,7 @@ class Workers:
         self._client, self._wait, self._say = client, wait, say
         self.dashboard = dashboard
         self._supply = supply or Unmended("Start some with `dask worker`.")
-        self._surroundings = Surroundings(versions())
+        self._surroundings = Surroundings(versions(), driver=this_process())
         self._shared = Shared(client)
         self._began = time.time()
         self._watch = Watch(client, self._supply, say)
@@ -117,6 +124,11 @@ class Workers:
     def width(self) -> int:
         """Tasks that run at a time on the workers that are there now."""
         return max(1, sum(int(worker["nthreads"]) for worker in self._watch.workers.values()))
+
+    @property
+    def _inside(self) -> bool:
+        """Whether a worker is a thread of this process."""
+        return any(address.startswith("inproc://") for address in self.addresses)
 
     @property
     def addresses(self) -> list[str]:
@@ -141,7 +153,7 @@ class Workers:
         for address, answer in seen.items():
             if answer is False:
                 raise ClusterError(describe_unseen(str(directory), host_of(address)))
-        self._surroundings = Surroundings(versions(), str(directory))
+        self._surroundings = replace(self._surroundings, shared=str(directory))
         self._shared.add(directory)
         self._probe()
         # Of a driver that was killed while its scheduler went on.
@@ -157,9 +169,14 @@ class Workers:
         ClusterLostError
             The scheduler or all workers are lost, and none came in time.
         """
+        self._probe()
+        # Workers may be threads of this process.
+        with one_blas_thread() if self._inside else nullcontext():
+            self._run(function, items, on_done)
+
+    def _run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
         from distributed import as_completed
 
-        self._probe()
         surroundings = replace(self._surroundings, call=secrets.token_hex(8))
         task = partial(run_task, surroundings, function)
         # Tasks are idempotent, so a lost worker's tasks may run again.
@@ -195,7 +212,8 @@ class Workers:
 
     def _probe(self) -> None:
         """See that machines which came since the last step see what others write."""
-        self._shared.probe({address: host_of(address) for address in self.addresses})
+        away = [address for address in self.addresses if not is_here(address)]
+        self._shared.probe({address: host_of(address) for address in away})
 
     def _check(self, patience: "_Patience", left: int) -> None:
         """Give up when the scheduler is lost, or no worker comes."""
@@ -278,7 +296,7 @@ def on_one_machine(executor: Executor) -> Executor:
     """
     if not isinstance(executor, Workers):
         return executor
-    local = all(host_of(address).startswith("127.") for address in executor.addresses)
+    local = all(is_here(address) for address in executor.addresses)
     return executor if local else Threads(1)
 
 
@@ -296,6 +314,11 @@ def _sees(path: str) -> bool:
 def lacks_eigenscape(error: BaseException) -> bool:
     """Whether an error of a worker says that eigenscape is not there, or an older one."""
     return isinstance(error, ModuleNotFoundError) and str(error.name).startswith("eigenscape")
+
+
+def is_here(address: str) -> bool:
+    """Whether a worker is certainly on this machine: on the loopback interface, or in this process."""
+    return address.startswith("inproc://") or host_of(address).startswith("127.")
 
 
 def host_of(address: str) -> str:

@@ -26,11 +26,12 @@ _RENEW_S = 1.0
 
 _lock = threading.Lock()
 _under_way: Counter[tuple[str, str]] = Counter()
+_alarmed: dict[tuple[str, str], bool] = {}
 _renewing: threading.Thread | None = None
 
 
 @contextmanager
-def fenced(directory: str | None, call: str) -> Iterator[None]:
+def fenced(directory: str | None, call: str, *, alarm: bool = True) -> Iterator[None]:
     """Do a task within: with an alarm set, and counted by `under_way`.
 
     Parameters
@@ -39,13 +40,17 @@ def fenced(directory: str | None, call: str) -> Iterator[None]:
         Where the task works.
     call
         Tells the tasks of one call of `eigenscape.clusters.workers.dask.Workers.run` from others.
+    alarm
+        Whether this process may be ended. Not where the driver is in it: then both stand still together.
     """
     global _renewing
     entry = (directory or "", call)
     with _lock:
         _under_way[entry] += 1
-        _put_off()
-        if _renewing is None:
+        _alarmed[entry] = alarm
+        if alarm:
+            _put_off()
+        if alarm and _renewing is None:
             _renewing = threading.Thread(target=_renew, args=(_own_worker(),), daemon=True)
             _renewing.start()
     try:
@@ -54,8 +59,9 @@ def fenced(directory: str | None, call: str) -> Iterator[None]:
         with _lock:
             _under_way[entry] -= 1
             if not _under_way[entry]:
-                del _under_way[entry]
-            _put_off()
+                del _under_way[entry], _alarmed[entry]
+            if alarm:
+                _put_off()
 
 
 def under_way(directory: str | None = None, call: str | None = None) -> int:
@@ -76,7 +82,7 @@ def _overlap(one: Path, other: Path) -> bool:
 def _put_off() -> None:
     """Set the alarm anew, or take it away when there is no task. Nothing here handles SIGALRM."""
     if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
-        signal.setitimer(signal.ITIMER_REAL, LEASE_S if _under_way else 0.0)
+        signal.setitimer(signal.ITIMER_REAL, LEASE_S if any(_alarmed.values()) else 0.0)
 
 
 def _renew(worker: Any) -> None:
@@ -84,7 +90,7 @@ def _renew(worker: Any) -> None:
     while True:
         time.sleep(_RENEW_S)
         with _lock:
-            if not _under_way:
+            if not any(_alarmed.values()):
                 _renewing = None
                 return
             _put_off()

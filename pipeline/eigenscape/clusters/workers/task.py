@@ -2,6 +2,7 @@
 
 import errno
 import os
+import secrets
 import socket
 import time
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ LAG_S = 8.0
 """How long a task is tried again that misses a file: network file systems remember for some seconds
 that there was none, and how long a file was."""
 
+_LOADED = secrets.token_hex(8)
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -35,11 +38,14 @@ class Surroundings:
         Run directory, which the worker must see under the same path; None before there is one.
     call
         Tells the tasks of one call of `eigenscape.clusters.workers.dask.Workers.run` from others.
+    driver
+        Its process, as `this_process` names it: it may be a worker as well.
     """
 
     versions: Mapping[str, str]
     shared: str | None = None
     call: str = ""
+    driver: str = ""
 
 
 def run_task(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any, int]:
@@ -52,15 +58,22 @@ def run_task(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any
     """
     if wrong := differences(surroundings.versions, versions()):
         raise ClusterError(describe_differences(socket.gethostname(), wrong))
-    _use_one_blas_thread()
+    apart = surroundings.driver != this_process()
+    if apart:
+        _use_one_blas_thread()
     shared = surroundings.shared
     try:
-        with fenced(shared, surroundings.call):
+        with fenced(shared, surroundings.call, alarm=apart):
             return _patiently(function, item)
     except OSError:
         if shared is not None and not os.path.isdir(shared):
             raise ClusterError(describe_unseen(shared, socket.gethostname())) from None
         raise
+
+
+def this_process() -> str:
+    """Return a name of this process that no other has, nor a fork of it."""
+    return f"{_LOADED}-{os.getpid()}"
 
 
 def describe_differences(host: str, wrong: list[str]) -> str:

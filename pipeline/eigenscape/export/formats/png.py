@@ -1,12 +1,14 @@
 """Pictures: the quick-look of the class map, eigenvectors as colours; of a table a scatter plot."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.footprint import Footprint
-from eigenscape.export.canvas import QUICKLOOK_PIXELS
+from eigenscape.export.arrays import RunDirectory
+from eigenscape.export.canvas import QUICKLOOK_PIXELS, Canvas
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
 from eigenscape.export.tables import write_embedding
@@ -63,11 +65,37 @@ def _write_false_colors(product: Product) -> str:
 
 
 def _write_quicklook(product: Product) -> str:
-    ingest, canvas, scores = product.context.run.record("ingest"), product.canvas, product.scores
-    assert ingest is not None, "export follows ingest"
     assert product.legend is not None
-    legend = product.legend
-    name, bands = "class_map.png", ingest.summary["bands"]
+    name = "class_map.png"
+    write_quicklook(
+        product.path(name),
+        **quicklook_parts(product.context.run, product.canvas, product.scores, product.legend),
+        title=product.context.job.name,
+        subtitle=product.subtitle,
+        counts=product.counts,
+    )
+    return name
+
+
+def quicklook_parts(
+    run: RunDirectory, canvas: Canvas, scores: Mapping[str, Any], legend: Legend
+) -> dict[str, Any]:
+    """Return the pictures of a quick-look, as `eigenscape.export.quicklook.draw_quicklook` takes them.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    canvas
+        Of its arrays.
+    scores
+        Of its classes or clusters, empty without labels to compare with.
+    legend
+        Names and colours of the classes.
+    """
+    ingest = run.record("ingest")
+    assert ingest is not None, "export follows ingest"
+    bands = ingest.summary["bands"]
     good = np.flatnonzero(bands["good"])
     wavelength = bands["wavelength"]
     centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
@@ -79,18 +107,13 @@ def _write_quicklook(product: Product) -> str:
     if given is not None and "clusters" in scores:
         given_title = "Given labels, colours as matched"
         given, legend = _paint_matches(given, scores["agreement"], legend)
-    write_quicklook(
-        product.path(name),
-        scene_rgb=scene,
-        class_map=class_map,
-        legend=legend,
-        title=product.context.job.name,
-        subtitle=product.subtitle,
-        given_labels=given,
-        given_title=given_title,
-        counts=product.counts,
-    )
-    return name
+    return {
+        "scene_rgb": scene,
+        "class_map": class_map,
+        "legend": legend,
+        "given_labels": given,
+        "given_title": given_title,
+    }
 
 
 def _paint_matches(

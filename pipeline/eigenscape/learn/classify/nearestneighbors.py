@@ -24,6 +24,7 @@ from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import open_array, open_memmap
+from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 
 _PARTS = ("indptr", "indices", "data")
@@ -229,7 +230,7 @@ def _write_distances(folder: Path, paths: list[str], _: str) -> None:
 
 
 def classify_new(
-    run: str | Path, samples: Any, *, k: int = 3
+    run: str | Path | HasPath, samples: Any, *, k: int = 3
 ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
     """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
 
@@ -239,7 +240,7 @@ def classify_new(
     Parameters
     ----------
     run
-        Run directory whose class map is finished.
+        Run directory whose class map is finished, or the result of `eigenscape.run`.
     samples : array or sparse array, shape (m, bands)
         As in `eigenscape.extend`; read in blocks.
     k
@@ -274,7 +275,7 @@ def classify_new(
     """
     if k < 1:
         raise InputError(f"k = {k}: at least one neighbour has to vote. Give 1 or more.")
-    trained = Trained.open(Path(run))
+    trained = Trained.open(path_of(run))
     path = trained.run.array_path("labels/class")
     if not (path / "zarr.json").exists():
         raise InputError(

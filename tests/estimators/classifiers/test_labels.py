@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import eigenscape
 from eigenscape import EigenfunctionClassifier, PoissonClassifier, SchroedingerEigenmaps
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.labels import encode_labels
+from eigenscape.estimators.classifiers.labels import encode_labels
 
 WORDS = ["a", "b", None, "a", None]
 CODES = [0, 1, -1, 0, -1]

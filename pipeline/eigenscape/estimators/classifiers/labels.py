@@ -32,6 +32,12 @@ class PartialClassifierMixin(ClassifierMixin):  # type: ignore[misc]
         y : array-like, shape (m,)
             Labels; samples without one (-1, None, NaN) do not count.
         sample_weight : array-like, shape (m,), optional
+            Weight of each sample.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
         """
         return labelled_accuracy(self, X, y, sample_weight=sample_weight)
 
@@ -52,6 +58,12 @@ def labelled_accuracy(
     y : array-like, shape (m,)
         Labels; samples without one (-1, None, NaN) do not count.
     sample_weight : array-like, shape (m,), optional
+        Weight of each sample.
+
+    Returns
+    -------
+    float
+        The share of the labelled samples whose class is predicted, from 0 to 1.
 
     Raises
     ------

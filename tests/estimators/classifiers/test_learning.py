@@ -8,13 +8,23 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from eigenscape import EigenfunctionClassifier, PoissonClassifier, open_run
+from eigenscape import (
+    EigenfunctionClassifier,
+    GeodesicClassifier,
+    InterpolatedClassifier,
+    PoissonClassifier,
+    TikhonovClassifier,
+    open_run,
+)
 from eigenscape.errors import EstimatorError
 
 CLASSIFIERS = [
     EigenfunctionClassifier(n_components=8, random_state=0),
     PoissonClassifier(random_state=0),
     PoissonClassifier("poisson-mbo", random_state=0),
+    InterpolatedClassifier(random_state=0),
+    TikhonovClassifier(random_state=0),
+    GeodesicClassifier(random_state=0),
 ]
 
 
@@ -71,6 +81,34 @@ def test_classifiers__take_dask_and_sparse_arrays(model, moons, few):
     sparse = clone(model).fit(scipy.sparse.csr_array(X), few)
     assert (sparse.transduction_ == expected).mean() > 0.99
     assert (sparse.predict(scipy.sparse.csr_array(X)) == sparse.transduction_).all()
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
+def test_classifiers__shares_are_in_the_order_of_the_classes(model, moons, few):
+    X, _ = moons
+    model = clone(model).fit(X, few)
+    new, _ = make_moons(200, noise=0.05, random_state=1)
+    shares = model.predict_proba(new)
+    assert shares.shape == (200, 2)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(new))
+    lazy = model.predict_proba(dask.array.from_array(new, chunks=(60, 1)))
+    np.testing.assert_allclose(lazy.compute(), shares, atol=1e-6)
+
+
+def test_tikhonov__outvotes_a_wrong_label(moons, few):
+    X, truth = moons
+    y = np.array(truth)
+    wrong = np.arange(0, 300, 30)
+    y[wrong] = 1 - truth[wrong]
+    kept = InterpolatedClassifier(random_state=0).fit(X, y).transduction_
+    found = TikhonovClassifier(gamma=10.0, random_state=0).fit(X, y).transduction_
+    np.testing.assert_array_equal(kept, y)
+    assert (found == truth).mean() > 0.98
+    with pytest.raises(EstimatorError, match="gamma = -1"):
+        TikhonovClassifier(gamma=-1).fit(X, y)
+    with pytest.raises(EstimatorError, match="power = 9"):
+        TikhonovClassifier(power=9).fit(X, y)
 
 
 def test_classifiers__in_a_grid_search(moons):

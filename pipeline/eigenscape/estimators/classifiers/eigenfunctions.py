@@ -13,11 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
+from eigenscape.estimators.classifiers.labels import (
+    PartialClassifierMixin,
+    encode_labels,
+    take_class,
+)
 from eigenscape.estimators.fitting import Fitting, parameter_names
-from eigenscape.estimators.labels import PartialClassifierMixin, encode_labels, take_class
+from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
 from eigenscape.learn.kernels import eigenfunctions
+from eigenscape.learn.kernels.decisions import Calibration, probabilities
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.store.rows import Rows
 
@@ -54,6 +60,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         Label of each fitted sample.
     eigenvalues_ : array, shape (eigenvectors,)
         Ascending.
+    affinity_matrix_ : csr_array, shape (n, n)
+        Weights of the graph.
     n_neighbors_, run_
         As of `LaplacianEigenmaps`.
 
@@ -75,6 +83,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         metric: Metric = "euclidean",
         features: Features = "random-projection",
         features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
         weights: Weights = "self-tuning",
         bandwidth: float | Literal["auto"] = "auto",
         laplacian: Laplacian = "normalized",
@@ -83,12 +92,15 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         memory: str = "2GiB",
         threads: int | None = None,
         directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, weights=weights, bandwidth=bandwidth,
+            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
             laplacian=laplacian, tolerance=tolerance, random_state=random_state, memory=memory,
             threads=threads, directory=directory,
+            client=client, verbose=verbose,
         )  # fmt: skip
         self.n_components = n_components  # type: ignore[assignment]
 
@@ -100,6 +112,10 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         X : array-like, sparse array or dask array, shape (n, d)
         y : array-like, shape (n,)
             Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -186,12 +202,31 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         """
         return take_class(self._estimates(X), self.classes_)
 
+    def predict_proba(self, X: Any) -> Any:
+        """Return the share of each class, shape (m, c), float32, in the order of the functions.
+
+        A function is a least-squares estimate of the probability of its class; what is below 0 or above 1
+        is brought between (`eigenscape.learn.kernels.decisions`). Shares are not calibrated.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or dask array, shape (m, d)
+        """
+        estimates = self._estimates(X)
+        if isinstance(estimates, dask.array.Array):
+            return estimates.map_blocks(_shares, dtype=np.float32)
+        return _shares(estimates)
+
     def _estimates(self, X: Any) -> Any:
         check_is_fitted(self)
         X = self._check(X)
         if isinstance(X, dask.array.Array):
             return self._map_new(X, _block_estimates, len(self.classes_), self.coef_)
         return _block_estimates(X, self.run_, self._work_bytes(), self.coef_)
+
+
+def _shares(estimates: NDArray[np.float32]) -> NDArray[np.float32]:
+    return probabilities(estimates, Calibration.none(estimates.shape[1]))
 
 
 def _block_estimates(

@@ -1,5 +1,6 @@
 """Labels spread over the graph of a run, and read at new samples."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,7 @@ from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.decisions import Calibration, probabilities
-from eigenscape.learn.method import Prepared
-from eigenscape.learn.propagate.fields import prepare_fields
+from eigenscape.learn.method import Classifier, Prepared
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
@@ -41,7 +41,9 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
     sample = np.flatnonzero(classes >= 0)
     train = np.ones((1, len(sample)), np.bool_)
     numbers = np.arange(count).astype(np.uint16)
-    method = prepare_fields(context, Labelled(sample, classes[sample], numbers, train))
+    learner = context.job.learn
+    assert isinstance(learner, Classifier), "it learns from labels"
+    method = learner.prepare(context, Labelled(sample, classes[sample], numbers, train))
     method.fit(0)
     path = context.workspace.create_array(
         "labels/share", (len(classes), count), np.float32, dims=("sample", "class")
@@ -51,7 +53,7 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
         len(classes), chunk_rows(len(classes), 4 * count), context.task_bytes, each
     )
     context.map("write", partial(_write_shares, method, path), ranges)
-    return {"classes": count, "labelled": len(sample), "residual": method.residual}
+    return {"classes": count, "labelled": len(sample), "residual": getattr(method, "residual", 0.0)}
 
 
 def _write_shares(method: Prepared, target: str, block: Block) -> None:
@@ -80,29 +82,52 @@ def new_shares(path: Path, job: Job, X: Samples, memory: int) -> NDArray[np.floa
     -------
     array, shape (m, classes)
     """
+    stored = Rows(str(Run(path, create=False).array_path("labels/share")))
+    found = np.empty((X.shape[0], stored.shape[1]), np.float32)
+    for start, stop, voters in nearest_fitted(path, job, X, memory, 32 * stored.shape[1]):
+        samples, where = np.unique(voters, return_inverse=True)
+        shares = stored.take(samples)
+        assert isinstance(shares, np.ndarray), "shares are dense"
+        found[start:stop] = shares[where.reshape(voters.shape)].mean(axis=1)
+    return found
+
+
+def nearest_fitted(
+    path: Path, job: Job, X: Samples, memory: int, row_bytes: int = 0
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Yield the three fitted samples that are nearest to new ones, a block of these at a time.
+
+    A sample that coincides with a fitted one is near to that alone.
+
+    Parameters
+    ----------
+    path
+        Run directory with a graph.
+    job
+        Its job.
+    X
+        Checked samples, not a dask array.
+    memory
+        Bytes that the work may take.
+    row_bytes
+        What the caller takes for each new sample.
+
+    Yields
+    ------
+    start, stop : int
+        Range of new samples.
+    voters : array of int, shape (stop - start, 3)
+        Numbers of fitted samples, some of them twice.
+    """
     run = Run(path, create=False)
     rows = Rows(str(run.array_path("features/values")), unit=job.neighbors.metric == "angle")
     good = np.ones(X.shape[1], np.bool_)
     trained = Trained(run, feature_method(job), job.neighbors, job.graph, good, rows)
-    stored = Rows(str(run.array_path("labels/share")))
-    found = np.empty((X.shape[0], stored.shape[1]), np.float32)
-    row = 12 * X.shape[1] + 16 * rows.shape[1] + 32 * stored.shape[1] + 64 * job.neighbors.k
+    row = 12 * X.shape[1] + 16 * rows.shape[1] + 64 * job.neighbors.k + row_bytes
     for start, stop in blocks(X.shape[0], rows_within(memory, row)):
         features = trained.project(read_rows(X, start, stop, trained.origin))
-        near = trained.search(features)
-        twins = trained.twins(features, near)
-        found[start:stop] = _mean_share(stored, near[0], near[1], twins)
-    return found
-
-
-def _mean_share(
-    stored: Rows, starts: NDArray[np.int64], index: NDArray[np.int64], twins: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    # Each has at least one neighbour, nearest first; a twin stands for all of its own.
-    places = np.minimum(starts[:-1, None] + np.arange(VOTERS), starts[1:, None] - 1)
-    voters = np.where(twins[:, None] >= 0, twins[:, None], index[places])
-    samples, where = np.unique(voters, return_inverse=True)
-    shares = stored.take(samples)
-    assert isinstance(shares, np.ndarray), "shares are dense"
-    mean: NDArray[np.float32] = shares[where.reshape(voters.shape)].mean(axis=1)
-    return mean
+        starts, index, distance = trained.search(features)
+        twins = trained.twins(features, (starts, index, distance))
+        # Each has at least one neighbour, nearest first; a twin stands for all of its own.
+        places = np.minimum(starts[:-1, None] + np.arange(VOTERS), starts[1:, None] - 1)
+        yield start, stop, np.where(twins[:, None] >= 0, twins[:, None], index[places])

@@ -1,0 +1,214 @@
+"""The result of a run: what it came to, and its maps as lazy arrays."""
+
+import webbrowser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eigenscape.base import html
+from eigenscape.base.memory import format_bytes
+from eigenscape.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+    import xarray
+    from matplotlib.figure import Figure
+
+_SHOWN_FIGURES = 4
+"""Digits of a share in a table: 0.9868."""
+
+
+class NeighborReport(dict[str, Any]):
+    """What the search of neighbours reports: method, recall with its interval, intrinsic dimension.
+
+    Parameters
+    ----------
+    summary
+        Entries by name.
+    path
+        The run directory, where the lists lie.
+    """
+
+    def __init__(self, summary: Mapping[str, Any], path: Path) -> None:
+        super().__init__(summary)
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self.path)
+
+    def to_csr(self) -> "scipy.sparse.csr_array":
+        """Return the neighbour lists as a sparse matrix of distances, as scikit-learn takes them.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (samples, samples), float32
+            Each row holds the neighbours of a sample, nearest first, itself left out. A distance of 0 is
+            stored. It is in memory: 8 bytes for each entry.
+
+        Raises
+        ------
+        InputError
+            The run has no lists: one that was applied to another scene takes those of its model.
+
+        Examples
+        --------
+        >>> import eigenscape
+        >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
+        >>> job = eigenscape.parse_job({"scene": scene, "neighbors": {"k": 5}})
+        >>> eigenscape.run(job).neighbors.to_csr().shape
+        (1600, 1600)
+        """
+        from eigenscape.workflow.finished.lists import read_lists
+
+        return read_lists(self.path)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a run, which also stands for its directory wherever a path is wanted.
+
+    Attributes
+    ----------
+    path
+        The run directory.
+    stages
+        Name, seconds, reused, peak bytes of each stage.
+    scores, neighbors, spectrum
+        Reports of learn, neighbors and spectrum; ``neighbors.to_csr()`` returns the lists.
+    outputs
+        Absolute paths of the files, by their kind.
+    converged
+        Whether the eigensolver reached its tolerance.
+    applied
+        Of a run applied to another scene (`eigenscape.apply`): how, and to how many samples.
+    class_map, confidence, eigenvectors
+        Maps as lazy `xarray.DataArray`, with coordinates and the coordinate system (``.rio.crs``).
+
+    Examples
+    --------
+    >>> import eigenscape
+    >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
+    >>> result = eigenscape.run(job)
+    >>> result.class_map.shape, result.class_map.dims
+    ((40, 40), ('y', 'x'))
+    """
+
+    path: Path
+    stages: tuple[dict[str, Any], ...]
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    neighbors: NeighborReport = field(default_factory=lambda: NeighborReport({}, Path()))
+    spectrum: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    converged: bool = True
+    applied: Mapping[str, Any] = field(default_factory=dict)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as the one JSON object that ``--json`` prints."""
+        return {
+            "run": str(self.path),
+            "stages": list(self.stages),
+            "scores": dict(self.scores),
+            "neighbors": dict(self.neighbors),
+            "spectrum": dict(self.spectrum),
+            "outputs": dict(self.outputs),
+            **({"applied": dict(self.applied)} if self.applied else {}),
+        }
+
+    @property
+    def class_map(self) -> "xarray.DataArray":
+        """Class of every pixel (y, x), 0 for none, with names in ``attrs``; of a table (sample,)."""
+        return self._map("class", "classes")
+
+    @property
+    def confidence(self) -> "xarray.DataArray":
+        """Probability of the class of every pixel (y, x), NaN where there is none; of a table (sample,)."""
+        return self._map("confidence", "confidence")
+
+    @property
+    def eigenvectors(self) -> "xarray.DataArray":
+        """Eigenvectors (mode, y, x) but constant ones, with ``eigenvalue``; of a table (sample, mode)."""
+        return self._map("eigenvector", "eigenvectors")
+
+    def plot(self) -> "Figure":
+        """Return the quick-look: the scene, its labels and its class map; of a table a scatter plot.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A notebook shows it; ``.savefig("map.png")`` writes it.
+
+        Raises
+        ------
+        InputError
+            The run is not finished, or it has neither classes nor eigenvectors.
+        """
+        from eigenscape.workflow.finished.picture import draw
+
+        return draw(self.path)
+
+    def report(self, *, show: bool = False) -> Path:
+        """Return the path of the page about the run, which is written if it is not there.
+
+        Parameters
+        ----------
+        show
+            Open it in the browser as well.
+
+        Returns
+        -------
+        Path
+            ``outputs/report.html`` of the run.
+        """
+        from eigenscape.workflow.reports import report
+
+        there = self.outputs.get("report")
+        path = Path(there) if there and Path(there).exists() else report(self.path)
+        if show:
+            webbrowser.open(path.as_uri())
+        return path
+
+    def _map(self, name: str, what: str) -> "xarray.DataArray":
+        from eigenscape.workflow.results import open_arrays
+
+        arrays = open_arrays(self.path)
+        if name not in arrays:
+            raise InputError(f"{self.path}: the run has no {what}: its method computes none.")
+        return arrays[name]
+
+    def _repr_html_(self) -> str:
+        scores = {
+            name.replace("_", " "): _rounded(value)
+            for name, value in self.scores.items()
+            if isinstance(value, int | float | str) and not isinstance(value, bool)
+        }
+        about = {
+            "directory": html.link(self.path, str(self.path)),
+            "recall of neighbours": _rounded(self.neighbors.get("recall", "")),
+            "eigenvectors": self.spectrum.get("modes", ""),
+            "converged": "" if self.converged else "no: the results are kept",
+            **{name: _rounded(value) for name, value in self.applied.items()},
+        }
+        rows = [
+            (
+                one["name"], "reused" if one["reused"] else f"{one['seconds']:.1f} s",
+                format_bytes(one["peak_bytes"]),
+            )
+            for one in self.stages
+        ]  # fmt: skip
+        seconds = sum(one["seconds"] for one in self.stages if not one["reused"])
+        files = [(name, html.link(file, Path(file).name)) for name, file in self.outputs.items()]
+        return html.card(
+            "Result", self.path.name, html.facts({**scores, **about}),
+            html.folded(
+                f"{len(rows)} stages, {seconds:.1f} s", html.table(("stage", "time", "peak"), rows)
+            ),
+            html.folded(f"{len(files)} files", html.table((), files)),
+        )  # fmt: skip
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.{_SHOWN_FIGURES}g}" if isinstance(value, float) else value
