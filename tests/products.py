@@ -135,10 +135,14 @@ def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
         layers[..., 5:7] = 0.2
         with h5py.File(path.with_name(path.name.replace("_RFL_", "_MASK_")), "w") as file:
             file["mask"] = layers
-            file["band_mask"] = np.zeros((HEIGHT, WIDTH, 2), "u1")
+            interpolated = np.zeros((HEIGHT, WIDTH, 16), "u1")
+            interpolated[marks(row=5), 9] = 1
+            # In a band that is not used it tells nothing.
+            interpolated[marks(row=6), 8] = 1
+            file["band_mask"] = np.packbits(interpolated, axis=-1)
         flags = {
             "clouds": marks(row=0) | marks(row=4), "cirrus": marks(row=1), "water": marks(row=2),
-            "defective": marks(row=3),
+            "defective": marks(row=3), "interpolated": marks(row=5),
         }  # fmt: skip
     kept = np.flatnonzero(good)
     return Product(path, values[..., kept], wavelength[kept], valid, flags, 2)
@@ -181,6 +185,11 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     classes[~valid] = 3
     write_tif(folder / f"{name}-QL_QUALITY_CLASSES.TIF", classes)
     flags["water"] = classes == 2
+    flags["interpolated"] = marks(row=8)
+    for end, part in images.items():
+        defects = np.zeros((part.stop - part.start, HEIGHT, WIDTH), "u1")
+        defects[1, flags["interpolated"]] = 1
+        write_tif(folder / f"{name}-QL_PIXELMASK{end}.TIF", defects)
     entries = "".join(
         "<bandID "
         f'number="{number + 1}"><wavelengthCenterOfBand>{centres[number]:.6f}</wavelengthCenterOfBand>'

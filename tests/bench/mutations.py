@@ -159,7 +159,7 @@ class Trials:
         file, kind = mutate(folder, chance, self.cases)
         what = {"number": number, "case": case.name, "file": file, "kind": kind}
         path = folder / "run"
-        for name in ("plan", "read" if self.arguments.read else "run"):
+        for name in ("read",) if self.arguments.read else ("plan", "run"):
             before = set(os.listdir(folder.parent))
             status, told = self._command(name, folder, path)
             if set(os.listdir(folder.parent)) != before:
@@ -177,7 +177,12 @@ class Trials:
         arguments = (name, folder / "job.toml", "--run-dir", path, "--json")
         told = self.directory / "told"
         if name == "read":
-            return in_child(lambda: read(folder / "job.toml"), told, self.arguments.timeout)
+            # One fork for both: most of the time of a trial is that of its forks.
+            return in_child(
+                lambda: command("plan", *arguments[1:]) or read(folder / "job.toml"),
+                told,
+                self.arguments.timeout,
+            )
         return in_child(lambda: command(*arguments), told, self.arguments.timeout)
 
 

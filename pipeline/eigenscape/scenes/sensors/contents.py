@@ -77,7 +77,7 @@ class Flag:
     values
         Stored values that mark; None for all others than 0.
     bits
-        Bits of which one marks; 0 if values do.
+        Bits of which one marks, of all its bands or of each; 0 if values do.
     """
 
     name: str
@@ -85,13 +85,15 @@ class Flag:
     source: BandSource
     bands: tuple[int, ...] = (0,)
     values: tuple[int, ...] | None = None
-    bits: int = 0
+    bits: int | tuple[int, ...] = 0
 
     def marked(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return which pixels of rows start ... stop-1 are marked, shape (rows, columns)."""
         stored, _ = self.source.read(start, stop, self.bands)
         if self.bits:
-            found = (stored.astype(np.int64) & self.bits) != 0
+            # Of one byte: bytes of all bands would be eight times as many.
+            kind = np.uint8 if stored.dtype == np.uint8 else np.int64
+            found = (stored.astype(kind, copy=False) & np.array(self.bits, kind)) != 0
         elif self.values is None:
             found = stored != 0
         else:
