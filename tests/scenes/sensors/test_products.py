@@ -364,6 +364,18 @@ def test_products__a_band_of_several_bands_is_refused(tmp_path, scene):
         scene(str(product.path))
 
 
+def test_products__layers_that_lie_elsewhere_are_refused(tmp_path, scene):
+    product = products.sentinel2(tmp_path / "sentinel2", driver="GTiff")
+    (layer,) = product.path.rglob("*_SCL_20m.tif")
+    products.write_tif(layer, np.ones((12, 12), "u1"), crs=None, transform=None)
+    with pytest.raises(SceneError, match=r"SCL_20m\.tif: has no coordinate reference system"):
+        scene(str(product.path))
+    product = products.landsat(tmp_path / "landsat")
+    products.write_tif(next(product.path.glob("*_QA_PIXEL.TIF")), np.ones((4, 5), "u2"))
+    with pytest.raises(SceneError, match=r"QA_PIXEL bit 1, 3: .* has 4 x 5 pixels"):
+        scene(str(product.path))
+
+
 def test_envi__loops_of_links_beside_it(tmp_path, scene):
     product = products.envi(tmp_path, "line03_VNIR.img", lookup="igm", sensor="HySpex")
     header = tmp_path / "line03_VNIR_igm.hdr"
