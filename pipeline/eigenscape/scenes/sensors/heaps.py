@@ -1,10 +1,10 @@
 """HDF5 files read through a check of their global heaps, where texts of any length are kept.
 
 Of a collection with an object of number 0 and length 0 the HDF5 library (2.0.0 too) never finds the end.
-Format: HDF5 File Format Specification, version 3.0, section III.E, global heap (from memory): signature "GCOL",
-version 1, 3 bytes reserved, size of the collection; then objects: number (2 bytes), references (2), 4 reserved,
-length, and their bytes, filled to a multiple of 8. Number 0 is what is free, and its length counts its own
-head too.
+Format: HDF5 File Format Specification, version 3.0, section III.E, global heap (from memory): signature
+"GCOL", version 1, 3 bytes reserved, size of the collection; then objects: number (2 bytes), references (2), 4
+reserved, length, and their bytes, filled to a multiple of 8. Number 0 is what is free, and its length counts
+its own head too.
 """
 
 import io
