@@ -34,6 +34,8 @@ class Product:
         Pixels of each flag.
     dropped
         Bands that are left out.
+    place
+        x and y of the centre of each pixel in the coordinate system of the maps; None where nothing says it.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class Product:
     valid: np.ndarray
     flags: dict[str, np.ndarray] = field(default_factory=dict)
     dropped: int = 0
+    place: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def truth(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
@@ -54,6 +57,14 @@ def cube(bands: int, height: int = HEIGHT, width: int = WIDTH, seed: int = 0) ->
     rng = np.random.default_rng(seed)
     spectra = rng.uniform(0.05, 0.6, (3, bands))
     return spectra[truth(height, width) - 1] + rng.normal(0, 0.005, (height, width, bands))
+
+
+def centres(
+    side: float = 30.0, height: int = HEIGHT, width: int = WIDTH, *, margin: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of the centres of pixels on a map, the first `margin` cells from its corner."""
+    row, column = np.mgrid[:height, :width] + margin + 0.5
+    return PLACE[0] + side * column, PLACE[1] - side * row
 
 
 def marks(height: int = HEIGHT, width: int = WIDTH, row: int = 0) -> np.ndarray:
@@ -117,11 +128,11 @@ def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
         file["sensor_band_parameters/wavelengths"] = wavelength
         file["sensor_band_parameters/fwhm"] = np.full(bands, 8.5, "f4")
         file["sensor_band_parameters/good_wavelengths"] = good
-        file["location/lon"] = 13.0 + 5e-4 * columns
-        file["location/lat"] = 52.0 - 5e-4 * (rows + columns)
+        place = 13.0 + 5e-4 * columns, 52.0 - 5e-4 * (rows + columns)
+        file["location/lon"], file["location/lat"] = place
         file["location/elev"] = np.zeros((HEIGHT, WIDTH), "f4")
         file["location/glt_x"], file["location/glt_y"] = glt
-        file.attrs["geotransform"] = [12.999, 5e-4, 0.0, 52.001, 0.0, -5e-4]
+        file.attrs["geotransform"] = [12.99875, 5e-4, 0.0, 52.00025, 0.0, -5e-4]
         file.attrs["spatial_ref"] = (
             'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],'
             'PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'
@@ -135,13 +146,17 @@ def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
         layers[..., 5:7] = 0.2
         with h5py.File(path.with_name(path.name.replace("_RFL_", "_MASK_")), "w") as file:
             file["mask"] = layers
-            file["band_mask"] = np.zeros((HEIGHT, WIDTH, 2), "u1")
+            interpolated = np.zeros((HEIGHT, WIDTH, 16), "u1")
+            interpolated[marks(row=5), 9] = 1
+            # In a band that is not used it tells nothing.
+            interpolated[marks(row=6), 8] = 1
+            file["band_mask"] = np.packbits(interpolated, axis=-1)
         flags = {
             "clouds": marks(row=0) | marks(row=4), "cirrus": marks(row=1), "water": marks(row=2),
-            "defective": marks(row=3),
+            "defective": marks(row=3), "interpolated": marks(row=5),
         }  # fmt: skip
     kept = np.flatnonzero(good)
-    return Product(path, values[..., kept], wavelength[kept], valid, flags, 2)
+    return Product(path, values[..., kept], wavelength[kept], valid, flags, 2, place)
 
 
 def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
@@ -159,7 +174,7 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     valid[:, -1] = False
     stored[~valid] = fill
     vnir = bands // 2
-    centres = np.concatenate([np.linspace(420, 990, vnir), np.linspace(905, 2440, bands - vnir)])
+    wavelength = np.concatenate([np.linspace(420, 990, vnir), np.linspace(905, 2440, bands - vnir)])
     widths = np.linspace(6, 11, bands)
     images = {"": slice(0, bands)}
     if level == "L1B":
@@ -181,9 +196,14 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     classes[~valid] = 3
     write_tif(folder / f"{name}-QL_QUALITY_CLASSES.TIF", classes)
     flags["water"] = classes == 2
+    flags["interpolated"] = marks(row=8)
+    for end, part in images.items():
+        defects = np.zeros((part.stop - part.start, HEIGHT, WIDTH), "u1")
+        defects[1, flags["interpolated"]] = 1
+        write_tif(folder / f"{name}-QL_PIXELMASK{end}.TIF", defects)
     entries = "".join(
         "<bandID "
-        f'number="{number + 1}"><wavelengthCenterOfBand>{centres[number]:.6f}</wavelengthCenterOfBand>'
+        f'number="{number + 1}"><wavelengthCenterOfBand>{wavelength[number]:.6f}</wavelengthCenterOfBand>'
         f"<FWHMOfBand>{widths[number]:.6f}</FWHMOfBand><GainOfBand>{gain[number]:.12g}</GainOfBand>"
         f"<OffsetOfBand>{offset[number]:.12g}</OffsetOfBand></bandID>"
         for number in range(bands)
@@ -197,10 +217,11 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     )
     part = images.get("_VNIR", slice(0, bands))
     exact = (stored * gain + offset)[..., part]
-    return Product(folder, exact, centres[part], valid, flags)
+    place = None if level == "L1B" else centres()
+    return Product(folder, exact, wavelength[part], valid, flags, place=place)
 
 
-def prisma(folder: Path, *, centres: bool = True) -> Product:
+def prisma(folder: Path, *, by_centres: bool = True) -> Product:
     """PRISMA L2D: VNIR and SWIR with overlap, bands of wavelength 0, ERR matrices; corners of either kind."""
     import h5py
 
@@ -243,7 +264,7 @@ def prisma(folder: Path, *, centres: bool = True) -> Product:
             for end, value in zip(("Min", "Max"), scale[detector], strict=True):
                 file.attrs[f"L2Scale{detector}{end}"] = value
         west, north = PLACE
-        edge = 15.0 if centres else 0.0
+        edge = 15.0 if by_centres else 0.0
         file.attrs["Product_ULcorner_easting"] = west + edge
         file.attrs["Product_ULcorner_northing"] = north - edge
         file.attrs["Product_LRcorner_easting"] = west + 30.0 * WIDTH - edge
@@ -254,7 +275,7 @@ def prisma(folder: Path, *, centres: bool = True) -> Product:
     swir = [5, 4, 3, 2, 1, 0]
     both = np.concatenate([read["Vnir"][..., vnir], read["Swir"][..., swir]], axis=-1)
     wavelength = np.concatenate([centre["Vnir"][vnir], centre["Swir"][swir]])
-    return Product(path, both, wavelength, valid, flags, 5)
+    return Product(path, both, wavelength, valid, flags, 5, centres())
 
 
 LANDSAT = {1: 443.0, 2: 482.0, 3: 561.5, 4: 654.5, 5: 865.0, 6: 1608.5, 7: 2200.5}
@@ -303,7 +324,10 @@ def landsat(folder: Path, *, xml: bool = False) -> Product:
             "  END_GROUP = LEVEL1_RADIOMETRIC_RESCALING\nEND_GROUP = LANDSAT_METADATA_FILE\nEND\n"
         )
     (folder / f"{name}_MTL.{'xml' if xml else 'txt'}").write_text(text)
-    return Product(folder, stored * 2.75e-5 - 0.2, np.array(list(LANDSAT.values())), valid, flags)
+    return Product(
+        folder, stored * 2.75e-5 - 0.2, np.array(list(LANDSAT.values())), valid, flags,
+        place=centres(),
+    )  # fmt: skip
 
 
 SENTINEL2 = {
@@ -389,7 +413,7 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
     stored = np.stack(values, axis=-1).astype(float)
     return Product(
         safe, (stored + offset) / 10000, np.array(kept), (stored > 0).all(axis=-1), flags,
-        int(level == "L1C"),
+        int(level == "L1C"), centres(10.0, side, side),
     )  # fmt: skip
 
 
@@ -432,7 +456,9 @@ def neon(folder: Path) -> Product:
         group["Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map"] = classes
         group["Metadata/Logs/Solar_Zenith_Angle"] = 40.0
     kept = [0, 1, 2, 3, 4, 6, 8, 9]
-    return Product(path, (stored / 10000.0)[..., kept], wavelength[kept], valid, flags, 2)
+    return Product(
+        path, (stored / 10000.0)[..., kept], wavelength[kept], valid, flags, 2, centres(1.0)
+    )
 
 
 def desis(folder: Path) -> Product:
@@ -457,9 +483,9 @@ def desis(folder: Path) -> Product:
         "cloud-shadows": layers[0] > 0, "snow": layers[2] > 0, "haze": (layers[3] | layers[4]) > 0,
         "clouds": (layers[5] | layers[6]) > 0, "water": layers[7] > 0,
     }  # fmt: skip
-    centres = np.linspace(402.0, 999.0, bands)
+    wavelength = np.linspace(402.0, 999.0, bands)
     entries = "".join(
-        f"<band><bandNumber>{number + 1}</bandNumber><wavelengthCenterOfBand>{centres[number]:.4f}"
+        f"<band><bandNumber>{number + 1}</bandNumber><wavelengthCenterOfBand>{wavelength[number]:.4f}"
         "</wavelengthCenterOfBand><wavelengthWidthOfBand>3.5</wavelengthWidthOfBand><gainOfBand>1.0E-4"
         "</gainOfBand><offsetOfBand>0.0</offsetOfBand></band>"
         for number in range(bands)
@@ -469,7 +495,7 @@ def desis(folder: Path) -> Product:
         "<interiorOrientation><band><bandNumber>1</bandNumber></band></interiorOrientation>"
         f"<bandCharacterisation>{entries}</bandCharacterisation></specific></hsi_doc>"
     )
-    return Product(folder, stored * 1e-4, centres, valid, flags)
+    return Product(folder, stored * 1e-4, wavelength, valid, flags, place=centres())
 
 
 def aviris(folder: Path, *, ortho: bool = True) -> Product:
@@ -509,7 +535,7 @@ def aviris(folder: Path, *, ortho: bool = True) -> Product:
                 table[2:-2, 2:-2] = number + 1
                 file[f"geolocation_lookup_table/{name}"] = table
             file["lon"], file["lat"] = 13 + columns * 4e-5, 52 - rows * 4e-5
-    return Product(path, values, wavelength, valid)
+    return Product(path, values, wavelength, valid, place=centres(3.1, margin=0 if ortho else 2))
 
 
 def envi(
@@ -525,8 +551,8 @@ def envi(
     order = {"bil": (0, 2, 1), "bip": (0, 1, 2), "bsq": (2, 0, 1)}[interleave]
     path = folder / name
     stored.transpose(order).astype(">i2" if big else "<i2").tofile(path)
-    centres = np.array([450.0, 550, 650, 640, 900, 1380, 2200])
-    listed = centres / (1000 if unit == "Micrometers" else 1)
+    wavelength = np.array([450.0, 550, 650, 640, 900, 1380, 2200])
+    listed = wavelength / (1000 if unit == "Micrometers" else 1)
     _header(
         path, 7, 2, interleave, big, f"sensor type = {sensor}", "data ignore value = -9999",
         "reflectance scale factor = 10000", f"wavelength units = {unit}",
@@ -536,7 +562,9 @@ def envi(
     )  # fmt: skip
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     before = name.split("_")[0] if name.startswith(("ang", "f1", "AV")) else Path(name).stem
+    place = None
     if lookup == "glt":
+        place = centres(5.0, margin=1)
         table = np.zeros((2, HEIGHT + 2, WIDTH + 2), "<i4")
         table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = columns + 1, -(rows + 1)
         table.tofile(folder / f"{before}_glt")
@@ -546,11 +574,11 @@ def envi(
             size=table.shape[1:],
         )  # fmt: skip
     elif lookup == "igm":
-        places = np.stack([13 + columns * 5e-5, 52 - rows * 5e-5, 0.0 * rows]).astype("<f8")
-        places.tofile(folder / f"{before}_igm")
+        place = 13 + columns * 5e-5, 52 - rows * 5e-5
+        np.stack([*place, 0.0 * rows]).astype("<f8").tofile(folder / f"{before}_igm")
         _header(folder / f"{before}_igm", 3, 5, "bsq", False)
     kept = [0, 1, 2, 3, 4, 6]
-    return Product(path, (stored / 10000)[..., kept], centres[kept], valid, {}, 1)
+    return Product(path, (stored / 10000)[..., kept], wavelength[kept], valid, {}, 1, place)
 
 
 def _header(
@@ -600,7 +628,9 @@ def pace(folder: Path) -> Product:
         attributes["flag_masks"] = np.array(list(bits.values()), "i4")
         attributes["flag_meanings"] = np.bytes_(" ".join(bits))
         file["sensor_band_parameters/wavelength_3d"] = wavelength
-        file["navigation_data/longitude"] = (10 + columns * 0.01).astype("f4")
-        file["navigation_data/latitude"] = (50 - rows * 0.01).astype("f4")
+        place = 10 + columns * 0.01, 50 - rows * 0.01
+        file["navigation_data/longitude"], file["navigation_data/latitude"] = (
+            axis.astype("f4") for axis in place
+        )
     exact = stored * float(np.float32(2e-5)) + float(np.float32(0.01))
-    return Product(path, exact, wavelength, valid, flags)
+    return Product(path, exact, wavelength, valid, flags, place=place)

@@ -216,6 +216,15 @@ def test_thumbnail__takes_every_few_pixels(tmp_path, rng, monkeypatch):
     for place, column in enumerate((4, 2)):
         expected = world.image(world.vectors[:, column], 0)[::3, ::3]
         np.testing.assert_array_equal(colors[..., place], expected)
+    # So few rows that nothing between them is read.
+    step, read = HEIGHT - 1, []
+    assert step * WIDTH >= context.open("labels/class").chunks[0]
+    samples = drawn.samples
+    drawn.samples = lambda array, *rows: read.append(rows) or samples(array, *rows)
+    picture, valid = drawn.thumbnail("labels/class", step=step)
+    assert read == [(0, 1), (step, HEIGHT)]
+    np.testing.assert_array_equal(valid, world.valid[::step, ::step])
+    np.testing.assert_array_equal(picture, world.image(world.classes, 0)[::step, ::step])
 
 
 def clusters_of(world, agreement):

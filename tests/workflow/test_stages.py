@@ -79,6 +79,12 @@ def changed(job, monkeypatch, file):
         ("export/palette.py", {"export"}),
         ("export/formats/geotiff.py", {"export"}),
         ("export/formats/gpkg.py", set()),
+        # Data that the code of the stage reads.
+        ("export/legends/words.toml", {"export"}),
+        ("export/report/templates/report.html", {"export"}),
+        ("export/report/templates/report.css", {"export"}),
+        ("export/report/templates/index.html", set()),
+        ("datasets/catalog.toml", set()),
         ("clusters/start.py", set()),
         ("clusters/workers/dask.py", set()),
         ("base/progress.py", set()),

@@ -25,12 +25,12 @@ def code_fingerprint(files: Iterable[Path]) -> str:
     """Return a hash of what Python modules do, not of how they are laid out or explained.
 
     It is of their compiled code: comments, the text of docstrings, assertions and the place of the
-    package change nothing; another minor version of Python does.
+    package change nothing; another minor version of Python does. Of other files it is of their bytes.
 
     Parameters
     ----------
     files
-        The modules, in an order that is always the same.
+        Modules, and the data that they read, in an order that is always the same.
     """
     digest = hashlib.sha256()
     for file in files:
@@ -75,6 +75,40 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
             ]
         waiting += [name.rpartition(".")[0]] if "." in name else []
     return dict(sorted(found.items()))
+
+
+def data_files(modules: Iterable[Path]) -> list[Path]:
+    """Return the files that modules read: those beside them, or in a folder without modules, that they name.
+
+    Parameters
+    ----------
+    modules
+        Files of modules.
+
+    Returns
+    -------
+    list of Path
+        Templates and tables, sorted.
+    """
+    return sorted({file for module in modules for file in _data_of(module)})
+
+
+@cache
+def _data_of(module: Path) -> tuple[Path, ...]:
+    beside = [file for file in _data_beside(module.parent) if file.suffix != ".py"]
+    text = module.read_text(encoding="utf-8") if beside else ""
+    return tuple(file for file in beside if f'{file.name}"' in text)
+
+
+@cache
+def _data_beside(folder: Path) -> tuple[Path, ...]:
+    found = []
+    for entry in folder.iterdir():
+        if entry.is_file():
+            found.append(entry)
+        elif entry.name != "__pycache__" and not (entry / "__init__.py").exists():
+            found += [file for file in entry.iterdir() if file.is_file()]
+    return tuple(found)
 
 
 @cache
@@ -127,6 +161,8 @@ def _imports_elsewhere(module: str, path: Path) -> Iterator[str]:
 
 @cache
 def _file_digest(file: Path, changed: int) -> bytes:
+    if file.suffix != ".py":
+        return hashlib.sha256(file.read_bytes()).digest()
     code = compile(file.read_bytes(), "", "exec", dont_inherit=True, optimize=2)
     # Version 2 has no references between objects, which differ from call to call.
     return hashlib.sha256(marshal.dumps(_without_lines(code), 2)).digest()

@@ -16,7 +16,10 @@ QUICKLOOK_PIXELS = 1200
 """Longest side of the quick-look's pictures."""
 
 STRIP_BYTES = 2**25
-"""Bytes of an array that are read at a time."""
+"""Bytes of a strip: of an array, and of the pixels of its samples."""
+
+_PLACE_BYTES = 32
+"""Of a sample of a strip: its pixel, row and column, and one of them in between."""
 
 
 class Canvas:
@@ -86,9 +89,9 @@ class Canvas:
         return array[first:last], self._pixel[first:last]
 
     def _ranges(self, array: Any) -> list[Block]:
-        """Cut the rows of the grid so that a strip of the array takes about 32 MiB."""
+        """Cut the rows of the grid so that a strip of the array takes about 32 MiB with its places."""
         pixel_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-        pixel_bytes += CELL_BYTES * (self._map is not None)
+        pixel_bytes += _PLACE_BYTES if self._map is None else CELL_BYTES
         return blocks(self.grid.height, max(1, STRIP_BYTES // (self.grid.width * pixel_bytes)))
 
     def thumbnail(
@@ -105,7 +108,11 @@ class Canvas:
         depth = () if columns is None else (len(columns),)
         picture = np.zeros((*shape, *depth), array.dtype)
         valid = np.zeros(shape, np.bool_)
-        for start, stop in self._ranges(array):
+        ranges = self._ranges(array)
+        if step * grid.width >= array.chunks[0] and self._map is None:
+            # Rows that are taken lie in chunks of their own: nothing else is read.
+            ranges = [(row, row + 1) for row in range(0, grid.height, step)]
+        for start, stop in ranges:
             if self._map is not None:
                 samples = self._map.samples(start, stop, step)
                 first = -(-start // step)

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 FLAGS = (
     "clouds", "cirrus", "haze", "cloud-shadows", "snow", "water", "saturated", "defective",
+    "interpolated",
 )  # fmt: skip
 """Marks of pixels that sensor products have, by the names that ``scene.mask`` takes."""
 

@@ -79,7 +79,8 @@ def ingest_stage(
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     grid = scene.grid
-    for note in (*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())):
+    told = [*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())]
+    for note in told:
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
     strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
@@ -98,13 +99,15 @@ def ingest_stage(
     check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
-        context.reporter.note(
+        told.append(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
         )
+        context.reporter.note(told[-1])
     if grid.is_table and samples < grid.size:
-        context.reporter.note(
+        told.append(
             f"{grid.size - samples} samples are left out: masked, nodata or not finite in a column"
         )
+        context.reporter.note(told[-1])
     make = context.workspace.create_array
     if origin is not None:
         write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
@@ -132,6 +135,7 @@ def ingest_stage(
         "class_colors": {str(k): list(v) for k, v in legend.colors.items()} if legend else {},
         "files": list(scene.files),
         "label_files": list(labels.files) if labels else [],
+        "told": told,
     }
 
 

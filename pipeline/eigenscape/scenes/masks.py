@@ -15,36 +15,21 @@ from eigenscape.scenes.formats.tabularfiles import is_tabular
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.sensors.contents import Flag, FlagPlane
-from eigenscape.scenes.types import Bands, Grid, Scene
+from eigenscape.scenes.types import Scene
+from eigenscape.scenes.wrapped import WrappedScene
 
 
 @dataclass(frozen=True)
-class MaskedScene:
-    """A scene and its mask; fulfils the `Scene` protocol."""
+class MaskedScene(WrappedScene):
+    """A scene and its mask."""
 
-    scene: Scene
     mask: Plane
     notes: tuple[str, ...] = ()
-
-    @property
-    def grid(self) -> Grid:
-        """Grid of the scene."""
-        return self.scene.grid
-
-    @property
-    def bands(self) -> Bands:
-        """Bands of the scene."""
-        return self.scene.bands
 
     @property
     def files(self) -> tuple[str, ...]:
         """Files of the scene and of the mask."""
         return tuple(dict.fromkeys((*self.scene.files, *self.mask.files)))
-
-    @property
-    def row_step(self) -> int:
-        """Rows per storage block of the scene, the larger part of the reading."""
-        return self.scene.row_step
 
     def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Read rows start ... stop-1; see `Scene.read`.

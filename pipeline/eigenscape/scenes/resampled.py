@@ -10,7 +10,8 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.draws import Subset
 from eigenscape.scenes.subset import subset_of
-from eigenscape.scenes.types import Bands, Grid, Scene
+from eigenscape.scenes.types import Bands, Scene
+from eigenscape.scenes.wrapped import WrappedScene
 
 F8 = NDArray[np.float64]
 
@@ -22,40 +23,27 @@ _REACH, _STEPS = 1.5, 120
 
 
 @dataclass(frozen=True)
-class ResampledScene:
-    """A scene whose spectra are seen through the responses of other bands; fulfils the `Scene` protocol.
+class ResampledScene(WrappedScene):
+    """A scene whose spectra are seen through the responses of other bands.
 
     The response of a band is a Gaussian of its centre and width; a spectrum is taken as linear between the
     scene's own bands.
 
     Attributes
     ----------
-    scene
-        The scene.
-    bands
+    target
         What it is resampled to: centres and widths, all good.
     origin
         What is subtracted of each of them, None for nothing.
     """
 
-    scene: Scene
-    bands: Bands
+    target: Bands
     origin: tuple[float, ...] | None = None
 
     @property
-    def grid(self) -> Grid:
-        """Grid of the scene."""
-        return self.scene.grid
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Files of the scene."""
-        return self.scene.files
-
-    @property
-    def row_step(self) -> int:
-        """Rows per storage block of the scene."""
-        return self.scene.row_step
+    def bands(self) -> Bands:
+        """What it is resampled to."""
+        return self.target
 
     @property
     def subset(self) -> Subset | None:

@@ -9,30 +9,20 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.draws import Subset
 from eigenscape.scenes.formats.sparse import SparseScene
-from eigenscape.scenes.types import Bands, Grid, Labels, Legend, Scene
+from eigenscape.scenes.types import Grid, Labels, Legend, Scene
+from eigenscape.scenes.wrapped import WrappedScene
 
 
 @dataclass(frozen=True)
-class SubsetScene:
-    """The drawn rows of a dense table, as a table; fulfils the `Scene` protocol."""
+class SubsetScene(WrappedScene):
+    """The drawn rows of a dense table, as a table."""
 
-    scene: Scene
     subset: Subset
 
     @property
     def grid(self) -> Grid:
         """As many rows as are drawn, one column."""
         return Grid(height=self.subset.count, width=1)
-
-    @property
-    def bands(self) -> Bands:
-        """Columns of the table."""
-        return self.scene.bands
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Files of the table."""
-        return self.scene.files
 
     @property
     def row_step(self) -> int:

@@ -41,6 +41,9 @@ _BASES = {
 """MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
 2,000 pixels, with a little to spare: another machine has other versions of them."""
 
+_PLACING_BYTES = 32 * _MIB
+"""Of the search for places of pixels: its library, and what the heap keeps of reading (measured: 25 MiB)."""
+
 _HEAP_BYTES = 4 * _MIB
 """What the heap of a thread keeps at its end: see `eigenscape.base.memory.return_quickly`."""
 
@@ -130,12 +133,13 @@ class Sizes:
         each = max(reading * value * raw, copying * 8 * rows * bands) / at_once
         disk = n * (4 * bands + 12)
         placing, one, placed = self.lookup
+        shared = 30 * n + held + _PLACING_BYTES * (placing > 0)
         if placing:
             placing_at_once = min(placing, self.tasks)
             most = max(at_once, placing_at_once)
             each, at_once = max(each * at_once, one * placing_at_once) / most, most
         tasks += strips + placing
-        return self._stage("ingest", tasks, each, 30 * n + held, disk + placed, disk, most=at_once)
+        return self._stage("ingest", tasks, each, shared, disk + placed, disk, most=at_once)
 
     @property
     def method(self) -> FeatureMethod:

@@ -32,6 +32,8 @@ def print_result(result: Any) -> None:
         _print_found(result, say)
     for name, path in result.outputs.items():
         say(f"{name:<22} {path}")
+    if "report" in result.outputs:
+        say(f"Look at the report first: eigenscape open {result.path} --browser")
 
 
 def _stage_table(result: Any) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from eigenscape.base.fingerprint import code_fingerprint, reachable_modules
+from eigenscape.base.fingerprint import code_fingerprint, data_files, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
 from eigenscape.errors import JobError, SceneError
@@ -200,8 +200,12 @@ def _method_modules(job: Job, table: str) -> tuple[str, ...]:
 
 @cache
 def _code(module: str, others: tuple[str, ...] = ()) -> str:
-    """Return the fingerprint of all code that a module's results can depend on, with some that it calls."""
+    """Return the fingerprint of all code and data that a module's results can depend on.
+
+    `others`: modules that it calls by their names.
+    """
     found = reachable_modules(module, NEUTRAL)
     for other in others:
         found |= reachable_modules(other, NEUTRAL)
-    return code_fingerprint(file for _, file in sorted(found.items()))
+    modules = [file for _, file in sorted(found.items())]
+    return code_fingerprint([*modules, *data_files(modules)])

@@ -179,6 +179,8 @@ def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     assert "secret" not in outputs["stac_item"].read_text(encoding="utf-8")
     schemas = {ClassificationExtension.get_schema_uri(), ProjectionExtension.get_schema_uri()}
     assert schemas < {*table["stac_extensions"]}
+    assert json.loads((outputs["class_map_zarr"] / ".zgroup").read_text()) == {"zarr_format": 2}
+    assert item.assets["class_map_zarr"].media_type == f"{pystac.MediaType.ZARR}; version=2"
     classes = ClassificationExtension.ext(item.assets["class_map"]).classes
     assert [each.value for each in classes] == [0, 1, 2, 3]
     assert all(re.fullmatch("[0-9A-Za-z_-]+", each.name) for each in classes)

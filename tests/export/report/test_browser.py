@@ -74,6 +74,27 @@ def colors(tab):
     }""")
 
 
+def greyness(tab):
+    """Return how far from grey the scene is, of the distance that it has by itself."""
+    return tab.evaluate("""() => {
+        const spread = (image) => {
+            let sum = 0;
+            for (const value of image) {
+                const rgb = [value & 255, value >> 8 & 255, value >> 16 & 255];
+                sum += Math.max(...rgb) - Math.min(...rgb);
+            }
+            return sum;
+        };
+        const now = spread(eigenscapeReport.fig.renderers[0].data_source.data.image[0]);
+        const slider = document.getElementById("opacity"), kept = slider.value;
+        const move = (value) => { slider.value = value; slider.dispatchEvent(new Event("input")); };
+        move(0);
+        const whole = spread(eigenscapeReport.fig.renderers[0].data_source.data.image[0]);
+        move(kept);
+        return now / whole;
+    }""")
+
+
 def middle(tab):
     box = tab.query_selector("#figure").bounding_box()
     return box["x"] + 0.4 * box["width"], box["y"] + 0.6 * box["height"]
@@ -122,8 +143,11 @@ def test_browser__legend_layers_and_opacity(visit, path):
     assert tab.is_visible("#ramp")
     tab.check("input[name=layer][value=given]")
     assert colors(tab)["0"] > before["0"]
+    # Below what covers it the scene is grey, so that classes keep the hues of the legend.
+    assert greyness(tab) < 0.25
     tab.check("input[name=layer][value=none]")
     assert list(colors(tab)) == ["0"]
+    assert greyness(tab) == 1
     tab.focus("#opacity")
     tab.keyboard.press("Home")
     assert state(tab, "opacity") == 0

@@ -56,6 +56,12 @@ def test_page__names_of_classes_are_texts(page):
     assert all("onerror" not in attrs for _, attrs, _ in page.elements)
 
 
+def test_page__says_what_was_read(page, small):
+    assert "What was read, and what was left out" in page.text
+    rows, columns, bands = small.cube.shape
+    assert f"image of {rows} rows x {columns} columns x {bands} bands (scene.tif)" in page.text
+
+
 def test_page__has_every_section(page, result):
     assert page.ids() >= {
         "map", "accuracy", "classes", "confusion", "eigenvectors", "spectrum", "neighbours", "cost", "job",

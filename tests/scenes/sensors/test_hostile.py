@@ -11,6 +11,7 @@ import pytest
 import products
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.xmlfiles import parse_xml, text_of
+from eigenscape.scenes.sensors.hdf5 import Hdf5File, attribute
 from eigenscape.scenes.sensors.packages import open_package
 
 BILLION = b"""<?xml version="1.0"?>
@@ -139,6 +140,34 @@ def test_hdf5__nothing_outside_is_opened(tmp_path, scene):
             del file["reflectance"]
             change(file)
         with pytest.raises(SceneError, match=r"elsewhere|other files"):
+            scene(str(product.path))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_hdf5__heaps_without_an_end(inside, tmp_path, scene):
+    product = products.aviris(tmp_path / "product")
+    content = bytearray(product.path.read_bytes())
+    # Its heap of the texts of attributes: behind the first of them zeros, which the library walks for ever.
+    place = content.index(b"GCOL")
+    first = place + 16
+    length = int.from_bytes(content[first + 8 : first + 16], "little")
+    behind = first + 16 + -(-length // 8) * 8
+    content[behind : place + 4096] = bytes(place + 4096 - behind)
+    product.path.write_bytes(content)
+    if inside:
+        with (
+            zipfile.ZipFile(tmp_path / "x.zip", "w") as archive,
+            archive.open("x.nc", "w") as stream,
+        ):
+            stream.write(content)
+        file = Hdf5File(str(tmp_path / "x.zip"), "x.nc")
+    else:
+        file = Hdf5File(str(product.path))
+    match = r"the heap at byte .* has an object of 0 bytes"
+    with pytest.raises(SceneError, match=match), file.open() as opened:
+        attribute(opened["transverse_mercator"], "GeoTransform")
+    if not inside:
+        with pytest.raises(SceneError, match="the heap at byte"):
             scene(str(product.path))
 
 

@@ -34,7 +34,7 @@ _TYPES = {
     ".html": ("text/html", "metadata"),
     ".qml": ("application/xml", "metadata"),
     ".gpkg": ("application/geopackage+sqlite3", "data"),
-    ".zarr": ("application/vnd+zarr; version=3", "data"),
+    ".zarr": ("application/vnd+zarr; version=2", "data"),
     ".dat": ("application/octet-stream", "data"),
     ".hdr": ("text/plain", "metadata"),
 }

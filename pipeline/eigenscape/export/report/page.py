@@ -109,6 +109,7 @@ def _render(source: Source) -> Iterator[str]:
             clusters=facts.cluster_rows(source),
             agreement=facts.agreement_lines(source.scores),
             applied=facts.applied_lines(source),
+            read=source.summary("ingest").get("told", []),
             gallery=gallery(source),
             spectrum=spectrum,
             tolerance=_tolerance(source),

@@ -55,6 +55,41 @@ def calibrate(
     )
 
 
+def join_parts(
+    parts: Iterable[tuple[NDArray[Any], NDArray[np.bool_] | None, Calibration]],
+    shape: tuple[int, int, int],
+    empty: float | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Return the samples of a window, whose bands are read part by part; see `Scene.read`.
+
+    Parameters
+    ----------
+    parts
+        Stored numbers of some bands, shape (rows, width, bands), where they are given (None for
+        everywhere), and what they mean; held one after the other.
+    shape
+        Of the window: rows, width and all bands.
+    empty
+        Stored value that *all* bands of a missing pixel have; None where there is none.
+    """
+    values = np.empty(shape, np.float32)
+    valid = np.ones(shape[:2], np.bool_)
+    seen = np.full(shape[:2], empty is None)
+    first = 0
+    for stored, given, calibration in parts:
+        last = first + stored.shape[2]
+        if given is not None:
+            valid &= given
+        if empty is not None:
+            seen |= (stored != empty).any(axis=-1)
+        fill_samples(stored, calibration, values[..., first:last], valid)
+        first = last
+    assert first == shape[2], "the parts have all bands"
+    valid &= seen
+    values[~valid] = 0
+    return values, valid
+
+
 def fill_samples(
     stored: NDArray[Any],
     calibration: Calibration,

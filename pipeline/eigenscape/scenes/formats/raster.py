@@ -25,7 +25,7 @@ from eigenscape.scenes.formats.pixels import (
     Calibration,
     calibrate,
     check_some_band,
-    fill_samples,
+    join_parts,
     sensible_row_step,
 )
 from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
@@ -71,7 +71,7 @@ class RasterPart:
 
         Returns
         -------
-        stored : array, shape (bands, rows, columns)
+        stored : array, shape (rows, columns, bands)
         given : array of bool, shape (rows, columns), or None
         """
         with open_raster(self.path) as dataset:
@@ -106,28 +106,15 @@ class RasterScene:
             A file is truncated, damaged or gone.
         """
         assert 0 <= start < stop <= self.grid.height
-        shape = (stop - start, self.grid.width)
-        values = np.empty((*shape, self.bands.count), np.float32)
-        valid = np.ones(shape, np.bool_)
         window = Window(0, start, self.grid.width, stop - start)
-        first = 0
-        for part in self.parts:
-            last = first + len(part.bands)
-            stored, given = part.read(window)
-            if given is not None:
-                valid &= given
-            fill_samples(
-                stored.transpose(1, 2, 0), part.calibration, values[..., first:last], valid
-            )
-            first = last
-        values[~valid] = 0
-        return values, valid
+        parts = ((*part.read(window), part.calibration) for part in self.parts)
+        return join_parts(parts, (stop - start, self.grid.width, self.bands.count))
 
 
 def _read_window(
     dataset: Any, bands: Sequence[int], mask_bands: Sequence[int], window: Window
 ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    stored = dataset.read(list(bands), window=window)
+    stored = dataset.read(list(bands), window=window).transpose(1, 2, 0)
     masks = [dataset.read_masks(band, window=window) != 0 for band in mask_bands]
     return stored, np.logical_and.reduce(masks) if masks else None
 

@@ -6,10 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.flightlines import StackedScene
@@ -21,26 +17,16 @@ from eigenscape.scenes.geometry.names import companion_of, name_kind
 from eigenscape.scenes.geometry.parts import GridPart, Part, glt_part
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.reading import Resolve
-from eigenscape.scenes.types import Bands, Geolocation, Grid, LookupArray, Scene, geolocation_of
+from eigenscape.scenes.types import Geolocation, LookupArray, Scene, geolocation_of
+from eigenscape.scenes.wrapped import WrappedScene
 
 
 @dataclass(frozen=True)
-class GeolocatedScene:
-    """A scene in sensor geometry, and where its pixels are; fulfils the `Scene` protocol."""
+class GeolocatedScene(WrappedScene):
+    """A scene in sensor geometry, and where its pixels are."""
 
-    scene: Scene
     geolocation: Geolocation
     notes: tuple[str, ...]
-
-    @property
-    def grid(self) -> Grid:
-        """Grid of the scene, which has no place."""
-        return self.scene.grid
-
-    @property
-    def bands(self) -> Bands:
-        """Bands of the scene."""
-        return self.scene.bands
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -49,18 +35,9 @@ class GeolocatedScene:
         return tuple(dict.fromkeys((*self.scene.files, *more)))
 
     @property
-    def row_step(self) -> int:
-        """Rows per storage block of the scene."""
-        return self.scene.row_step
-
-    @property
     def flags(self) -> tuple[Any, ...]:
         """What a product marks."""
         return tuple(getattr(self.scene, "flags", ()))
-
-    def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
-        """Read rows start ... stop-1; see `Scene.read`."""
-        return self.scene.read(start, stop)
 
 
 def geolocate(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.pixels import Calibration, fill_samples
+from eigenscape.scenes.formats.pixels import Calibration, join_parts
 from eigenscape.scenes.types import Bands, Geolocation, Grid
 
 
@@ -77,7 +77,7 @@ class Flag:
     values
         Stored values that mark; None for all others than 0.
     bits
-        Bits of which one marks; 0 if values do.
+        Bits of which one marks, of all its bands or of each; 0 if values do.
     """
 
     name: str
@@ -85,13 +85,15 @@ class Flag:
     source: BandSource
     bands: tuple[int, ...] = (0,)
     values: tuple[int, ...] | None = None
-    bits: int = 0
+    bits: int | tuple[int, ...] = 0
 
     def marked(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return which pixels of rows start ... stop-1 are marked, shape (rows, columns)."""
         stored, _ = self.source.read(start, stop, self.bands)
         if self.bits:
-            found = (stored.astype(np.int64) & self.bits) != 0
+            # Of one byte: bytes of all bands would be eight times as many.
+            kind = np.uint8 if stored.dtype == np.uint8 else np.int64
+            found = (stored.astype(kind, copy=False) & np.array(self.bits, kind)) != 0
         elif self.values is None:
             found = stored != 0
         else:
@@ -220,6 +222,25 @@ class ProductPart:
         """Name of the type of the stored numbers."""
         return self.source.dtype
 
+    def read(
+        self, start: int, stop: int, width: int
+    ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Read rows start ... stop-1, as `BandSource.read` does; a scene has `width` columns.
+
+        Raises
+        ------
+        SceneError
+            A file is truncated, damaged or gone, or has changed its size.
+        """
+        stored, given = self.source.read(start, stop, self.bands)
+        shape = (stop - start, width, len(self.bands))
+        if stored.shape != shape:
+            raise SceneError(
+                f"{self.source.files[0]}: its rows {start} to {stop - 1} have the shape "
+                f"{stored.shape}, and {shape} was opened: the file has changed. Start again."
+            )
+        return stored, given
+
 
 @dataclass(frozen=True)
 class ProductScene:
@@ -261,27 +282,6 @@ class ProductScene:
             A file is truncated, damaged or gone.
         """
         assert 0 <= start < stop <= self.grid.height
-        shape = (stop - start, self.grid.width)
-        values = np.empty((*shape, self.bands.count), np.float32)
-        valid = np.ones(shape, np.bool_)
-        seen = np.zeros(shape, np.bool_)
-        first = 0
-        for part in self.parts:
-            last = first + len(part.bands)
-            stored, given = part.source.read(start, stop, part.bands)
-            if stored.shape != (*shape, len(part.bands)):
-                raise SceneError(
-                    f"{part.source.files[0]}: its rows {start} to {stop - 1} have the shape "
-                    f"{stored.shape}, and "
-                    f"{(*shape, len(part.bands))} was opened: the file has changed. Start again."
-                )
-            if given is not None:
-                valid &= given
-            if self.empty is not None:
-                seen |= (stored != self.empty).any(axis=-1)
-            fill_samples(stored, part.calibration, values[..., first:last], valid)
-            first = last
-        if self.empty is not None:
-            valid &= seen
-        values[~valid] = 0
-        return values, valid
+        width = self.grid.width
+        parts = ((*part.read(start, stop, width), part.calibration) for part in self.parts)
+        return join_parts(parts, (stop - start, width, self.bands.count), self.empty)

@@ -4,7 +4,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.arrays import reading
 from eigenscape.scenes.formats.pixels import sensible_row_step
 from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.sensors.heaps import CheckedStream
 
 MOST_CHUNK = 2**28
 """Bytes of a chunk, which is read whole."""
@@ -43,8 +44,13 @@ class Hdf5File:
         return f"{self.path}, {self.member}" if self.member else self.path
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def open(self, *, checked: bool = True) -> Iterator[Any]:
         """Open it; whatever h5py raises becomes a `SceneError`.
+
+        Parameters
+        ----------
+        checked
+            Whether heaps are checked: for whoever reads attributes or texts.
 
         Yields
         ------
@@ -53,17 +59,17 @@ class Hdf5File:
         import h5py
 
         check_exists(self.path)
-        with reading(self.path):
-            if self.member is None:
-                with h5py.File(self.path, "r") as file:
-                    yield file
+        with reading(self.path), ExitStack() as opened:
+            if self.member is not None:
+                archive = opened.enter_context(zipfile.ZipFile(self.path))
+                stream = opened.enter_context(archive.open(self.member))
+            elif checked:
+                stream = opened.enter_context(open(self.path, "rb"))
+            else:
+                yield opened.enter_context(h5py.File(self.path, "r"))
                 return
-            with (
-                zipfile.ZipFile(self.path) as archive,
-                archive.open(self.member) as stream,
-                h5py.File(stream, "r") as file,
-            ):
-                yield file
+            source = CheckedStream(stream, self.name) if checked else stream
+            yield opened.enter_context(h5py.File(source, "r"))
 
 
 def has(file: Any, *names: str) -> bool:
@@ -264,7 +270,7 @@ class Hdf5Bands:
 
     def read(self, start: int, stop: int, bands: tuple[int, ...]) -> tuple[NDArray[Any], None]:
         """Read rows start ... stop-1 of some bands; see `BandSource.read`."""
-        with self.file.open() as opened:
+        with self.file.open(checked=False) as opened:
             found = dataset(opened, self.dataset)
             if tuple(found.shape) != self.shape:
                 raise _wrong(opened, f"{self.dataset} has changed its shape since it was opened")

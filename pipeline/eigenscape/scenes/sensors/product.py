@@ -76,6 +76,13 @@ class Product(Reader):
             raise SceneError(
                 f"{path}: its bands have several sizes, {listed}: the product is damaged."
             )
+        for flag in found.flags:
+            if flag.source.size != (found.grid.height, found.grid.width):
+                rows, columns = flag.source.size
+                raise SceneError(
+                    f"{path}: its layer {flag.told} has {rows} x {columns} pixels, its bands "
+                    f"{found.grid.height} x {found.grid.width}: the product is damaged. Download it again."
+                )
         return assemble(path, found, options)
 
     def variable(self, path: str, options: SceneOptions) -> str | None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.onegrid import onto_grid, resampled_type
+from eigenscape.scenes.formats.onegrid import common_grid, onto_grid, resampled_type
 from eigenscape.scenes.formats.pixels import sensible_row_step
 from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.places import check_exists
@@ -106,9 +106,16 @@ class RasterBands:
         return grid.height, grid.width
 
     def moved(self, grid: Grid) -> "RasterBands":
-        """Return it brought onto a grid: itself where it lies there."""
+        """Return it brought onto a grid: itself where it lies there.
+
+        Raises
+        ------
+        SceneError
+            It has no place, or lies somewhere else.
+        """
         if grid == self.grid:
             return self
+        common_grid((grid, self.grid), "finest", ("the other bands", self.address))
         dtype = self.dtype if self.classes else resampled_type(self.grid, grid, self.dtype)
         return RasterBands(
             self.address, self.files, self.grid, self.count, dtype, 1, self.chunk_bytes, grid,

@@ -111,7 +111,19 @@
       await Promise.all(["scene", "class", "confidence", "given"].map(unpack));
     const { ndarray } = Bokeh.require("core/util/ndarray");
     const image = (buffer) => ndarray(new Uint32Array(buffer), { dtype: "uint32", shape: [height, width] });
-    const below = fig.image_rgba({ image: [image(scene.buffer)], x: 0, y: 0, dw: width, dh: height });
+    const below = fig.image_rgba({ image: [image(scene.buffer.slice(0))], x: 0, y: 0, dw: width, dh: height });
+    // The more the classes cover, the greyer the scene below: its colours would make theirs others than the legend's.
+    let grey = 0;
+    const fade = (share) => {
+      if (share === grey) return;
+      grey = share;
+      const faded = Uint8Array.from(scene);
+      for (let n = 0; share && n < faded.length; n += 4) {
+        const light = 0.3 * scene[n] + 0.59 * scene[n + 1] + 0.11 * scene[n + 2];
+        for (let k = n; k < n + 3; k++) faded[k] = scene[k] + share * (light - scene[k]);
+      }
+      below.data_source.data = { ...below.data_source.data, image: [image(faded.buffer)] };
+    };
     const pixels = new Uint32Array(width * height);
     const above = fig.image_rgba({ image: [image(pixels.buffer)], x: 0, y: 0, dw: width, dh: height });
     const mark = new Bokeh.ColumnDataSource({ data: { x: [], y: [] } });
@@ -128,6 +140,7 @@
       const at = 4 * n / 200, low = Math.min(3, Math.floor(at)), part = at - low;
       return rgba(stops[low].map((c, k) => Math.round(c + part * (stops[low + 1][k] - c))));
     });
+    const slider = $("opacity");
     let layer = classes ? "class" : "none";
     paint = () => {
       pixels.fill(0);
@@ -142,6 +155,7 @@
         }
       }
       above.data_source.data = { ...above.data_source.data, image: [image(pixels.buffer.slice(0))] };
+      fade(layer === "none" || !slider ? 0 : slider.value / 100);
       if ($("ramp")) $("ramp").hidden = layer !== "confidence";
       state.layer = layer;
     };
@@ -151,10 +165,10 @@
     }
     document.querySelectorAll("input[name=layer]").forEach((radio) =>
       radio.addEventListener("change", () => { layer = radio.value; paint(); }));
-    const slider = $("opacity");
     const opacity = () => {
       if (!slider) return;
       above.glyph.global_alpha = { value: slider.value / 100 };
+      fade(layer === "none" ? 0 : slider.value / 100);
       $("opacity-value").textContent = `${slider.value} %`;
       state.opacity = slider.value / 100;
     };

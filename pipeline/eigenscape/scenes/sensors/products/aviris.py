@@ -5,7 +5,7 @@ Structure: JPL, AVIRIS-3 L1B and L2A file descriptions (ORNL DAAC AV3_L1B_RDN, A
 ``transverse_mercator`` with ``crs_wkt`` or ``spatial_ref`` and ``GeoTransform``; ``easting`` and
 ``northing`` of pixel centres. L1B has ``radiance/radiance`` (wavelength, lines, samples) and
 ``geolocation_lookup_table/{sample, line}``, counted from 1. The ENVI files of AVIRIS, with IGM and GLT, are
-read by `products.envi`.
+read by `eigenscape.scenes.readers.envi`.
 """
 
 from typing import Any, ClassVar

@@ -4,13 +4,16 @@ Structure: EMIT Level 2A data product user guide (JPL D-107864), tables of varia
 the mask file: ``reflectance`` (downtrack, crosstrack, bands), ``sensor_band_parameters/{wavelengths, fwhm,
 good_wavelengths}``, ``location/{glt_x, glt_y}`` (ortho_y, ortho_x; counted from 1, 0 for none), attributes
 ``geotransform`` (in GDAL's order) and ``spatial_ref`` of the root; ``mask`` (downtrack, crosstrack, 8):
-cloud, cirrus, water, spacecraft, dilated cloud, aerosol, water vapour, aggregate.
+cloud, cirrus, water, spacecraft, dilated cloud, aerosol, water vapour, aggregate; ``band_mask`` (downtrack,
+crosstrack, 36): a bit for each band, the first band the highest bit of the first byte, 1 where its value was
+interpolated as the detector element is bad or was saturated.
 """
 
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
@@ -80,7 +83,7 @@ class Emit(Product):
                     )
             fill = number(dataset(opened, quantity), "_FillValue", _FILL)
             geolocation = _lookup(name, opened)
-        flags, notes = _flags(name, source.size)
+        flags, notes = _flags(name, source.size, np.flatnonzero(good != 0))
         bad = tuple(np.flatnonzero(good == 0).tolist())
         height, width = source.size
         return Contents(
@@ -126,8 +129,13 @@ def _lookup(name: str, opened: Any) -> Geolocation:
     return Geolocation("glt", x, y, str(wkt) if wkt else None, (a, b, c, d, e, f))
 
 
-def _flags(name: str, size: tuple[int, int]) -> tuple[tuple[Flag, ...], tuple[str, ...]]:
-    """Return the flags of the mask file beside a reflectance file, and what to say."""
+def _flags(
+    name: str, size: tuple[int, int], kept: NDArray[np.intp]
+) -> tuple[tuple[Flag, ...], tuple[str, ...]]:
+    """Return the flags of the mask file beside a reflectance file, and what to say.
+
+    `kept`: the bands, from 0, that are used.
+    """
     here = Path(name)
     mask = here.with_name(here.name.replace("_RFL_", "_MASK_"))
     if mask == here or not mask.is_file():
@@ -139,12 +147,30 @@ def _flags(name: str, size: tuple[int, int]) -> tuple[tuple[Flag, ...], tuple[st
     file = Hdf5File(str(mask))
     with file.open() as opened:
         source = Hdf5Bands.of(file, opened, "mask", "rcb")
+        packed = (
+            Hdf5Bands.of(file, opened, "band_mask", "rcb") if has(opened, "band_mask") else None
+        )
     if source.size != size or source.count < 5:
         raise SceneError(
             f"{mask}: its mask has the shape {source.shape}, the reflectance {size[0]} x "
             f"{size[1]} pixels. Put the "
             "mask file of this granule beside it, or none."
         )
-    return tuple(
-        Flag(flag, told, source, bands, values=(1,)) for flag, (told, bands) in _MASKS.items()
-    ), ()
+    flags = [Flag(flag, told, source, bands, values=(1,)) for flag, (told, bands) in _MASKS.items()]
+    if packed is not None and packed.dtype == "uint8" and packed.size == size:
+        flags += _interpolated(packed, kept)
+    return tuple(flags), ()
+
+
+def _interpolated(packed: Hdf5Bands, kept: NDArray[np.intp]) -> list[Flag]:
+    """Return the flag of values that were interpolated, in the bands that are used."""
+    bits = np.zeros(packed.count, np.int64)
+    inside = kept[kept < 8 * packed.count]
+    np.bitwise_or.at(bits, inside // 8, 1 << (7 - inside % 8))
+    used = np.flatnonzero(bits)
+    if not len(used):
+        return []
+    told = "band_mask of the mask file, in a band that is used"
+    return [
+        Flag("interpolated", told, packed, tuple(used.tolist()), bits=tuple(bits[used].tolist()))
+    ]

@@ -3,7 +3,10 @@
 Structure: EnMAP Ground Segment, HSI Product Specification Level 1/2 (EN-PCV-ICD-2009): METADATA.XML,
 ``specific/bandCharacterisation/bandID`` with ``wavelengthCenterOfBand``, ``FWHMOfBand``, ``GainOfBand`` and
 ``OffsetOfBand``; value = number * gain + offset. L1C and L2A have ``SPECTRAL_IMAGE.TIF``; L1B has one image
-for each detector, which are not registered onto each other. Quality layers are ``QL_QUALITY_*.TIF``.
+for each detector, which are not registered onto each other. Quality layers are ``QL_QUALITY_*.TIF``;
+``QL_PIXELMASK.TIF`` (of L1B ``_VNIR``, ``_SWIR``) has a band for each of the image, 1 where the detector
+element is defective (read so by EnPT, GFZ). L1B has rational polynomial coefficients of each band
+(``product/navigation/RPC``), which are not used: they say where a pixel is only where its height is known.
 """
 
 import re
@@ -96,8 +99,8 @@ class Enmap(Product):
             # Its coordinates are a fit to the corners of the scene, no georeference.
             grid = Grid(grid.height, grid.width)
         flags = tuple(_flags(package, stem, source))
-        if len(flags) < len(_FLAGS):
-            known = {flag.name for flag in flags}
+        known = {flag.name for flag in flags}
+        if not known.issuperset(_FLAGS):
             lacking = ", ".join(name for name in _FLAGS if name not in known)
             notes = (
                 *notes,
@@ -182,4 +185,17 @@ def _flags(package: Package, stem: str, image: RasterBands) -> list[Flag]:
         if source.size == image.size:
             told = f"{layer} = {', '.join(map(str, values))}" if values else f"{layer} not 0"
             flags.append(Flag(name, told, source, values=values))
-    return flags
+    return flags + _defects(package, stem, image)
+
+
+def _defects(package: Package, stem: str, image: RasterBands) -> list[Flag]:
+    """Return the flag of defective detector elements of an image."""
+    part = re.search(r"SPECTRAL_IMAGE(_VNIR|_SWIR)?", image.address, re.IGNORECASE)
+    what = f"QL_PIXELMASK{part[1] or ''}" if part else "QL_PIXELMASK"
+    if not package.match(re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIF"):
+        return []
+    source = _raster(package, stem, what, classes=True)
+    if source.size != image.size or source.count != image.count:
+        return []
+    told = f"{what} = 1 in a band"
+    return [Flag("interpolated", told, source, tuple(range(image.count)), values=(1,))]

@@ -20,9 +20,8 @@ from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.readers.rasters import open_rasters
-from eigenscape.scenes.reading import Resolve
-from eigenscape.scenes.sensors.contents import Contents
-from eigenscape.scenes.sensors.product import Product, told_bands, told_order
+from eigenscape.scenes.reading import Reader, Resolve
+from eigenscape.scenes.sensors.product import told_bands, told_order
 from eigenscape.scenes.types import Geolocation, Grid, LookupArray, Scene
 
 _LINES = {
@@ -51,7 +50,7 @@ _OTHERS = re.compile(r"[_-](glt|igm|loc|obs|unc|h2o|atm|mask|eph|lbl)([_.-]|$)",
 _HEAD = 2**20
 
 
-class Envi(Product):
+class Envi(Reader):
     """ENVI files of airborne sensors: the data file, its header, or a folder of one flight line."""
 
     name: ClassVar[str] = "envi"
@@ -67,10 +66,6 @@ class Envi(Product):
         lookup: Geolocation | None = getattr(scene, "geolocation", None)
         further = (lookup.x.path, _header(lookup.x.path) or lookup.x.path) if lookup else ()
         return tuple(dict.fromkeys((*scene.files, *further)))
-
-    def contents(self, path: str, options: SceneOptions) -> Contents:
-        """Not used: `open` takes what GDAL says of the image."""
-        raise NotImplementedError
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open the image by its header; see `Reader.open`."""
