@@ -36,6 +36,9 @@ from eigenscape.workflow.plan import Plan, project_again, project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
+RESULT_SCHEMA = 1
+"""Number of the form of `Result.to_json`: it rises when a key changes its meaning or goes."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -67,9 +70,11 @@ class Result:
     applied: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as the one JSON object that ``--json`` prints."""
+        """Return the result as the one JSON object that ``--json`` prints (``result.schema.json``)."""
         return {
+            "schema": RESULT_SCHEMA,
             "run": str(self.path),
+            "converged": self.converged,
             "stages": list(self.stages),
             "scores": dict(self.scores),
             "neighbors": dict(self.neighbors),
@@ -273,6 +278,11 @@ def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
     """Return the summary of a finished stage, an empty one of a stage that is not finished."""
     record = manifest["stages"].get(stage)
     return dict(record["summary"]) if record else {}
+
+
+def result_schema() -> str:
+    """Return the JSON Schema of what ``run --json`` prints of a job."""
+    return Path(__file__).with_name("result.schema.json").read_text(encoding="utf-8").rstrip()
 
 
 def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
