@@ -13,7 +13,8 @@ sys.path.insert(0, str(HERE.parent))
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
-os.environ.setdefault("COLUMNS", "110")
+os.environ["TTY_COMPATIBLE"] = "0"
+os.environ["COLUMNS"] = "110"
 
 import pages  # noqa: E402
 
