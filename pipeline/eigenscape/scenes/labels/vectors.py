@@ -103,10 +103,10 @@ def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabel
             f"{path}: the labels are vectors, but the scene has no georeference, so nothing says "
             "where they lie on it. Give the scene one, or labels as a raster or array of its size."
         )
-    check_vectors(path)
     for package in ("geopandas", "pyogrio"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "vectors", f"A vector file of labels ({path})")
+    check_vectors(path)
     with _reading(path), _restricted(path):
         from pyogrio import read_dataframe
 
