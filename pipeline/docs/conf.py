@@ -1,7 +1,10 @@
 """Sphinx builds the site from here: ``sphinx-build -W -b html pipeline/docs DIRECTORY``."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from latex2mathml import converter
@@ -14,7 +17,29 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 os.environ["TTY_COMPATIBLE"] = "0"
-os.environ["COLUMNS"] = "110"
+os.environ["COLUMNS"] = "88"
+
+# Cells of commands: what they print comes in one piece, errors too, with paths below the directory of the
+# page, and the first command that fails is an error of the page.
+os.environ["IPYTHONDIR"] = _ipython = tempfile.mkdtemp(prefix="docs-ipython-")
+atexit.register(shutil.rmtree, _ipython, ignore_errors=True)
+_startup = Path(_ipython) / "profile_default" / "startup"
+_startup.mkdir(parents=True)
+(_startup / "commands.py").write_text(
+    """
+import os, subprocess
+from IPython.core.magic import register_cell_magic
+
+@register_cell_magic
+def bash(line, cell):
+    done = subprocess.run(
+        ["bash", "-e", "-c", cell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    print(done.stdout.replace(os.getcwd() + "/", ""), end="")
+    if done.returncode:
+        raise RuntimeError(f"exit status {done.returncode}")
+"""
+)
 
 import pages  # noqa: E402
 
@@ -81,6 +106,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
+    # What unfolds has no name for those who cannot see it.
+    "collapse_navigation": True,
 }
 html_sidebars = {"index": [], "changelog": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -94,8 +121,10 @@ def _visit_math(self, node):
 
 
 def _visit_displayed(self, node):
+    # Wide formulas scroll on narrow screens, by the keyboard too.
+    formula = converter.convert(node.astext(), display="block")
     self.body.append(
-        f'<div class="displayed">{converter.convert(node.astext(), display="block")}</div>'
+        f'<div class="displayed" role="group" aria-label="formula" tabindex="0">{formula}</div>'
     )
     raise pages.SkipNode
 
