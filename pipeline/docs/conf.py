@@ -17,7 +17,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 os.environ["TTY_COMPATIBLE"] = "0"
-os.environ["COLUMNS"] = "88"
+os.environ["COLUMNS"] = "80"
 
 # Cells of commands: what they print comes in one piece, errors too, with paths below the directory of the
 # page, and the first command that fails is an error of the page.
@@ -63,8 +63,8 @@ exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]
 highlight_language = "none"
 default_role = "code"
-# A file of the repository that a page links to travels with the site.
-nitpicky = False
+# Quotes of values are those of TOML.
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_dmath_allow_space = False
@@ -109,7 +109,10 @@ html_theme_options = {
     # What unfolds has no name for those who cannot see it.
     "collapse_navigation": True,
 }
-html_sidebars = {"index": [], "changelog": []}
+# Pages without siblings have nothing to show there.
+html_sidebars = dict.fromkeys(
+    ("index", "installation", "tutorial", "coming-from", "troubleshooting", "changelog"), []
+)
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"

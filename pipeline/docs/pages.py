@@ -106,7 +106,9 @@ def _type_of(annotation: Any) -> str:
         and arguments
         and not (isinstance(origin, type) and issubclass(origin, dict))
     ):
-        return " or ".join(dict.fromkeys(map(_type_of, arguments)))
+        # What may be left out says so by having no default.
+        kinds = [each for each in arguments if each is not NoneType]
+        return " or ".join(dict.fromkeys(map(_type_of, kinds)))
     return {
         str: "text",
         int: "whole number",
