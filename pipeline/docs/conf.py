@@ -110,9 +110,8 @@ html_theme_options = {
     "collapse_navigation": True,
 }
 # Pages without siblings have nothing to show there.
-html_sidebars = dict.fromkeys(
-    ("index", "installation", "tutorial", "coming-from", "troubleshooting", "changelog"), []
-)
+_ALONE = ("index", "installation", "tutorial", "coming-from", "troubleshooting", "changelog")
+html_sidebars = {page: [] for page in _ALONE}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"
