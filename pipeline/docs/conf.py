@@ -91,6 +91,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "eigenscape"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sourcelink = False
@@ -106,8 +107,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
-    # What unfolds has no name for those who cannot see it.
-    "collapse_navigation": True,
 }
 # Pages without siblings have nothing to show there.
 _ALONE = ("index", "installation", "tutorial", "coming-from", "troubleshooting", "changelog")
