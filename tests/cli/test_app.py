@@ -8,10 +8,11 @@ import pytest
 import rasterio
 
 from eigenscape.store.run import Run
+from eigenscape.workflow.finished.result import result_schema
 from eigenscape.workflow.stages import STAGES
 
 NAMES = [stage.name for stage in STAGES]
-KEYS = ["run", "stages", "scores", "neighbors", "spectrum", "outputs"]
+KEYS = ["schema", "run", "converged", "stages", "scores", "neighbors", "spectrum", "outputs"]
 
 
 @pytest.fixture
@@ -36,6 +37,9 @@ def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(job):
     assert len(done.stdout.splitlines()) == 1
     found = json.loads(done.stdout)
     assert list(found) == KEYS
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(found, json.loads(result_schema()))
+    assert json.loads(result_schema())["properties"]["schema"]["const"] == found["schema"]
     assert [stage["name"] for stage in found["stages"]] == NAMES
     for stage in found["stages"]:
         assert set(stage) == {"name", "seconds", "reused", "peak_bytes"}
@@ -227,6 +231,7 @@ def test_synth__writes_a_scene_that_runs(cli, tmp_path, write_job):
 
 def test_schema_data_and_version(cli):
     assert "scene" in json.loads(cli("schema").stdout)["properties"]
+    assert json.loads(cli("schema", "result").stdout) == json.loads(result_schema())
     listed = json.loads(cli("data", "list", "--json").stdout)
     assert "indian-pines" in {item["name"] for item in listed}
     assert "indian-pines" in cli("data", "list").stdout

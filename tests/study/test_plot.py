@@ -90,11 +90,11 @@ def test_draw_plot__panels_share_their_legend_and_variants_without_lines(tmp_pat
     from matplotlib.figure import Figure
 
     drawn, said = [], []
-    errorbar, legend = Axes.errorbar, Figure.legend
+    plot_line, legend = Axes.plot, Figure.legend
     monkeypatch.setattr(
-        Axes, "errorbar",
+        Axes, "plot",
         lambda self, x, y, *rest, **keys: drawn.append((keys["label"], keys["color"], list(y)))
-        or errorbar(self, x, y, *rest, **keys),
+        or plot_line(self, x, y, *rest, **keys),
     )  # fmt: skip
     monkeypatch.setattr(
         Figure, "legend",
@@ -117,3 +117,57 @@ def test_draw_plot__panels_share_their_legend_and_variants_without_lines(tmp_pat
     ]  # fmt: skip
     assert drawn[0][1] == drawn[2][1] != drawn[1][1]
     assert said == ["1 neighbours", "baseline"]
+
+
+@pytest.mark.parametrize(
+    ("plot", "spread"),
+    [
+        ({"y": "isolation", "log": ["x", "y"]}, (0, 0, 0)),
+        ({"y": "error", "right": "seconds"}, (1, 1, 3)),
+        ({"y": "error", "lines": "variant"}, (0, 0, 0)),
+    ],
+    ids=["long title", "two axes", "no spread"],
+)
+def test_draw_plot__nothing_leaves_the_canvas_or_its_axes(tmp_path, monkeypatch, plot, spread):
+    """Words stay on the canvas, markers within the axes, and the legend shows bars that there are."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.figure import Figure
+
+    figures = []
+    savefig = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig",
+        lambda self, *rest, **keys: figures.append(self) or savefig(self, *rest, **keys),
+    )  # fmt: skip
+    sizes = (10, 100, 1000)
+    rows = rows_of(
+        sizes, isolation=(0.1, 1, 10), error=(5, 4, 9), error_se=spread, seconds=(5, 6, 7),
+        seconds_se=spread,
+    )  # fmt: skip
+    rows += [{**row, "variant": "b"} for row in rows] if "lines" in plot else []
+    draw_plot(tmp_path / "p.png", job(tmp_path, **plot), rows)
+    (figure,) = figures
+    drawer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes:
+        for text in filter(_has_words, (axes.xaxis.label, axes.yaxis.label, axes.title)):
+            box = text.get_window_extent(drawer)
+            assert box.y0 >= 0
+            assert box.x0 >= 0
+            assert box.y1 <= figure.bbox.y1
+        inside = axes.get_window_extent(drawer)
+        low, high = axes.transData.inverted().transform(
+            [(inside.x0, inside.y0), (inside.x1, inside.y1)]
+        )
+        half = 5.5 / 2 / 72 * figure.dpi  # of a marker, in pixels
+        for line in axes.lines:
+            ends = axes.transData.transform(np.c_[line.get_xdata(), line.get_ydata()].astype(float))
+            assert (ends >= [inside.x0 + half, inside.y0 + half]).all()
+            assert (ends <= [inside.x1 - half, inside.y1 - half]).all()
+        assert (low < high).all()
+        bars = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+        assert bool(bars) == any(spread)
+
+
+def _has_words(text):
+    return bool(text.get_text())

@@ -8,6 +8,7 @@ from eigenscape import load_job, run
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.study import run as study_run
+from eigenscape.study.outcomes import study_directory
 from eigenscape.study.run import run_study
 from eigenscape.study.table import read_table
 
@@ -242,3 +243,19 @@ def test_cli__exit_status_of_a_study_with_a_failure(write_study, cli):
     status = cli("status", path.parent / "here")
     assert "1 of 2 variants, unfinished" in status.stdout
     assert "failed" in status.stdout
+
+
+def test_load_job__what_set_changes_has_a_directory_of_its_own(tmp_path):
+    """The table of the study stays; where it runs, and in how much memory, is no change."""
+    path = tmp_path / "sweep.toml"
+    path.write_text('[scene]\npath = "swiss-roll"\n[study.grid]\nneighbors.k = [5, 8]\n')
+
+    def directory(*overrides):
+        return study_directory(load_job(path, overrides), None).name
+
+    changed = directory("spectrum.dimension=3")
+    assert directory() == directory("limits.memory=1GiB") == "sweep"
+    assert changed.startswith("sweep-")
+    assert changed != directory("spectrum.dimension=4") != directory()
+    both = ("spectrum.dimension=3", "graph.weights=binary")
+    assert directory(*both) == directory(*both[::-1], "limits.threads=1") != changed

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ from eigenscape.cli.arguments import (
     on_a_job,
 )
 from eigenscape.cli.batch import batch_command
+from eigenscape.cli.doctor import doctor_command
 from eigenscape.cli.init import init_command
 from eigenscape.cli.report import open_command, report_command
 from eigenscape.cli.schedule import prune_command, schedule_command
@@ -122,6 +123,7 @@ app.command("prune")(prune_command)
 app.command("verify")(verify_command)
 app.command("tune")(tune_command)
 app.command("init")(init_command)
+app.command("doctor")(doctor_command)
 
 
 @app.command("results")
@@ -170,8 +172,18 @@ def synth_command(
 
 
 @app.command("schema")
-def schema_command() -> None:
-    """Print the JSON Schema of the job file, for editors."""
+def schema_command(
+    what: Annotated[
+        Literal["job", "result"],
+        typer.Argument(help="The job file, or what run --json and apply --json print."),
+    ] = "job",
+) -> None:
+    """Print the JSON Schema of the job file, for editors, or of the result, for programs."""
+    if what == "result":
+        from eigenscape.workflow.finished.result import result_schema
+
+        print(result_schema())
+        return
     from eigenscape.job.jobfile import job_schema
 
     print(job_schema())

@@ -1,5 +1,6 @@
 """Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
 
+import hashlib
 import json
 import os
 import tomllib
@@ -210,6 +211,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         name += "-small"
     for text in overrides:
         override(table, text)
+    if "study" in table:
+        name += _changed_name(overrides)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
     keys, base = [text.partition("=")[0].strip() for text in overrides], path.resolve().parent
     if keys and "study" not in table:  # its variants leave out what they do not read
@@ -219,6 +222,16 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         if job.study is not None and key in job.study.grid:
             raise JobError(f"{source}: the study varies {key}; set study.grid.{key} to a list.")
     return job
+
+
+_NO_RESULT = ("limits.", "output.directory", "scene.check_input")
+"""How keys begin that change no figure of a study."""
+
+
+def _changed_name(overrides: Sequence[str]) -> str:
+    """Return what tells a study that is changed by overrides from the one of the file: its table stays."""
+    changes = sorted(text.strip() for text in overrides if not text.strip().startswith(_NO_RESULT))
+    return f"-{hashlib.sha256(chr(10).join(changes).encode()).hexdigest()[:8]}" if changes else ""
 
 
 def _read(path: Path) -> dict[str, Any]:

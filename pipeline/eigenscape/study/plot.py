@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,10 @@ _SHIFT = 0.1  # Between lines over names, which would hide one another.
 _INK, _GREY, _FAINT, _DPI = "#1d2329", "#5f6770", "#d9dde1", 160
 _SIZE, _PANEL = (7.6, 4.8), 4.4  # Inches: of one panel with its legend, and of each further one.
 _LONG_NAME = 34  # Letters.
+_LONG_TITLE = (
+    44  # Letters of an axis title that fit beside the panel: a longer one has several lines.
+)
+_MARGIN = 0.06  # Around the points, as a share of the axes: half a marker and the end of a bar.
 
 
 def draw_plot(path: Path, job: Job, rows: Sequence[TextRow]) -> dict[str, Path]:
@@ -185,11 +190,16 @@ class _Picture:
             style = _DASHES[turn % len(_DASHES)] if self.numeric else "none"
             if self.options.slope and len(x) > 1:
                 label += f": ~ {self._axis_word()}$^{{{_exponent(x, y):.2f}}}$"
-            bars = axes.errorbar(
-                x + shift, y, spread, linestyle=style, capsize=2.5, elinewidth=1.0,
-                label=label, **look,
-            )  # fmt: skip
-            handles.append(bars)
+            # Without a spread there are no bars, and none in the legend.
+            if spread.any():
+                handles.append(
+                    axes.errorbar(
+                        x + shift, y, spread, linestyle=style, capsize=2.5, elinewidth=1.0,
+                        label=label, **look,
+                    )
+                )  # fmt: skip
+            else:
+                handles += axes.plot(x + shift, y, linestyle=style, label=label, **look)
         if theirs:
             x, y = np.array(theirs).T
             look |= {"markerfacecolor": "white", "linewidth": 1.0, "markersize": 6.5}
@@ -248,7 +258,8 @@ class _Picture:
     def _style(self, axes: Axes, title: str, side: str) -> None:
         from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-        axes.set_ylabel(title, color=_INK)
+        axes.set_ylabel(textwrap.fill(title, _LONG_TITLE), color=_INK)
+        axes.margins(_MARGIN)
         if side in self.options.log:
             axes.set_yscale("log")
             low, high = axes.get_ylim()
@@ -264,7 +275,8 @@ class _Picture:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axes.yaxis.set_minor_locator(NullLocator())
         elif side == "right":
-            axes.set_ylim(bottom=0)
+            # Room above the highest bar, as where the axis begins elsewhere.
+            axes.set_ylim(0, axes.dataLim.y1 * (1 + _MARGIN))
         axes.grid(color=_FAINT, linewidth=0.7)
         axes.set_axisbelow(True)
         for spine in ("top", "right"):

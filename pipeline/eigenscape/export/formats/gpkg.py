@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import geopandas
 import numpy as np
 import pandas as pd
-import pyogrio
-import shapely
 from numpy.typing import NDArray
 
 from eigenscape.base.cells import csv_rows, to_cell
@@ -21,9 +18,10 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.legends.qgis import polygon_style
 from eigenscape.export.strips import cut_blocks
-from eigenscape.export.vectors.polygons import MOST_CORNERS, Area, trace_areas
-from eigenscape.export.vectors.sizes import pixel_sizes
 from eigenscape.scenes.types import Grid
+
+if TYPE_CHECKING:
+    from eigenscape.export.vectors.polygons import Area
 
 _LAYER = "classes"
 _DATE = "2000-01-01"
@@ -39,6 +37,7 @@ class GeoPackage(Format):
     """Polygons of the classes with area and mean confidence, and the area of each class as CSV."""
 
     name: ClassVar[str] = "gpkg"
+    extra: ClassVar[tuple[str, str, str] | None] = ("geopandas", "geopandas", "vectors")
 
     def write(self, product: Product) -> dict[str, str]:
         """Write polygons as they are found; the areas of the classes are summed on the way."""
@@ -53,6 +52,8 @@ class GeoPackage(Format):
 
     def footprint(self, amounts: Amounts) -> Footprint:
         """Count a strip, and polygons that are not done."""
+        from eigenscape.export.vectors.polygons import MOST_CORNERS
+
         strip = min(_STRIP_PIXELS, amounts.cells)
         corners = min(MOST_CORNERS, 4 * amounts.cells)
         return Footprint(1, shared=_STRIP_BYTES * strip + 200 * corners, disk=20 * amounts.cells)
@@ -61,6 +62,8 @@ class GeoPackage(Format):
 @contextmanager
 def _dated() -> Iterator[None]:
     """Have GDAL write one date for all: the same map is the same file, and the run knows when it was made."""
+    import pyogrio
+
     pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": f"{_DATE}T00:00:00.000Z"})
     try:
         yield
@@ -93,8 +96,13 @@ def _strips(product: Product) -> Iterator[tuple[int, NDArray[Any], NDArray[np.fl
         yield start, numbers[0], share[0]
 
 
-def _batches(product: Product, sums: dict[int, _Sums]) -> Iterator[geopandas.GeoDataFrame]:
+def _batches(product: Product, sums: dict[int, _Sums]) -> Iterator[Any]:
     """Yield polygons with their attributes, and sum them."""
+    import geopandas
+
+    from eigenscape.export.vectors.polygons import trace_areas
+    from eigenscape.export.vectors.sizes import pixel_sizes
+
     grid, legend = product.grid, product.legend
     assert legend is not None
     sizes = pixel_sizes(grid)
@@ -119,7 +127,7 @@ def _batches(product: Product, sums: dict[int, _Sums]) -> Iterator[geopandas.Geo
         yield geopandas.GeoDataFrame(table, geometry=_placed(outlines, grid), crs=grid.crs_wkt)
 
 
-def _add(total: _Sums, area: Area) -> None:
+def _add(total: _Sums, area: "Area") -> None:
     total.pixels += area.pixels
     total.share += area.share
     total.size += area.size
@@ -128,13 +136,17 @@ def _add(total: _Sums, area: Area) -> None:
 
 def _placed(outlines: NDArray[Any], grid: Grid) -> NDArray[Any]:
     """Return polygons in the coordinates of the map; rows count downwards where it has none."""
+    import shapely
+
     a, b, c, d, e, f = grid.transform or (1, 0, 0, 0, -1, 0)
     turn, corner = np.array([[a, d], [b, e]], np.float64), np.array([c, f], np.float64)
     placed: NDArray[Any] = shapely.transform(outlines, lambda xy: xy @ turn + corner)
     return placed
 
 
-def _append(path: Path, table: geopandas.GeoDataFrame) -> None:
+def _append(path: Path, table: Any) -> None:
+    import pyogrio
+
     with warnings.catch_warnings():
         # A map without a place has polygons without one.
         warnings.filterwarnings("ignore", message="'crs' was not provided")
@@ -145,6 +157,8 @@ def _append(path: Path, table: geopandas.GeoDataFrame) -> None:
 
 def _append_style(path: Path, product: Product) -> None:
     """Write the table in which QGIS looks for the style of a layer of a GeoPackage."""
+    import pyogrio
+
     assert product.legend is not None
     style = {
         "f_table_catalog": "", "f_table_schema": "", "f_table_name": _LAYER,
@@ -159,6 +173,8 @@ def _append_style(path: Path, product: Product) -> None:
 
 def _write_table(path: Path, product: Product, sums: Mapping[int, _Sums]) -> None:
     assert product.legend is not None
+    from eigenscape.export.vectors.sizes import pixel_sizes
+
     metres, sure = pixel_sizes(product.grid) is not None, product.has("labels/confidence")
     total = sum(each.pixels for each in sums.values())
     with csv_rows(path) as table:

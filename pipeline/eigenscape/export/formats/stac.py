@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import numpy as np
-import shapely
 from rasterio.crs import CRS
 from rasterio.warp import transform_geom
 
@@ -47,6 +46,7 @@ class Stac(Format):
     name: ClassVar[str] = "stac"
     arrays: ClassVar[tuple[str, ...]] = ("labels/class", "spectrum/vector")
     last: ClassVar[bool] = True
+    extra: ClassVar[tuple[str, str, str] | None] = ("shapely", "shapely", "vectors")
 
     def write(self, product: Product) -> dict[str, str]:
         """Write the item."""
@@ -59,6 +59,8 @@ class Stac(Format):
 
 
 def _item(product: Product) -> dict[str, Any]:
+    import shapely
+
     made = _made(product)
     outline = _outline(product.grid)
     item: dict[str, Any] = {
@@ -102,6 +104,8 @@ def _lineage(product: Product) -> str:
 
 def _outline(grid: Grid) -> Any:
     """Return the outline of a grid in longitude and latitude; None where nobody knows."""
+    import shapely
+
     if grid.crs_wkt is None or grid.transform is None:
         return None
     a, b, c, d, e, f = grid.transform

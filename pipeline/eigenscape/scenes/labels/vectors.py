@@ -5,13 +5,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.errors import SceneError
+from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.grids import check_overlap, extent
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
@@ -94,12 +95,17 @@ def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabel
     ------
     SceneError
         The file or the attribute cannot be used, or nothing overlaps the scene.
+    MissingExtraError
+        The packages that read vectors are not installed.
     """
     if scene.transform is None:
         raise SceneError(
             f"{path}: the labels are vectors, but the scene has no georeference, so nothing says "
             "where they lie on it. Give the scene one, or labels as a raster or array of its size."
         )
+    for package in ("geopandas", "pyogrio"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "vectors", f"A vector file of labels ({path})")
     check_vectors(path)
     with _reading(path), _restricted(path):
         from pyogrio import read_dataframe

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+RESULT_SCHEMA = 1
+"""Number of the form of `Result.to_json`: it rises when a key changes its meaning or goes."""
+
 _SHOWN_FIGURES = 4
 """Digits of a share in a table: 0.9868."""
 
@@ -107,9 +110,11 @@ class Result:
         return str(self.path)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as the one JSON object that ``--json`` prints."""
+        """Return the result as the one JSON object that ``--json`` prints (``result.schema.json``)."""
         return {
+            "schema": RESULT_SCHEMA,
             "run": str(self.path),
+            "converged": self.converged,
             "stages": list(self.stages),
             "scores": dict(self.scores),
             "neighbors": dict(self.neighbors),
@@ -212,3 +217,8 @@ class Result:
 
 def _rounded(value: Any) -> Any:
     return f"{value:.{_SHOWN_FIGURES}g}" if isinstance(value, float) else value
+
+
+def result_schema() -> str:
+    """Return the JSON Schema of what ``run --json`` prints of a job."""
+    return Path(__file__).with_name("result.schema.json").read_text(encoding="utf-8").rstrip()

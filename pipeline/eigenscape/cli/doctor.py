@@ -1,0 +1,80 @@
+"""``eigenscape doctor``: whether jobs can run here, and what to do if not."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eigenscape.cli.arguments import Json, exit_status
+
+if TYPE_CHECKING:
+    from eigenscape.workflow.doctor import Diagnosis
+
+
+def doctor_command(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="Try a directory for runs, too.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed and what this machine is like; exit status 2 if something has to be done."""
+    with exit_status():
+        from eigenscape.workflow.doctor import diagnose
+
+        found = diagnose(directory)
+        print(json.dumps(found.to_json())) if as_json else _print(found)
+        if found.problems:
+            raise typer.Exit(2)
+
+
+def _print(found: "Diagnosis") -> None:
+    from rich.table import Table
+
+    from eigenscape.base.memory import format_bytes
+    from eigenscape.workflow.doctor import PRODUCT_FORMATS
+    from eigenscape.workflow.printing import console
+
+    screen = console()
+    table = Table("what", "found")
+    for name in ("eigenscape", "python", "system", "GDAL"):
+        table.add_row(name, found.versions.get(name) or "missing")
+    others = {name: text for name, text in found.versions.items() if name not in
+              ("eigenscape", "python", "system", "GDAL")}  # fmt: skip
+    table.add_row(
+        "packages", ", ".join(f"{name} {text or 'MISSING'}" for name, text in others.items())
+    )
+    for name, there in found.formats.items():
+        table.add_row(f"format {name}", f"{'yes' if there else 'no'} ({PRODUCT_FORMATS[name]})")
+    machine = found.machine
+    table.add_row("cores", f"{machine['cores']} of {machine['cores_of_machine']}")
+    memory = f"{format_bytes(machine['memory_available'])} of {format_bytes(machine['memory_total'])} free"
+    if machine["memory_limit"]:
+        memory += f", {format_bytes(machine['memory_limit'])} allowed by control groups"
+    table.add_row("memory", memory)
+    if kernels := found.kernels:
+        table.add_row(
+            "kernels",
+            f"compiled in {kernels['seconds']} s; {kernels['kept']} kept in {kernels['cache']}",
+        )
+    for extra, packages in found.extras.items():
+        missing = [name for name, installed in packages.items() if installed is None]
+        said = (
+            f"without {', '.join(missing)}: pip install 'eigenscape[{extra}]'" if missing else "yes"
+        )
+        table.add_row(f"extra {extra}", said)
+    if directory := found.directory:
+        said = directory["path"]
+        if "file_system" in directory:
+            said = (
+                f"{said} on {directory['file_system']}; {format_bytes(directory['free'])} free, writes "
+                f"{directory['write_mib_s']:g} and reads {directory['read_mib_s']:g} MiB/s, files are seen "
+                f"by others after {directory['seen_after_s']:g} s"
+            )
+        table.add_row("directory", said)
+    screen.print(table)
+    for remark in found.remarks:
+        screen.print(remark, highlight=False)
+    for problem in found.problems:
+        screen.print(f"to do: {problem}", highlight=False)
+    screen.print("jobs cannot run yet" if found.problems else "jobs can run", highlight=False)
