@@ -22,7 +22,7 @@ from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import NeighborOptions
-from eigenscape.learn.decide.smoothing import ARRAYS as SMOOTHED_ARRAYS
+from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
@@ -80,7 +80,8 @@ class Sizes:
 
     `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
     `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says. `labelled`:
-    the labelled samples of each class at most, where they are counted.
+    the labelled samples of each class at most, where they are counted. `held`: bytes of libraries that the
+    process has loaded before its first stage.
     """
 
     job: Job
@@ -93,6 +94,7 @@ class Sizes:
     map_cells: int = 0
     lookup: tuple[int, float, float] = (0, 0, 0)
     labelled: Mapping[int, int] | None = None
+    held: int = 0
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -105,10 +107,12 @@ class Sizes:
         """
         at_once = min(tasks, self.tasks, most)
         working = at_once * (each + _HEAP_BYTES * (each > 0))
+        libraries = 0
         if name not in ("ingest", "features"):
-            shared += neighbor_method(self.job).library_bytes
+            libraries += neighbor_method(self.job).library_bytes
         if name in ("learn", "export"):
-            shared += learn_method(self.job).library_bytes
+            libraries += learn_method(self.job).library_bytes
+        shared += max(libraries, self.held)
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -281,9 +285,10 @@ class Sizes:
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
-            group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
+            count = 0 if known is None else len(known)
+            group = array_count(count) * self.n * WIDTH * 4
             inside = group <= self.budget
-            bundles = min(self.tasks, fields // (WIDTH / 2) + 1)
+            bundles = min(self.tasks, fits if count > WIDTH / 2 else fields // (WIDTH / 2) + 1)
             smoothing = bundles * (group + _HEAP_BYTES) if inside else 0
             needs = replace(
                 needs, before=max(needs.before, smoothing),
