@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eigenscape import load_job, parse_job, plan
-from eigenscape.base.blocks import BASE_BYTES
+from eigenscape.base.blocks import BASE_BYTES, task_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.workflow.footprint import Sizes, StagePlan
@@ -136,6 +136,19 @@ def test_project_plan__counts_what_a_choice_has_loaded(written, write_job):
     # Libraries of k-means are among those that were loaded.
     assert more["graph"] - peaks["graph"] == 400 * MIB
     assert 0 < more["learn"] - peaks["learn"] < 400 * MIB
+
+
+def test_spectrum__solvers_that_hold_the_matrix_are_planned_as_measured():
+    # 400 x 400 pixels, k = 8, 8 eigenvectors: tests/bench/matrix.py.
+    measured = {("lobpcg", 6): 486, ("lanczos", 6): 247, ("auto", 1): 340, ("chebyshev", 6): 203}
+    for (solver, features), peak in measured.items():
+        spectrum = {"dimension": 8, "solver": solver}
+        limits = {"memory": "1GiB", "threads": 2}
+        tables = {"neighbors": {"k": 8}, "spectrum": spectrum, "limits": limits}
+        job = parse_job({"scene": {"path": "none.tif"}, **tables})
+        budget = task_bytes(2**30, 2)
+        planned = Sizes(job, 160_000, 12, features, 2, budget, None).spectrum().peak_bytes
+        assert 1 <= planned / (peak * MIB) <= 1.3
 
 
 def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():

@@ -30,6 +30,8 @@ from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, p
 from eigenscape.spectrum.iteration.tasks import fits
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
+from eigenscape.spectrum.kernels.thin import MOST_BYTES as MOST_FACTORS
 from eigenscape.store.arrays import chunk_rows
 
 _MIB = 2**20
@@ -199,11 +201,12 @@ class Sizes:
                 "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
             )
         if solver == "lanczos":
-            shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
-            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+            return self._stage("spectrum", 1, 0, self._lanczos(), disk, 8 * n * modes)
+        if solver == "shift-invert":
+            return self._stage("spectrum", 1, 0, self._inverted(), disk, 8 * n * modes)
         if solver == "lobpcg":
             # The matrix and its hierarchy; blocks of vectors, directions and images; PyAMG.
-            shared = 12 * entries * 4 + 8 * n * 10 * modes + 8 * _MIB
+            shared = 12 * entries * 8 + 8 * n * 10 * (modes + max(4, modes // 10)) + 8 * _MIB
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
         block = min(columns, MOST_COLUMNS)
@@ -222,9 +225,26 @@ class Sizes:
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
         shared += 40 * n * (self.job.graph.potential is not None)
+        if options.solver == "auto" and self.d == 1:
+            # A curve: its factors are small.
+            shared = max(shared, self._inverted() - min(groups, self.tasks) * (each + _HEAP_BYTES))
         copies = 4 + (self.job.graph.potential is not None)
         scratch = entries * size + n * (columns + copies * block) * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def _lanczos(self) -> float:
+        """Return the bytes of ARPACK's vectors and results, and of the matrix in double and a copy."""
+        modes = self.job.spectrum.dimension + 1
+        vectors = max(2 * modes + 1, 20) + 2 * modes
+        return 16 * 1.5 * self.job.neighbors.k * self.n * 2 + 8.0 * self.n * vectors
+
+    def _inverted(self) -> float:
+        """Return the bytes of an inverse of few entries: the profile, factors to solve with and to count by.
+
+        Larger ones, which have to be asked for, are refused by the graph itself.
+        """
+        factors = min(MOST_FACTORS, FACTOR_BYTES * self.n**2 // 2)
+        return self._lanczos() + 2 * factors + 12.0 * self.job.neighbors.k * self.n
 
     def _landmark_spectrum(self, disk: float) -> StagePlan:
         """Count the landmarks' own solution, and tiles of what is extended."""
