@@ -67,9 +67,9 @@ class LowestPairs:
                 own = source[np.searchsorted(rows, at[known])].astype(np.float64)
                 products += self._vectors(block, at)[known].T @ own
         # A value that is lost in rounding, of a graph that all but falls apart, says nothing here.
-        known = self.values > _LEAST
+        told = self.values > _LEAST
         products = np.divide(
-            products, self.values[:, None], out=np.zeros_like(products), where=known[:, None]
+            products, self.values[:, None], out=np.zeros_like(products), where=told[:, None]
         )
         for block in self._blocks():
             at = self._rows(block)
