@@ -451,7 +451,7 @@ def try_cell(
     """
     said: dict[str, Any] = {"cell": cell.name, "size": scene.name, "where": on.kind}
     start, why = time.perf_counter(), _reason(cell, scene)
-    planned = False
+    planned, problems = False, list[str]()
     try:
         job = make_job(cell, scene, directory)
         prepared = plan(job, on=on)
@@ -467,7 +467,7 @@ def try_cell(
         said |= _memory(job, prepared, stages)
         if job.open:  # The methods are those that were chosen.
             job = load_job(path / "job.toml").model_copy(update={"scene": job.scene})
-        problems = references.check_run(path, job, scene, checked)
+        problems += references.check_run(path, job, scene, checked)
         if cell.applied:
             problems += _apply(path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
@@ -477,9 +477,10 @@ def try_cell(
         # before the search, and the graph before the factorisation.
         fine = (not planned and why and re.search(why, text)) or _MEASURED.search(text)
         verdict = "refused" if fine else "late" if planned else "wrong"
-        said |= {"verdict": verdict, "problems": [text]}
+        said |= {"verdict": verdict, "problems": [*problems, text]}
     except Exception as error:
-        said |= {"verdict": "crashed", "problems": [f"{type(error).__name__}: {error}"[:400]]}
+        told = f"{type(error).__name__}: {error}"[:400]
+        said |= {"verdict": "crashed", "problems": [*problems, told]}
     return {**said, "seconds": round(time.perf_counter() - start, 2)}
 
 
