@@ -22,6 +22,8 @@ from eigenscape.store.run import Run
 
 DENSE = 2000
 _DRAWN = 200
+_AT_ONCE = 25
+"""Drawn samples whose distances to all others are in memory at a time."""
 
 
 class Stored:
@@ -253,20 +255,23 @@ def _check_neighbors(stored: Stored, job: Job, scene: scenery.Scene) -> list[str
     others = np.arange(len(features))
     if options.method == "landmarks":
         others = np.sort(stored["neighbors/landmark"])
-    truth = _distances(job, features[drawn], features[others])
-    truth[others[None] == drawn[:, None]] = np.inf
-    slack, found, wanted, off = 1e-3 * float(np.median(truth)), 0, 0, 0.0
+    slack, found, wanted, off = 0.0, 0, 0, 0.0
     for row, sample in enumerate(drawn):
+        if row % _AT_ONCE == 0:
+            truth = _distances(job, features[drawn[row : row + _AT_ONCE]], features[others])
+            slack = slack or 1e-3 * float(np.median(truth))
+        truth[row % _AT_ONCE, others == sample] = np.inf
         near, length = lists[sample]
         exact = _distances(job, features[[sample]], features[near])[0]
         off = max(off, float(np.abs(exact - length).max(initial=0)))
         if options.method == "radius":
-            low = int((truth[row] < options.radius - slack).sum())
-            high = int((truth[row] <= options.radius + slack).sum())
+            low = int((truth[row % _AT_ONCE] < options.radius - slack).sum())
+            high = int((truth[row % _AT_ONCE] <= options.radius + slack).sum())
             if not low <= len(near) <= high:
                 return [f"sample {sample} has {len(near)} within the radius, not {low} to {high}"]
             continue
-        limit = np.sort(truth[row])[min(options.k, len(others)) - 1]
+        rank = min(options.k, len(others)) - 1
+        limit = np.partition(truth[row % _AT_ONCE], rank)[rank]
         found += int((exact <= limit + slack).sum())
         wanted += options.k
     said = [] if off <= slack else [f"distances are off by {off:.2g}"]

@@ -19,6 +19,14 @@ def test_neighbor_shares__are_the_harmonic_extension():
     assert np.isnan(found[2:]).all()  # a neighbour without a class, no neighbour
 
 
+def test_neighbor_shares__of_a_block_none_of_whose_neighbours_has_a_class():
+    classes, sure = np.full(4, -1, np.int32), np.zeros(4, np.float32)
+    weights, twins = np.ones(5, np.float32), np.array([-1, 1, -1, -1])
+    found = neighbor_shares((STARTS, INDEX, DISTANCE), weights, twins, classes, sure, 3)
+    assert found.shape == (4, 3)
+    assert np.isnan(found).all()
+
+
 def test_trust__falls_with_the_square_of_the_distance():
     scale = np.array([1.0, 1.0, 1.0, 1.5], np.float32)
     found = trust((STARTS, INDEX, DISTANCE), scale)

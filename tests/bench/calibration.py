@@ -7,6 +7,7 @@ Runs each method with the draws of each seed and prints one line of JSON for eac
 error in percent, random and blocked, as the run itself reports it (one half of the draws and of the
 labelled pixels, measured with the calibration of the other half), and that of the calibration of the
 first seed's draws on the blocked pixels of the other seeds' draws. Then the table for jobs/MEASUREMENTS.md.
+It ends where any pixel with a class has a probability below 1 / classes.
 Scores of the fits are kept in FOLDER, and read from there the next time.
 """
 
@@ -24,6 +25,7 @@ import eigenscape
 from eigenscape.learn import stage
 from eigenscape.learn.decide.calibration import calibrate, measure
 from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample
+from eigenscape.store.run import Run
 
 METHODS = (
     "interpolated", "eigenfunctions", "tikhonov", "poisson", "poisson-mbo", "centroid-angle",
@@ -75,7 +77,15 @@ def run(name: str, method: str, seed: int, job: dict[str, Any], folder: Path, ta
         "output": {"directory": str(folder / "runs"), "formats": []},
     }  # fmt: skip
     with mock.patch.object(stage, "calibrate_fits", keep):
-        eigenscape.run(eigenscape.parse_job(tables, name=f"{name}-{method}-{seed}"))
+        result = eigenscape.run(eigenscape.parse_job(tables, name=f"{name}-{method}-{seed}"))
+    found = Run(result.path, create=False)
+    sure, called = (
+        np.asarray(found.open(f"labels/{part}")[...]) for part in ("confidence", "class")
+    )
+    least = float(sure[called > 0].min())
+    classes = len(result.scores["per_class"])
+    if least < 1 / classes - 1e-6:
+        raise SystemExit(f"{name}, {method}, seed {seed}: probability {least} of {classes} classes")
 
 
 def halves_of(path: Path, seed: int) -> tuple[dict[str, list[Sample]], int]:

@@ -77,6 +77,17 @@ def scenes(data: Path, folder: Path) -> Iterator[tuple[str, int, dict[str, Any]]
     yield "Landsat", 7, {"scene": {"path": bands}}
 
 
+def divided(tables: dict[str, Any], found: tuple[int | None, str, int]) -> tuple[Any, str, int]:
+    """Return what is told once a scene has been divided, which may be that one part is too small."""
+    try:
+        if found[0]:
+            tables = tables | {"learn": {"method": "spectral-clustering"}}
+            eigenscape.run(eigenscape.parse_job(tables, name="divided"))
+        return found
+    except InputError as error:
+        return None, str(error), found[2]
+
+
 def told(values: np.ndarray, nulls: int) -> tuple[int | None, str, int]:
     alone = 2 + int((1 - values[1:-1] / np.maximum(values[2:], 1e-30)).argmax())
     try:
@@ -93,20 +104,21 @@ def main() -> int:
     options = parser.parse_args()
     counted: Counter[str] = Counter()
 
-    def say(kind: str, name: str, true: int, values: np.ndarray, nulls: int) -> None:
-        count, reason, alone = told(values, nulls)
+    def say(kind: str, name: str, true: int, found: tuple[int | None, str, int]) -> None:
+        count, reason, alone = found
         counted[f"{kind}: " + ("refused" if count is None else f"off by {abs(count - true)}")] += 1
         counted[f"{kind}, the largest gap alone: off by {abs(alone - true)}"] += 1
         line = {"data": name, "true": true, "told": count, "largest gap": alone, "why": reason}
         print(json.dumps(line), flush=True)
 
     for name, true, X in points(options.data, options.draws):
-        say("made" if name.startswith("blobs") else "points", name, true, values_of(X), 1)
+        say("made" if name.startswith("blobs") else "points", name, true, told(values_of(X), 1))
     with tempfile.TemporaryDirectory() as folder:
         for name, true, tables in scenes(options.data, Path(folder)):
             tables |= {"output": {"directory": folder, "formats": []}}
             spectrum = eigenscape.run(eigenscape.parse_job(tables, name="scene")).spectrum
-            say("scenes", name, true, np.array(spectrum["values"]), spectrum["null_vectors"])
+            found = told(np.array(spectrum["values"]), spectrum["null_vectors"])
+            say("scenes", name, true, divided(tables, found))
     print(json.dumps(dict(sorted(counted.items())), indent=1))
     return 0
 

@@ -1,6 +1,7 @@
 """Every value of every key of a job on scenes of several sizes: does it run, is it right, does it fit?
 
     python tests/bench/matrix.py [--size NAME]... [--only TEXT]... [--workers] [--directory DIR]
+                                 [--without LINES]...
 
 A cell is one key set to one value (with what that value needs), or one of the combinations below,
 on one scene. The keys come from the option models: a key or a value without a cell is an error.
@@ -450,7 +451,7 @@ def try_cell(
     """
     said: dict[str, Any] = {"cell": cell.name, "size": scene.name, "where": on.kind}
     start, why = time.perf_counter(), _reason(cell, scene)
-    planned = False
+    planned, problems = False, list[str]()
     try:
         job = make_job(cell, scene, directory)
         prepared = plan(job, on=on)
@@ -466,7 +467,7 @@ def try_cell(
         said |= _memory(job, prepared, stages)
         if job.open:  # The methods are those that were chosen.
             job = load_job(path / "job.toml").model_copy(update={"scene": job.scene})
-        problems = references.check_run(path, job, scene, checked)
+        problems += references.check_run(path, job, scene, checked)
         if cell.applied:
             problems += _apply(path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
@@ -476,9 +477,10 @@ def try_cell(
         # before the search, and the graph before the factorisation.
         fine = (not planned and why and re.search(why, text)) or _MEASURED.search(text)
         verdict = "refused" if fine else "late" if planned else "wrong"
-        said |= {"verdict": verdict, "problems": [text]}
+        said |= {"verdict": verdict, "problems": [*problems, text]}
     except Exception as error:
-        said |= {"verdict": "crashed", "problems": [f"{type(error).__name__}: {error}"[:400]]}
+        told = f"{type(error).__name__}: {error}"[:400]
+        said |= {"verdict": "crashed", "problems": [*problems, told]}
     return {**said, "seconds": round(time.perf_counter() - start, 2)}
 
 
@@ -573,6 +575,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", action="append", choices=[*scenery.SIZES], default=[])
     parser.add_argument("--only", action="append", default=[], help="cells whose names hold this")
+    parser.add_argument("--without", action="append", type=Path, default=[],
+                        help="lines of an earlier call: their cells are left out")  # fmt: skip
     parser.add_argument("--workers", action="store_true", help="two worker processes, not threads")
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
     parser.add_argument("--quick", action="store_true", help="all in this process, no job twice")
@@ -583,6 +587,8 @@ def main() -> None:
     """Print a line for each cell."""
     given = parse_arguments()
     on = ClusterOptions(kind="local", workers=2) if given.workers else ClusterOptions()
+    lines = [line for file in given.without for line in file.read_text().splitlines()]
+    done = {(line["cell"], line["size"], line["where"]) for line in map(json.loads, lines)}
     wrong = 0
     # What is loaded by now stays: every stage looks through what may be freed.
     gc.collect()
@@ -595,6 +601,8 @@ def main() -> None:
             scene = scenery.make(size, folder / size)
             checked: set[str] = set()
             for cell in chosen(scene, folder / size, given.only, quick=given.quick):
+                if (cell.name, size, on.kind) in done:
+                    continue
                 said = try_cell(cell, scene, folder / size, on, executor, checked)
                 wrong += said["verdict"] not in ("equal", "refused")
                 print(json.dumps(said), flush=True)

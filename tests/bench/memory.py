@@ -40,7 +40,8 @@ def measure_stages(directory: Path, given: argparse.Namespace) -> Iterator[dict[
     for size in given.size or SIZES:
         scene = make_scene(directory, size, given.bands)
         limits = {"memory": (given.limit or ["2GiB"])[0], "threads": given.threads}
-        for line in run_job(directory / size, scene, limits, {"trials": TRIALS}):
+        further = {"preset": given.preset} if given.preset else {}
+        for line in run_job(directory / size, scene, limits, {"trials": TRIALS}, further):
             yield {"size": size, **line}
 
 
@@ -58,13 +59,18 @@ def measure_methods(directory: Path, given: argparse.Namespace) -> Iterator[dict
 
 
 def run_job(
-    directory: Path, scene: Path, limits: dict[str, Any], learn: dict[str, Any]
+    directory: Path,
+    scene: Path,
+    limits: dict[str, Any],
+    learn: dict[str, Any],
+    further: dict[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Run a job under its limit; yield a line for each stage that ran, and one for the whole."""
     directory.mkdir(exist_ok=True)
     job = directory / f"{learn.get('method', 'job')}.toml"
     labels = str(scene.with_name(f"{scene.stem}_labels.tif"))
     table = {
+        **(further or {}),
         "scene": {"path": str(scene), "labels": labels},
         "learn": learn,
         "output": {"directory": "runs"},
@@ -119,6 +125,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", choices=METHODS, help="of learn; all by default")
     parser.add_argument("--limit", action="append", help=f"of memory; {', '.join(LIMITS)}")
     parser.add_argument("--size", action="append", help="of the scene, as 400x400")
+    parser.add_argument("--preset", help="of the job; methods are chosen by default")
     parser.add_argument("--bands", type=int, default=110)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")

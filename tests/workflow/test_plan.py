@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from eigenscape import load_job, parse_job, plan
-from eigenscape.base.blocks import BASE_BYTES
+from eigenscape.base.blocks import BASE_BYTES, task_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
-from eigenscape.workflow.footprint import StagePlan
+from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.plan import Plan, project_plan
 from eigenscape.workflow.stages import STAGES
 
@@ -114,6 +114,50 @@ def test_project_plan__counts_a_potential():
     assert strong.scratch_bytes > 1.9 * weak.scratch_bytes
     relative = spectrum(kind="identification", labels="train", relative=True)
     assert relative.scratch_bytes == strong.scratch_bytes
+
+
+def test_learn__smoothing_holds_every_group_of_classes():
+    def peak(classes, smoothing=1.0):
+        tables = {"scene": {"path": "none.tif"}, "learn": {"smoothing": smoothing}}
+        labelled = dict.fromkeys(range(1, classes + 1), 5)
+        job = parse_job(tables)
+        return Sizes(job, 10**6, 20, 10, 1, 10**10, None, labelled=labelled).learn().peak_bytes
+
+    group = 10**6 * 32 * 4
+    assert peak(30) == peak(5)
+    assert peak(40) - peak(30) == group
+    assert peak(100) - peak(30) == 3 * group
+    assert peak(100, smoothing=0.0) < peak(30)
+
+
+def test_project_plan__counts_what_a_choice_has_loaded(written, write_job):
+    job = load_job(write_job(learn={"method": "spectral-clustering", "assign": "k-means"}))
+    peaks, more = (project_plan(job, ClusterOptions(), held).peaks for held in (0, 400 * MIB))
+    # Libraries of k-means are among those that were loaded.
+    assert more["graph"] - peaks["graph"] == 400 * MIB
+    assert 0 < more["learn"] - peaks["learn"] < 400 * MIB
+
+
+def test_spectrum__solvers_that_hold_the_matrix_are_planned_as_measured():
+    # 400 x 400 pixels, k = 8, 8 eigenvectors: tests/bench/matrix.py.
+    measured = {("lobpcg", 6): 486, ("lanczos", 6): 247, ("auto", 1): 340, ("chebyshev", 6): 203}
+    for (solver, features), peak in measured.items():
+        spectrum = {"dimension": 8, "solver": solver}
+        limits = {"memory": "1GiB", "threads": 2}
+        tables = {"neighbors": {"k": 8}, "spectrum": spectrum, "limits": limits}
+        job = parse_job({"scene": {"path": "none.tif"}, **tables})
+        budget = task_bytes(2**30, 2)
+        planned = Sizes(job, 160_000, 12, features, 2, budget, None).spectrum().peak_bytes
+        assert 1 <= planned / (peak * MIB) <= 1.3
+
+
+def test_project_plan__counts_what_pynndescent_compiles(project):
+    usual, descent = (
+        project(neighbors={"k": 8, "searcher": name}).peaks for name in ("blas", "pynndescent")
+    )
+    # Measured on 400 x 400 pixels: 421 to 455 MiB where 207 to 259 were planned.
+    assert all(descent[name] - usual[name] >= 230 * MIB for name in ("neighbors", "graph", "learn"))
+    assert descent["ingest"] == usual["ingest"]
 
 
 def test_project_plan__dense_solver_is_refused_where_it_cannot_fit():

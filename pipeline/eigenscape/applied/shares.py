@@ -59,8 +59,11 @@ def neighbor_shares(
     rows, index, parts = rows[known], index[known], parts[known]
     cells, size = rows * count + classes[index], len(twins) * count
     sure = confidence[index]
-    own = np.bincount(cells, parts * sure, size).reshape(-1, count)
-    rest = np.bincount(cells, parts * (1 - sure), size).reshape(-1, count)
+    # Where no cell is given, NumPy counts in integers, whatever the weights.
+    own, rest = (
+        np.bincount(cells, weight, size).astype(np.float64).reshape(-1, count)
+        for weight in (parts * sure, parts * (1 - sure))
+    )
     own += (rest.sum(axis=1, keepdims=True) - rest) / max(count - 1, 1)
     total = own.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(own, total, out=np.full_like(own, np.nan), where=total > 0))

@@ -49,15 +49,12 @@ LOW_RECALL = 0.9
 
 
 class NeighborMethod(NeighborOptions):
-    """A method: its keys, the lists that it writes, and what that takes.
+    """A method: its keys, the lists that it writes, and what that takes."""
 
-    Attributes
-    ----------
-    library_bytes
-        Of libraries that only it loads; they stay for the stages after it.
-    """
-
-    library_bytes: ClassVar[int] = 0
+    @property
+    def library_bytes(self) -> int:
+        """Memory of libraries that only it loads; they stay for the stages after it."""
+        return 0
 
     def leaves(self, rows: int, columns: int, *, sparse: bool = False) -> "Leaves":
         """Return how the samples are put in order by place, and whether that finds lists on the way.

@@ -22,7 +22,7 @@ from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import NeighborOptions
-from eigenscape.learn.decide.smoothing import ARRAYS as SMOOTHED_ARRAYS
+from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
@@ -30,6 +30,8 @@ from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, p
 from eigenscape.spectrum.iteration.tasks import fits
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
+from eigenscape.spectrum.kernels.thin import MOST_BYTES as MOST_FACTORS
 from eigenscape.store.arrays import chunk_rows
 
 _MIB = 2**20
@@ -83,7 +85,8 @@ class Sizes:
 
     `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
     `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says. `labelled`:
-    the labelled samples of each class at most, where they are counted.
+    the labelled samples of each class at most, where they are counted. `held`: bytes of libraries that the
+    process has loaded before its first stage.
     """
 
     job: Job
@@ -96,6 +99,7 @@ class Sizes:
     map_cells: int = 0
     lookup: tuple[int, float, float] = (0, 0, 0)
     labelled: Mapping[int, int] | None = None
+    held: int = 0
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -108,10 +112,12 @@ class Sizes:
         """
         at_once = min(tasks, self.tasks, most)
         working = at_once * (each + _HEAP_BYTES * (each > 0))
+        libraries = 0
         if name not in ("ingest", "features"):
-            shared += neighbor_method(self.job).library_bytes
+            libraries += neighbor_method(self.job).library_bytes
         if name in ("learn", "export"):
-            shared += learn_method(self.job).library_bytes
+            libraries += learn_method(self.job).library_bytes
+        shared += max(libraries, self.held)
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -199,11 +205,12 @@ class Sizes:
                 "spectrum", 1, 0, 8 * (2 * n * n + 3 * n * modes), disk, 8 * n * modes
             )
         if solver == "lanczos":
-            shared = 16 * entries * 2 + 8 * n * max(2 * modes + 1, 20)
-            return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
+            return self._stage("spectrum", 1, 0, self._lanczos(), disk, 8 * n * modes)
+        if solver == "shift-invert":
+            return self._stage("spectrum", 1, 0, self._inverted(), disk, 8 * n * modes)
         if solver == "lobpcg":
             # The matrix and its hierarchy; blocks of vectors, directions and images; PyAMG.
-            shared = 12 * entries * 4 + 8 * n * 10 * modes + 8 * _MIB
+            shared = 12 * entries * 8 + 8 * n * 10 * (modes + max(4, modes // 10)) + 8 * _MIB
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
         columns = column_count(options.dimension)
         block = min(columns, MOST_COLUMNS)
@@ -222,9 +229,26 @@ class Sizes:
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
         shared += 40 * n * (self.job.graph.potential is not None)
+        if options.solver == "auto" and self.d == 1:
+            # A curve: its factors are small.
+            shared = max(shared, self._inverted() - min(groups, self.tasks) * (each + _HEAP_BYTES))
         copies = 4 + (self.job.graph.potential is not None)
         scratch = entries * size + n * (columns + copies * block) * size
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
+
+    def _lanczos(self) -> float:
+        """Return the bytes of ARPACK's vectors and results, and of the matrix in double and a copy."""
+        modes = self.job.spectrum.dimension + 1
+        vectors = max(2 * modes + 1, 20) + 2 * modes
+        return 16 * 1.5 * self.job.neighbors.k * self.n * 2 + 8.0 * self.n * vectors
+
+    def _inverted(self) -> float:
+        """Return the bytes of an inverse of few entries: the profile, factors to solve with and to count by.
+
+        Larger ones, which have to be asked for, are refused by the graph itself.
+        """
+        factors = min(MOST_FACTORS, FACTOR_BYTES * self.n**2 // 2)
+        return self._lanczos() + 2 * factors + 12.0 * self.job.neighbors.k * self.n
 
     def _landmark_spectrum(self, disk: float) -> StagePlan:
         """Count the landmarks' own solution, and tiles of what is extended."""
@@ -285,9 +309,10 @@ class Sizes:
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
-            group = SMOOTHED_ARRAYS * self.n * WIDTH * 4
+            count = 0 if known is None else len(known)
+            group = array_count(count) * self.n * WIDTH * 4
             inside = group <= self.budget
-            bundles = min(self.tasks, fields // (WIDTH / 2) + 1)
+            bundles = min(self.tasks, fits if count > WIDTH / 2 else fields // (WIDTH / 2) + 1)
             smoothing = bundles * (group + _HEAP_BYTES) if inside else 0
             needs = replace(
                 needs, before=max(needs.before, smoothing),

@@ -138,8 +138,16 @@ class Plan:
         )  # fmt: skip
 
 
-def project_plan(job: Job, on: ClusterOptions) -> Plan:
-    """Open the scene's metadata and work out the needs of the job."""
+def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
+    """Open the scene's metadata and work out the needs of the job.
+
+    Parameters
+    ----------
+    job, on
+        The job, and where it is to run.
+    held
+        Bytes of libraries that the process has loaded before the first stage.
+    """
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     neighbor_method(job).check_graph(job.graph)
@@ -153,7 +161,7 @@ def project_plan(job: Job, on: ClusterOptions) -> Plan:
     check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
-        sizes = replace(sizes, labelled=counts or None)
+        sizes = replace(sizes, labelled=counts or None, held=held)
         return (
             plan_ingest(sizes, scene),
             sizes.features(),

@@ -24,6 +24,7 @@ from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.choice.auto import (
+    HELD_BYTES,
     forget_trials,
     known_choice,
     make_choice,
@@ -115,12 +116,13 @@ def _run_chosen(
     siblings: Siblings | None,
 ) -> Result:
     """Choose the methods that a job leaves open, and run it with them."""
+    held = 0 if known_choice(keys, path) else HELD_BYTES
     choice = make_choice(job, keys, path, on=on, reporter=reporter, executor=executor)
     chosen = settle(job, choice)
     # What was tried on the whole scene need not be computed again.
     siblings = siblings or Siblings(partial(_beside_and_tried, path))
     result = _run(
-        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, remarks=choice.said
+        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, held, choice.said
     )
     forget_trials(path)
     return result
@@ -140,12 +142,13 @@ def _run(
     reporter: Reporter,
     executor: Executor | None,
     siblings: Siblings | None,
+    held: int = 0,
     remarks: tuple[str, ...] = (),
 ) -> Result:
-    """Run a job whose methods it says."""
+    """Run a job whose methods it says. For `held` see `project_plan`."""
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
-    planned = project_plan(fitted, on)
+    planned = project_plan(fitted, on, held)
     planned.check(fitted.limits.memory_bytes)
     runner = Runner(
         job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, foresee=_foresee,
@@ -200,7 +203,8 @@ def plan(
     on = place_of(on, client)
     if job.open and known_choice(keys, path) is None:
         jobs, said = plan_choice(job)
-        plans = [project_plan(fit_limits(one, on), on) for one in jobs or [job]]
+        held = HELD_BYTES if jobs else 0
+        plans = [project_plan(fit_limits(one, on), on, held) for one in jobs or [job]]
         largest = max(plans, key=lambda planned: planned.peak_bytes)
         return replace(largest, run=str(path), notes=(*largest.notes, *([said] if said else [])))
     job, keys = settled(job, keys, path)

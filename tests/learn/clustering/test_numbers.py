@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from eigenscape.errors import InputError
-from eigenscape.learn.clustering.numbers import by_size, choose_count
+from eigenscape.learn.clustering.numbers import by_size, check_shares, choose_count
 from eigenscape.learn.methods.normalized_cut import NormalizedCut
 
 VALUES = np.array([0, 0.01, 0.012, 0.2, 0.21, 0.6])
@@ -65,3 +65,14 @@ def test_choose_count__refuses_eigenvalues_that_tell_nothing():
 def test_by_size__largest_first_and_none_empty():
     found = by_size(np.array([5, 5, 1, 3, 3, 5, 1]))
     assert found.tolist() == [0, 0, 1, 2, 2, 0, 1]
+
+
+def test_check_shares__refuses_a_small_group_apart_from_the_rest():
+    apart, even = np.array([946, 54]), np.array([700, 300])
+    with pytest.raises(InputError, match=r"parts 54 of 1,000 samples \(5\.4%\)"):
+        check_shares(options(), 0, apart)
+    # Even ones, one that was asked for, that of the classes, many.
+    check_shares(options(), 0, even)
+    check_shares(options(clusters=2), 0, apart)
+    check_shares(options(), 2, apart)
+    check_shares(options(), 0, np.array([900, 50, 10, 10, 10]))

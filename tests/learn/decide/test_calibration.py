@@ -39,6 +39,9 @@ def test_measure__against_scikit_learn(rng):
     found = measure(sample, plain(calibration))
     p = probabilities(sample.scores, calibration)
     assert found["log_loss"] == pytest.approx(log_loss(sample.classes, p), rel=1e-5)
+    right = p.argmax(axis=1) == sample.classes
+    of_calls = log_loss(right, p.max(axis=1))
+    assert found["log_loss_of_calls"] == pytest.approx(of_calls, rel=1e-5)
     brier = ((p - np.eye(3)[sample.classes]) ** 2).sum(axis=1).mean()
     assert found["brier"] == pytest.approx(brier, rel=1e-5)
 
@@ -61,16 +64,15 @@ def test_calibrate__each_half_is_measured_with_the_other(rng):
     for name in ("expected_calibration_error", "log_loss"):
         assert report["after"]["random"][name] < report["before"]["random"][name]
     assert report["pixels"] == 3000
-    crossed = {
-        step: np.mean(
-            [
-                measure(halves[1 - own], fit_calibration(halves[own], 1).taken(step))["log_loss"]
-                for own in (0, 1)
-            ]
-        )
-        for step in STEPS
-    }
-    assert report["after"]["random"]["log_loss"] == pytest.approx(min(crossed.values()))
+    crossed = {}
+    for step in STEPS:
+        fits = [fit_calibration(half, 1).taken(step) for half in halves]
+        losses = [
+            measure(half, fit)["log_loss_of_calls"]
+            for half, fit in zip(halves[::-1], fits, strict=True)
+        ]
+        crossed[step] = np.mean(losses)
+    assert report["after"]["random"]["log_loss_of_calls"] == pytest.approx(min(crossed.values()))
     assert report["step"] == min(STEPS, key=lambda step: crossed[step])
     assert found == fit_calibration(Sample.join(halves), 1).taken(report["step"])
 

@@ -120,6 +120,23 @@ def test_solve__a_good_start_needs_no_iteration(rng):
     assert solve(system, X.copy(), zeros(np.float64), tolerance=1e-1).iterations <= 1
 
 
+def test_solve__a_start_that_is_no_number_is_none(rng):
+    A, B = definite(rng, 30, 10), rng.standard_normal((30, WIDTH))
+    X = zeros(np.float64)(30)
+    X[4, 2], X[:, 7] = np.nan, np.nan
+    found = solve(full_system(A, B), X, zeros(np.float64), tolerance=1e-8)
+    assert found.residuals.max() <= 1e-8
+    np.testing.assert_allclose(A @ X, B, atol=1e-6)
+
+
+def test_solve__says_that_a_system_without_numbers_has_no_solution(rng):
+    A, B = definite(rng, 30, 10), rng.standard_normal((30, WIDTH))
+    B[3, 5] = np.nan
+    found = solve(full_system(A, B), zeros(np.float64)(30), zeros(np.float64))
+    assert np.isinf(found.residuals[5])
+    assert np.isfinite(np.delete(found.residuals, 5)).all()
+
+
 def test_solve__uses_three_work_arrays(rng):
     A, B = definite(rng, 30, 10), rng.standard_normal((30, WIDTH))
     taken = []

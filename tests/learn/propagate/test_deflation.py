@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -84,6 +86,21 @@ def test_lowest__a_start_from_them_takes_fewer_products(graph, lowest, rng):
     plain = poisson(operator, labels, zeros)
     begun = poisson(operator, labels, zeros, start=pairs.solve)
     assert begun.solved.iterations < 0.6 * plain.solved.iterations
+    np.testing.assert_allclose(begun.X, plain.X, atol=1e-3 * np.abs(plain.X).max())
+
+
+def test_lowest__a_value_that_is_stored_as_0_is_left_out(graph, lowest, rng):
+    operator = as_operator(graph[0], np.ones(ROWS), np.float32)
+    labels = one_against_all(rng)
+    pairs = lowest("normalized", 10)
+    values = pairs.values.copy()
+    values[0] = 0
+
+    def zeros(rows):
+        return np.zeros((rows, WIDTH), np.float32)
+
+    plain = poisson(operator, labels, zeros)
+    begun = poisson(operator, labels, zeros, start=replace(pairs, values=values).solve)
     np.testing.assert_allclose(begun.X, plain.X, atol=1e-3 * np.abs(plain.X).max())
 
 

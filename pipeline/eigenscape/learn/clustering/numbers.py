@@ -17,6 +17,9 @@ CLEAR_GAP = 0.8
 _LEAST_GAP = 0.3
 """Relative gap below which it is noise among the many large numbers, however large the product is."""
 
+_LEAST_SHARE = 0.25
+"""Of the samples that clusters of equal size would have: a few clusters that a gap tells have no fewer."""
+
 _SHOWN = 4
 
 
@@ -89,6 +92,37 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
         f"which the next eigenvalue is larger; {CLEAR_GAP} would be clear, or k times it {CLEAR_EXCESS:g}. "
         "Set learn.clusters."
     )
+
+
+def check_shares(method: Clustering, classes: int, sizes: NDArray[np.integer]) -> None:
+    """Refuse few clusters of a gap alone, one of which is a group apart from all others.
+
+    Such a group is next to no edge away from the rest, whatever the rest is made of: water in a scene of
+    land leaves a gap after 2. Of many clusters the gap is measured in a larger number.
+
+    Parameters
+    ----------
+    method
+        Its keys.
+    classes
+        Classes of the labels, 0 without labels.
+    sizes : array of int, shape (count,)
+        Samples of each cluster.
+
+    Raises
+    ------
+    InputError
+        With the sizes, and the fix.
+    """
+    count = len(sizes)
+    told = method.clusters == "auto" and not method.open_ended and classes <= 1
+    least, total = int(sizes.min()), int(sizes.sum())
+    if told and count < CLEAR_EXCESS and least * count < _LEAST_SHARE * total:
+        raise InputError(
+            f'learn.clusters = "auto": a gap of the eigenvalues follows the number {count}, but it parts '
+            f"{least:,} of {total:,} samples ({least / total:.1%}) from the others, and tells nothing of "
+            f"these. Set learn.clusters: to {count} for this division, or to more."
+        )
 
 
 def by_size(cluster: NDArray[np.integer]) -> NDArray[np.uint16]:

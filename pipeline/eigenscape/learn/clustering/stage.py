@@ -27,7 +27,7 @@ from eigenscape.context import Context
 from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.clustering.coordinates import Coordinates, join_blocks
 from eigenscape.learn.clustering.embedding import row_normalized
-from eigenscape.learn.clustering.numbers import by_size, choose_count
+from eigenscape.learn.clustering.numbers import by_size, check_shares, choose_count
 from eigenscape.learn.clustering.report import Measured, report
 from eigenscape.learn.kernels.agreement import contingency
 from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
@@ -55,6 +55,7 @@ def cluster_stage(context: Context, method: Clustering) -> dict[str, Any]:
     cluster = method.divide(context, graph, coordinates, folder, wanted)
     cluster = by_size(cluster)
     count = int(cluster.max()) + 1
+    check_shares(method, len(classes), np.bincount(cluster, minlength=count))
     save_array(folder / "ranked.npy", cluster)
     weigh = partial(_weigh, graph, folder, count, method.leads_by_cuts)
     weighed = np.array(context.map("weigh", weigh, numbers, label="weighing cuts")).sum(axis=0)

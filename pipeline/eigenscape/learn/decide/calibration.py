@@ -37,8 +37,9 @@ def measure(sample: Sample, fit: Fit) -> dict[str, float]:
     Returns
     -------
     dict
-        ``expected_calibration_error`` of the called class; ``log_loss`` in nats and ``brier`` (sum of
-        squares over the classes) of the whole distribution.
+        ``expected_calibration_error`` of the called class, and ``log_loss_of_calls``, in nats, of whether it
+        is right; ``log_loss`` in nats and ``brier`` (sum of squares over the classes) of the whole
+        distribution.
     """
     return quality(fit.probabilities(sample), sample.scores, sample.classes)
 
@@ -46,10 +47,12 @@ def measure(sample: Sample, fit: Fit) -> dict[str, float]:
 def quality(p: F8, scores: NDArray[np.float32], classes: NDArray[np.intp]) -> dict[str, float]:
     """Return `measure` of probabilities, of the scores that they come from and of the true classes."""
     rows, called = np.arange(len(p)), choose(scores)
-    truth = p[rows, classes]
+    truth, confidence, right = p[rows, classes], p[rows, called], called == classes
+    of_calls = np.maximum(np.where(right, confidence, 1 - confidence), LEAST)
     squares = (p**2).sum(axis=1) - 2 * truth + 1
     return {
-        "expected_calibration_error": calibration_error(p[rows, called], called == classes),
+        "expected_calibration_error": calibration_error(confidence, right),
+        "log_loss_of_calls": float(-np.log(of_calls).mean()),
         "log_loss": float(-np.log(np.maximum(truth, LEAST)).mean()),
         "brier": float(squares.mean()),
     }
@@ -90,7 +93,11 @@ def calibrate(
         }
         for step in STEPS
     }
-    step = min(STEPS, key=lambda step: sum(test["log_loss"] for test in found[step].values()))
+    # Of calls alone: it is their odds that are taken. The loss of the whole distribution, most of which
+    # is of classes that are not called, halved them where the whole was right about the calls.
+    step = min(
+        STEPS, key=lambda step: sum(test["log_loss_of_calls"] for test in found[step].values())
+    )
     count = halves[0].scores.shape[1]
     none = [Fit(Calibration.none(count, zones), ((0.0, 0.0),) * zones, (1 / count,) * count)] * 2
     report: dict[str, Any] = {

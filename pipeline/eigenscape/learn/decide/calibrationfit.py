@@ -18,8 +18,8 @@ far ones.
 
 Offsets of classes are drawn to the common one by some samples' worth: a class that few squares hold was
 right or wrong there by chance. For the same reason the odds are taken whole or half of the way from
-those of the shares, whichever has the lower log loss on other draws. All numbers are fitted by maximum
-likelihood, and keep the called class the most probable one.
+those of the shares, whichever has the lower log loss of calls, right or wrong, on other draws. All numbers
+are fitted by maximum likelihood, and keep the called class the most probable one.
 """
 
 from collections.abc import Sequence

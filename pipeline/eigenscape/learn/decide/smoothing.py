@@ -42,8 +42,11 @@ from eigenscape.spectrum.stored import StoredOperator
 
 _EDGES = SpatialOptions()
 _BLOCK_ROWS = CHUNK_ROWS // 2
-ARRAYS = 3
-"""Arrays of (samples, WIDTH) that a task holds, if the classes fit into one group."""
+
+
+def array_count(classes: int) -> int:
+    """Return how many arrays of (samples, WIDTH) a task holds: groups of classes, their image and a spare."""
+    return max(1, -(-classes // WIDTH)) + 2
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,8 @@ def prepare_smoothing(context: Context, fitted: Fitted) -> Smoothed:
         # Gershgorin's circles; a hundredth more, as the sums are rounded.
         bound=2.02 * max(degree for _, degree in found) or 1.0,
     )
-    fits_in = ARRAYS * samples * WIDTH * 4 <= context.task_bytes
+    arrays = array_count(fitted.labelled.count)
+    fits_in = arrays * samples * WIDTH * 4 <= context.task_bytes
     return Smoothed(fitted, operator, weight, fits_in)
 
 

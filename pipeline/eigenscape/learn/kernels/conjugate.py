@@ -103,6 +103,10 @@ def solve(
     """
     R, D, Q = (allocate(len(X)) for _ in range(3))
     squares, energy = _restart(system, X, R, D, Q)
+    if (lost := ~np.isfinite(squares)).any():
+        # What is no number stays none: begin at 0.
+        X[:, lost] = 0
+        squares, energy = _restart(system, X, R, D, Q)
     start = np.sqrt(squares)
     # A start that is worse than 0 must not make the goal easier.
     given = np.linalg.norm(system.source.astype(np.float64), axis=0)
@@ -128,6 +132,7 @@ def solve(
             iterations += 1
         squares, energy = _restart(system, X, R, D, Q)
         residuals = np.divide(np.sqrt(squares), start, out=np.zeros(WIDTH), where=start > 0)
+        residuals[~np.isfinite(squares)] = np.inf
         worst = float(residuals.max())
         if worst <= tolerance or iterations >= most or not worst < _PROGRESS * before:
             return Solved(iterations, residuals)

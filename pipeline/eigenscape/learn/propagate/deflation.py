@@ -12,6 +12,9 @@ from eigenscape.learn.kernels.conjugate import F8
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.store.arrays import open_array, open_memmap
 
+_LEAST = 1e-12
+"""Eigenvalue, of at most a few, below which a pair is left out: it may be stored as 0."""
+
 
 @dataclass(frozen=True)
 class LowestPairs:
@@ -63,7 +66,11 @@ class LowestPairs:
             if len(known):
                 own = source[np.searchsorted(rows, at[known])].astype(np.float64)
                 products += self._vectors(block, at)[known].T @ own
-        products /= self.values[:, None]
+        # A value that is lost in rounding, of a graph that all but falls apart, says nothing here.
+        told = self.values > _LEAST
+        products = np.divide(
+            products, self.values[:, None], out=np.zeros_like(products), where=told[:, None]
+        )
         for block in self._blocks():
             at = self._rows(block)
             inside = at >= 0

@@ -28,6 +28,7 @@ from eigenscape.base.mapped import (
 )
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
+from eigenscape.errors import InputError
 from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.kernels.columnlabels import ColumnLabels
@@ -301,6 +302,11 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
     worst = max(report["residual"] for report in solved)
+    if not np.isfinite(worst):
+        raise InputError(
+            f'learn.method = "{method.method}": the fields of the classes left the range of numbers on this '
+            'graph. Set learn.method to "eigenfunctions" or "k-nn", or neighbors.k to more.'
+        )
     context.reporter.note(
         f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
         f"double, at most {max(report['iterations'] for report in solved)} products each, largest "

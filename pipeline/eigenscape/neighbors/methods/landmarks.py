@@ -20,15 +20,17 @@ class Landmarks(NeighborMethod):
     """Neighbours among landmarks, whose eigenvectors are extended to all others (Halevy 2011, 4.4)."""
 
     form: ClassVar[ListForm] = "landmarks"
-    # scikit-learn
-    library_bytes: ClassVar[int] = 64 * 2**20
-
     method: Literal["landmarks"] = "landmarks"
     """Landmarks alone, whose eigenvectors the Nystrom formula extends to all others (Halevy 2011, 4.4)."""
     landmarks: Annotated[int, Field(ge=2, le=20_000)] = 1000
     """How many; they are the samples nearest to the centres of k-means."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of k-means and of the samples that it sees."""
+
+    @property
+    def library_bytes(self) -> int:
+        """Memory of scikit-learn."""
+        return 64 * 2**20
 
     @model_validator(mode="after")
     def _check_count(self) -> "Landmarks":

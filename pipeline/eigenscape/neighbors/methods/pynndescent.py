@@ -17,6 +17,13 @@ class NNDescent(InMemoryMethod):
     method: Literal["pynndescent"] = "pynndescent"
     """NN-descent in memory."""
 
+    @property
+    def library_bytes(self) -> int:
+        """Memory of pynndescent."""
+        from eigenscape.neighbors.search.searchers import DESCENT_BYTES
+
+        return DESCENT_BYTES
+
     def find(
         self, features: "Vectors", k: int, threads: int, dtype: str
     ) -> "tuple[NDArray[np.signedinteger], NDArray[np.float32]]":

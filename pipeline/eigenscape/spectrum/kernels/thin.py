@@ -24,7 +24,7 @@ F8 = NDArray[np.float64]
 FACTOR_BYTES = 24
 """Of two triangles: a number and an index each."""
 
-_MOST_BYTES = 2**25
+MOST_BYTES = 2**25
 """Memory that factors may take without being asked for: any limit leaves it, so none changes the choice."""
 
 _FILTER_PRODUCTS = 50
@@ -63,7 +63,7 @@ class Profile:
     def is_thin(self, columns: int) -> bool:
         """Whether factors are small, and cost less than a filter of so many columns."""
         affordable = self.operations <= _FILTER_PRODUCTS * float(self.edges) * columns
-        return affordable and self.bytes <= _MOST_BYTES
+        return affordable and self.bytes <= MOST_BYTES
 
 
 def whole_structure(blocks: Sequence[RowBlock]) -> scipy.sparse.csr_array:

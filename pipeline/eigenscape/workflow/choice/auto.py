@@ -43,6 +43,10 @@ MOST_PIXELS = 4096
 LEAST_LABELS = 10
 """Labelled pixels of a class, on average, below which nothing is tried."""
 
+HELD_BYTES = 68 * 2**20
+"""What a process keeps of what was tried: libraries and compiled kernels of all methods. Measured by
+tests/bench/memory.py: 39 to 64 MiB, by stage, on scenes of 2,000 and 160,000 pixels."""
+
 ENTRY = "choice"
 """What the manifest calls it."""
 
