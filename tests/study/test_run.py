@@ -94,11 +94,18 @@ def test_run_study__goes_on_where_it_was_stopped(write_study):
 
 def test_run_study__a_longer_list_computes_the_new_values_alone(write_study):
     path = write_study()
-    run_study(load_job(path))
+    first = run_study(load_job(path))
+    table = first.outputs["csv"].read_bytes()
     longer = run_study(load_job(path, ["study.grid.learn.train=[12, 40, 60]"]))
-    # Two numbers of eigenvectors and two of neighbours.
-    assert computed(longer) == {**dict.fromkeys(SHARED, 0), "learn": 4, "export": 4}
+    # Two numbers of eigenvectors and two of neighbours; the files of all are in a directory of their own.
+    assert computed(longer) == {**dict.fromkeys(SHARED, 0), "learn": 4, "export": 11}
     assert len(longer.outcomes) == 11
+    assert longer.path != first.path
+    assert first.outputs["csv"].read_bytes() == table
+    path.write_text(path.read_text().replace("[12, 40]", "[12, 40, 60]"))
+    again = run_study(load_job(path))
+    assert again.path == first.path
+    assert computed(again) == {**dict.fromkeys(SHARED, 0), "learn": 0, "export": 4}
 
 
 def test_run_study__what_another_study_computed_is_taken_over(write_study):
