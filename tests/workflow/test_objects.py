@@ -129,6 +129,7 @@ def test_tables__of_python(tmp_path):
         (lambda: eigenscape.run_study(SCENE), r"is no study, for it has no table \[study\]"),
         (lambda: eigenscape.tune(SCENE, budget="a"), "budget = 'a': give a number of seconds"),
         (lambda: eigenscape.classify_new(3, CUBE), "a run of type int: give a run directory"),
+        (lambda: eigenscape.extend(3, CUBE[0]), "a run of type int: give a run directory"),
     ],
 )  # fmt: skip
 def test_functions__refuse_what_they_cannot_take_in_words(work, message):

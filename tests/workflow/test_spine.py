@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import rasterio
 
-from eigenscape import load_job, plan, run
+from eigenscape import load_job, parse_job, plan, run
 from eigenscape.clusters import ClusterOptions
+from eigenscape.errors import InputError
 from eigenscape.store.run import Run
-from eigenscape.workflow.spine import status
+from eigenscape.workflow.spine import run_directory, status
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 NAMES = [stage.name for stage in STAGES]
@@ -430,3 +431,9 @@ def test_run__same_answer_on_a_scheduler_that_is_running(large):
         second = large("b", options)
     assert reused(second) == set()
     same_result(first, second)
+
+
+def test_run_directory__refuses_what_is_no_path():
+    job = parse_job({"scene": {"path": "scene.tif"}})
+    with pytest.raises(InputError, match="of type int: give a run directory"):
+        run_directory(job, {}, 3)

@@ -32,6 +32,7 @@ from eigenscape.graph.kernels import weights as kernels
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.centring import centre
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
+from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.verification import require_whole
 
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
@@ -45,13 +46,13 @@ _SAMPLE_BYTES = 64
 _ENTRY_BYTES = 64
 
 
-def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np.float32]:
+def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> NDArray[np.float32]:
     """Return the coordinates of new samples in the eigenvectors of a run.
 
     Parameters
     ----------
     run
-        Run directory whose spectrum is finished.
+        Run directory whose spectrum is finished, or the result of a run.
     samples : array or sparse array, shape (m, bands)
         In the units of the scene with its scale applied (``samples/values``, where the run has
         ``samples/origin`` with that added to them). As many bands as
@@ -102,8 +103,9 @@ def extend(run: str | Path, samples: Any, *, memory: str = "1GiB") -> NDArray[np
     >>> eigenscape.extend(path, samples).shape[0]
     5
     """
-    trained = Trained.open(Path(run))
-    require_whole(Path(run), exclude="export")
+    path = path_of(run)
+    trained = Trained.open(path)
+    require_whole(path, exclude="export")
     if issparse(samples):
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
+from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
@@ -100,7 +101,7 @@ class StudyResult(Outcomes):
 def study_directory(job: Job, run_dir: str | Path | None) -> Path:
     """Return where a study runs. Its variants have directories of their own for each content."""
     if run_dir is not None:
-        return Path(run_dir).resolve()
+        return path_of(run_dir).resolve()
     return (parent_directory(job) / job.name).resolve()
 
 

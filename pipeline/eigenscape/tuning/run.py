@@ -26,6 +26,7 @@ from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
+from eigenscape.store.manifest import path_of
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.progress import StudyProgress
 from eigenscape.tuning.budget import Budget
@@ -143,7 +144,7 @@ def tune(
 def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
     """Return where a job is tuned."""
     if run_dir is not None:
-        return Path(run_dir).resolve()
+        return path_of(run_dir).resolve()
     return (parent_directory(job) / f"{job.name}-tuned").resolve()
 
 

@@ -20,7 +20,7 @@ from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import read_manifest
+from eigenscape.store.manifest import path_of, read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.choice.auto import (
@@ -266,7 +266,7 @@ def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
 def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
     """Return where a job runs: one directory for each content of the whole job."""
     if run_dir is not None:
-        return Path(run_dir).resolve()
+        return path_of(run_dir).resolve()
     return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
 
 
