@@ -122,7 +122,11 @@ def built(tmp_path_factory):
 def test_wheel__installs_in_a_fresh_environment_and_makes_a_map(built, tmp_path):
     """What it needs comes from here; the package itself does not."""
     names = zipfile.ZipFile(built).namelist()
-    for name in ("py.typed", "workflow/finished/result.schema.json", "workflow/choice/candidates.toml"):
+    for name in (
+        "py.typed",
+        "workflow/finished/result.schema.json",
+        "workflow/choice/candidates.toml",
+    ):
         assert f"eigenscape/{name}" in names
     assert not [name for name in names if name.startswith(("tests", "jobs", "docs"))]
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)

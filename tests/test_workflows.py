@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eigenscape.datasets.synthetic import synthesize
-from eigenscape.workflow.spine import result_schema
+from eigenscape.workflow.finished.result import result_schema
 
 FOLDER = Path(__file__).resolve().parents[1] / "jobs" / "workflows"
 TEMPLATE = """\

@@ -46,7 +46,7 @@ def test_cards__of_job_plan_run_and_result(tmp_path):
         "Job": (job, ("lanczos-bisection", "dimension = 3", "2GiB")),
         "Plan": (eigenscape.plan(job), ("up to 200", "finished", "peak of memory")),
         "Result": (result, ("overall accuracy", "7 stages", "legend.csv")),
-        "Run": (Run(result.path, create=False), ("spectrum", "finished", "MiB")),
+        "Run": (Run(result.path, create=False), ("spectrum", "finished", "iB")),
     }
     for name, (value, words) in cards.items():
         text = value._repr_html_()
