@@ -78,6 +78,12 @@ def test_bars__write_to_their_console():
         assert word in text
 
 
+def test_bars__keep_brackets():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    Bars(console).note("pip install 'eigenscape[vectors]'")
+    assert "'eigenscape[vectors]'" in console.file.getvalue()
+
+
 def test_bars__end_without_begin():
     bars = Bars(Console(file=io.StringIO()))
     bars.advance()

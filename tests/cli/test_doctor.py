@@ -37,6 +37,11 @@ def test_doctor__status_2_and_what_to_do(cli, monkeypatch):
     assert "to do: GDAL" in done.stdout
 
 
+def test_doctor__names_the_extra_of_what_is_missing(cli, monkeypatch):
+    monkeypatch.setattr(doctor, "_version", lambda package: None if package == "pyamg" else "1.0")
+    assert "pip install 'eigenscape[amg]'" in cli("doctor").stdout
+
+
 def test_memory_limit__of_both_versions_and_of_groups_above(monkeypatch, tmp_path):
     group, root = tmp_path / "cgroup", tmp_path / "fs"
     below = root / "user" / "job"

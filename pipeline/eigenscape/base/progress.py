@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from eigenscape.base import html
 
@@ -113,7 +114,7 @@ class Bars:
         self._task: Any = None
 
     def stage(self, name: str, text: str) -> None:
-        self._console.print(f"[bold]{name:<10}[/bold] {text}", highlight=False)
+        self._console.print(Text.assemble((f"{name:<10}", "bold"), f" {text}"))
 
     def begin(self, label: str, total: int, done: int) -> None:
         self._progress = Progress(
@@ -137,7 +138,7 @@ class Bars:
             self._progress = None
 
     def note(self, text: str) -> None:
-        self._console.print(f"           {text}", style="dim", highlight=False)
+        self._console.print(Text(f"           {text}", style="dim"))
 
 
 class NotebookBars:

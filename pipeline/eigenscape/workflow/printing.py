@@ -11,9 +11,12 @@ from eigenscape.base.memory import format_bytes
 
 
 def console() -> Console:
-    """Return a console that is wide enough for a table where stdout is a file."""
-    found = Console()
-    return found if found.is_terminal else Console(width=140)
+    """Return a console that is wide enough for a table where stdout is a file.
+
+    It prints brackets as they are: names of extras and of job tables have some.
+    """
+    found = Console(markup=False)
+    return found if found.is_terminal else Console(width=140, markup=False)
 
 
 def _percent(share: float | None) -> str:
