@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,13 +142,9 @@ def compare(figures: list[Figure]) -> dict[str, Any]:
         for what in ("seconds", "cpu_seconds"):
             before, after = ([getattr(figure, what) for figure in of_it] for of_it in (one, other))
             apart = max(after) < min(before) or min(after) > max(before)
-            compared[f"times_as_fast_by_{what}"] = round(_middle(before) / _middle(after), 2)
+            compared[f"times_as_fast_by_{what}"] = round(median(before) / median(after), 2)
             compared[f"{what}_beyond_noise"] = apart
     return compared
-
-
-def _middle(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2] if len(values) % 2 else sum(values) / len(values)
 
 
 def make_scene(name: str, folder: Path) -> Path:

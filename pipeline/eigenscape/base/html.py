@@ -4,19 +4,14 @@ Text is escaped; there is no script, no style sheet and nothing to load.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+
+from markupsafe import Markup, escape
 
 _CARD = "font-family:sans-serif;font-size:13px;line-height:1.5;max-width:60em"
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CELL = f"text-align:left;padding:1px 14px 1px 0;border-bottom:{_LINE};background:none"
 _FAINT = "opacity:.7"
 _CODE = "font-family:monospace;white-space:pre-wrap;margin:4px 0"
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
 
 
 def card(kind: str, title: str, *parts: str) -> str:
@@ -49,7 +44,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     heads
         Heads of the columns; none for a table without.
     rows
-        Cells of each row; `Markup` goes in as it is.
+        Cells of each row; `markupsafe.Markup` goes in as it is.
     """
     top = "".join(
         f'<th style="{_CELL};{_FAINT};font-weight:normal">{escape(h)}</th>' for h in heads
@@ -80,7 +75,7 @@ def code(text: str) -> str:
 
 def link(path: object, text: str) -> Markup:
     """Return a link to a file of this machine."""
-    return Markup(f'<a href="file://{escape(str(path), quote=True)}">{escape(text)}</a>')
+    return Markup(f'<a href="file://{escape(str(path))}">{escape(text)}</a>')
 
 
 def bar(share: float) -> Markup:
@@ -92,5 +87,4 @@ def bar(share: float) -> Markup:
 
 
 def _cell(value: object, style: str = "") -> str:
-    text = value if isinstance(value, Markup) else escape(str(value))
-    return f'<td style="{_CELL};{style}">{text}</td>'
+    return f'<td style="{_CELL};{style}">{escape(value)}</td>'

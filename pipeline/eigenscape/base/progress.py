@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from markupsafe import Markup
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -203,7 +204,7 @@ class NotebookBars:
             taken, _, peak = text.partition(", ")
             if text == "running" and self._total:
                 left = (now - self._began) / max(self._done, 1) * (self._total - self._done)
-                taken = html.Markup(
+                taken = Markup(
                     f"{html.bar(self._done / self._total)} {self._done} of {self._total}"
                 )
                 peak = f"{self._label}, {left:.0f} s left" if self._done else self._label

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from eigenscape.workflow.doctor import Diagnosis
 
 
+_FIRST = ("eigenscape", "python", "system", "GDAL")
+"""Versions that have a line of their own."""
+
+
 def doctor_command(
     directory: Annotated[
         Path | None, typer.Option("--dir", metavar="DIR", help="Try a directory for runs, too.")
@@ -37,10 +41,9 @@ def _print(found: "Diagnosis") -> None:
 
     screen = console()
     table = Table("what", "found")
-    for name in ("eigenscape", "python", "system", "GDAL"):
+    for name in _FIRST:
         table.add_row(name, found.versions.get(name) or "missing")
-    others = {name: text for name, text in found.versions.items() if name not in
-              ("eigenscape", "python", "system", "GDAL")}  # fmt: skip
+    others = {name: text for name, text in found.versions.items() if name not in _FIRST}
     table.add_row(
         "packages", ", ".join(f"{name} {text or 'MISSING'}" for name, text in others.items())
     )
