@@ -337,3 +337,8 @@ def test_job_schema__names_every_key_with_its_words():
                 assert ("method" in table.get("required", [])) != (
                     method == REGISTRIES[name].default
                 )
+
+
+def test_job__of_a_cube_names_the_function_for_it():
+    with pytest.raises(JobError, match=r"Job\(list\).*eigenscape\.job_for\(scene, labels\)"):
+        Job([[[0.0]]])

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any, Literal, Self, Union
 
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
@@ -97,6 +97,15 @@ class Job(Options):
     """Directory that relative paths are relative to. Not a key of the file."""
     left_out: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
     """Keys of the file, dotted, that its methods do not have and others do. Not a key of the file."""
+
+    def __new__(cls, /, *scene: Any, **tables: Any) -> Self:
+        """Refuse a scene that is given as such."""
+        if scene:
+            raise JobError(
+                f"Job({type(scene[0]).__name__}): a job is made of tables, by name. For a scene in memory "
+                "or a path: eigenscape.job_for(scene, labels)."
+            )
+        return super().__new__(cls)
 
     def resolve(self, path: str) -> str:
         """Return a path as this job means it.

@@ -295,10 +295,14 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         operator = store_laplacian(
             weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
         )
+        # No plan can know that single precision will not do: on large graphs it counts on that, and the
+        # arrays of double are mapped.
+        fits = operator.rows <= EXACT_ROWS and fits_in(
+            context.task_bytes, operator, len(labelled.sample)
+        )
         doubled = replace(
-            fields, operator=operator, in_memory=fits_in(context.task_bytes, operator, len(labelled.sample)),
-            exact=tuple(exact), doubled=(*exact, *again),
-        )  # fmt: skip
+            fields, operator=operator, in_memory=fits, exact=tuple(exact), doubled=(*exact, *again)
+        )
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
     worst = max(report["residual"] for report in solved)
