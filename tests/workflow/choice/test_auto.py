@@ -122,6 +122,30 @@ def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monke
     assert "the labels are scattered" in entry["said"][0]
 
 
+def test_run__where_draws_of_a_part_differ_too_much_the_whole_scene_decides(two_lines, monkeypatch):
+    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    tried = []
+
+    def score(self, job, trials):
+        graph = job.learn.method != "svm"
+        tried.append((graph, job.scene.mask is not None))
+        accuracies = [0.9, 0.2] if graph else [0.7, 0.6]
+        draws = [
+            {"overall_accuracy": accuracies[draw % 2], "samples": 9}
+            for draw in range(trials.first, trials.last)
+        ]
+        return Scored({"draws": draws}, 1.0, 1.0)
+
+    monkeypatch.setattr(auto.Accuracy, "score", score)
+    entry = read_manifest(run(load_job(two_lines())).path)["choice"]
+    assert entry["values"]["learn.method"] == "svm"
+    assert "the labels are scattered" in entry["said"][0]
+    graphs, masks = zip(*tried, strict=True)
+    # The part first, by graphs too; then the whole scene, by what needs none.
+    assert (graphs[0], masks[0]) == (True, True)
+    assert (graphs[-1], masks[-1]) == (False, False)
+
+
 def test_run__the_better_method_is_taken(two_lines, monkeypatch):
     def score(self, job, trials):
         accuracy = (
