@@ -170,6 +170,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     # In so many dimensions of noise a tree and three rounds find four of five neighbours.
     "features.method=none": {"neighbors.recall": 0.95},
     "features.dimension=12": {"neighbors.recall": 0.95},
+    # It may choose them.
+    "preset=auto": {"neighbors.recall": 0.95},
     "features.spatial.epsilon": {"features.spatial.method": "guided"},
     "features.spatial.components": {"features.spatial.method": "profiles"},
     # Refinement joins no halves that share nothing: further trees do.
