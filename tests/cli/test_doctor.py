@@ -1,6 +1,12 @@
 """``eigenscape doctor``: ready here, and what it asks for where something is missing."""
 
 import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
 
 from eigenscape.workflow import doctor
 
@@ -70,3 +76,21 @@ def test_doctor__tries_a_directory_by_two_processes(tmp_path):
     assert not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("")
     assert doctor.diagnose(tmp_path / "file").problems
+
+
+@pytest.mark.slow
+def test_doctor__compiles_what_a_run_needs(cli, tmp_path):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "eigenscape", "doctor", "--json"]
+    done = subprocess.run(
+        [*command, "--compile"], env=os.environ | place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout)["kernels"]["kept"]
+    scene = tmp_path / "scene.npy"
+    np.save(scene, np.random.default_rng(0).random((48, 48, 6), np.float32))
+    (tmp_path / "job.toml").write_text(f'scene = {{ path = "{scene}", layout = "image" }}')
+    run = [sys.executable, "-m", "eigenscape", "run", str(tmp_path / "job.toml")]
+    subprocess.run(run, env=os.environ | place, check=True)
+    again = subprocess.run(command, env=os.environ | place, capture_output=True, check=True)
+    assert json.loads(again.stdout)["kernels"]["kept"] == kept > 40

@@ -20,12 +20,20 @@ def doctor_command(
     directory: Annotated[
         Path | None, typer.Option("--dir", metavar="DIR", help="Try a directory for runs, too.")
     ] = None,
+    compile_first: Annotated[
+        bool,
+        typer.Option(
+            "--compile", help="Compile what the first run would: half a minute, once on a machine."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say what is installed and what this machine is like; exit status 2 if something has to be done."""
     with exit_status():
-        from eigenscape.workflow.doctor import diagnose
+        from eigenscape.workflow.doctor import compile_kernels, diagnose
 
+        if compile_first:
+            compile_kernels()
         found = diagnose(directory)
         print(json.dumps(found.to_json())) if as_json else _print(found)
         if found.problems:

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.progress import Silent
 from eigenscape.base.version import __version__
 from eigenscape.errors import EigenscapeError
 
@@ -100,6 +102,33 @@ def diagnose(directory: Path | None = None) -> Diagnosis:
     if directory is not None:
         _look_at_directory(found, directory)
     return found
+
+
+def compile_kernels() -> None:
+    """Compile what a first run compiles, by runs on a small made scene: half a minute, once on a machine.
+
+    Raises
+    ------
+    EigenscapeError
+        A run fails.
+    """
+    import numpy as np
+
+    from eigenscape.workflow.objects import job_for
+    from eigenscape.workflow.spine import run
+
+    generator = np.random.default_rng(0)
+    # As many pixels as the iterative solver needs, and a choice on a part of the scene.
+    labels = np.kron(generator.integers(1, 4, (9, 9)), np.ones((8, 8), int))
+    spectra = generator.random((4, 12)) * 10
+    cube = (spectra[labels] + generator.normal(size=(*labels.shape, 12))).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        for preset in ("halevy-2011", "auto"):
+            job = job_for(
+                cube, labels, directory=folder, name="kernels", preset=preset,
+                learn={"trials": 1}, spectrum={"dimension": 8},
+            )  # fmt: skip
+            run(job, reporter=Silent())
 
 
 def _look_at_packages(found: Diagnosis) -> None:
