@@ -111,6 +111,13 @@ def test_submit__refuses_what_cannot_work_before_it_waits_in_the_queue(
     small = load_job(write_job(), ["limits.memory=210MiB"])
     with pytest.raises(MemoryLimitError, match=r"limits.memory = 210.0 MiB"):
         submit(small, slurm, run_dir=tmp_path / "no")
+    tight = parse_cluster({**CLUSTER, "driver": {"memory": "128MiB"}}, "cluster.toml")
+    needed = (
+        r"\[driver\] memory = 128MiB: the driver of a run .* takes up to 22\d.* Set it to 256MiB"
+    )
+    with pytest.raises(MemoryLimitError, match=needed):
+        submit(job, tight, run_dir=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
     with pytest.raises(InputError, match="no driver of it was submitted"):
         cancel(tmp_path)
     with pytest.raises(ClusterError, match=r"driver.walltime = '00:00:30': a job of less than"):

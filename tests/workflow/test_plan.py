@@ -98,6 +98,13 @@ def test_project_plan__threads_share_the_memory_of_a_process_and_workers_do_not(
     assert peak(8, on) == peak(1)
 
 
+def test_project_plan__says_what_the_driver_takes_where_tasks_run_elsewhere():
+    on = ClusterOptions(kind="local", workers=2)
+    (said,) = [note for note in synthetic(1000, 1000, on=on).notes if note.startswith("driver:")]
+    assert "takes up to 412.8 MiB itself" in said
+    assert not any("driver" in note for note in synthetic(1000, 1000).notes)
+
+
 def test_project_plan__counts_a_potential():
     def spectrum(**options):
         train = {"learn": {"train": 0.1}}

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 from eigenscape.base.files import explain_write_errors
-from eigenscape.base.memory import parse_bytes
+from eigenscape.base.footprint import enough
+from eigenscape.base.memory import format_bytes, parse_bytes
 from eigenscape.base.progress import LogLines, Reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.loading import parse_cluster
@@ -15,8 +16,9 @@ from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import check_queue, find_queue
 from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
-from eigenscape.errors import EigenscapeError, InputError
+from eigenscape.errors import EigenscapeError, InputError, MemoryLimitError
 from eigenscape.job.jobfile import Job
+from eigenscape.workflow.footprint import driver_bytes
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
 from eigenscape.workflow.spine import run_directory
@@ -66,7 +68,10 @@ def submit(
     check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
     # Refused here rather than in the queue.
     fitted, where = driven(job, queue)
-    project_plan(fitted, where).check(fitted.limits.memory_bytes)
+    planned = project_plan(fitted, where)
+    planned.check(fitted.limits.memory_bytes)
+    if not queue.driver.alone:
+        check_driver(queue, planned.samples)
     with explain_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         (path / "driver").mkdir(exist_ok=True)
@@ -88,6 +93,29 @@ def submit(
                 (reporter or LogLines()).note(text)
                 return path, before
         return path, enqueue(path, fresh)
+
+
+def check_driver(on: QueueOptions, samples: int) -> None:
+    """Refuse a job of the driver with less memory than the driver takes.
+
+    Parameters
+    ----------
+    on
+        The cluster file.
+    samples
+        Of the scene.
+
+    Raises
+    ------
+    MemoryLimitError
+        With both, and the fix.
+    """
+    needed = driver_bytes(samples)
+    if parse_bytes(on.driver.memory) < needed:
+        raise MemoryLimitError(
+            f"[driver] memory = {on.driver.memory}: the driver of a run of {samples:,} samples takes up to "
+            f"{format_bytes(needed)}. Set it to {enough(needed)} or more in the cluster file."
+        )
 
 
 def driven(job: Job, on: QueueOptions) -> tuple[Job, ClusterOptions]:

@@ -36,7 +36,7 @@ from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.potential import check_potential, check_potential_files
 from eigenscape.workflow.extras import require_extras
-from eigenscape.workflow.footprint import Sizes, StagePlan
+from eigenscape.workflow.footprint import Sizes, StagePlan, driver_bytes
 
 _PER_COMPONENT = 4.0
 """Samples of a component where each has one neighbour: 3.2 in the plane, up to 4 in many dimensions.
@@ -178,6 +178,9 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
     further = _notes(job, planned.samples, planned.bands, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
+    if on.kind != "threads":
+        own = format_bytes(driver_bytes(planned.samples))
+        further.append(f"driver: this process takes up to {own} itself, beside its workers")
     return replace(
         planned,
         notes=(*describe_scene(scene, job.scene), *about_labels, *prepared, *further, *fewer),
