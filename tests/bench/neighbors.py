@@ -1,8 +1,11 @@
-"""All-k-nearest-neighbours: time, recall and memory against pynndescent, faiss and hnswlib.
+"""All-k-nearest-neighbours: time, recall and memory against pynndescent, ann-search, faiss and hnswlib.
 
     python tests/bench/neighbors.py smith [--png curve.png]       640,976 x 40, k = 12 (synthetic)
     python tests/bench/neighbors.py large                         2,500,000 x 40, k = 12 (synthetic)
+    python tests/bench/neighbors.py million                       1,000,000 x 50, k = 15 (synthetic)
+    python tests/bench/neighbors.py millions                      5,000,000 x 50, k = 15 (synthetic)
     python tests/bench/neighbors.py mnist --data mnist.npz        60,000 x 100 (PCA), k = 8
+    python tests/bench/neighbors.py digits --data mnist.npz       60,000 x 784, k = 15
     python tests/bench/neighbors.py growth                        0.1, 0.4, 1.6, 6.4 million x 48
     python tests/bench/neighbors.py workers                       smith, on 1 and 2 worker processes
 
@@ -10,9 +13,9 @@ Every competitor runs in a process of its own on the same features, mapped from 
 compile run twice in it, so that the first time is that of a fresh process and the second that of
 compiled code. Ours reads the features from a run directory and writes the lists to it, in blocks,
 under ``--memory`` (2GiB; growth: 1GiB). Recall is that of the same 1000 random samples for all,
-against brute force; memory is the anonymous memory (what no file backs) beyond what the process
-held before. Several settings per competitor make the curve of the picture. Needs the extra ``bench``;
-prints one JSON object.
+against brute force; seconds are of the clock and, in ``processor``, of all cores; memory is the
+anonymous memory (what no file backs) beyond what the process held before. Several settings per
+competitor make the curve of the picture. Needs the extra ``bench``; prints one JSON object.
 """
 
 import argparse
@@ -27,30 +30,46 @@ from typing import Any
 import numpy as np
 
 QUERIES = 1000
-SYNTHETIC = {"smith": (679, 944), "large": (1250, 2000)}
+SYNTHETIC = {
+    # name: (rows and columns of the scene, features)
+    "smith": ((679, 944), 40), "large": ((1250, 2000), 40),
+    "million": ((1000, 1000), 50), "millions": ((2000, 2500), 50),
+}  # fmt: skip
 CASES = {
     # name: (k, settings of ours, the one to compare with first)
     "smith": (12, [{}, {"refine": 1}, {"refine": 0}, {"overlap": 0.2}, {"recall": 0.999}]),
     "large": (12, [{}]),
+    "million": (15, [{}, {"refine": 1}]),
+    "millions": (15, [{}]),
     "mnist": (8, [{"recall": 0.98}, {}, {"overlap": 0.2}, {"recall": 0.99}, {"method": "exact"}]),
+    "digits": (15, [{}, {"recall": 0.98}, {"method": "exact"}]),
 }
 PEERS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "pynndescent": {
         "smith": [{}, {"n_trees": 4, "n_iters": 3}, {"n_neighbors": 20}],
         "large": [{}],
+        "million": [{}],
+        "millions": [{}],
         "mnist": [{}, {"n_neighbors": 15}, {"n_neighbors": 25}],
+        "digits": [{}],
+    },
+    "ann-search": {
+        "smith": [{"index": "NNDescent"}, {"index": "Ivf"}],
+        "large": [{"index": "NNDescent"}],
+        "million": [{"index": "NNDescent"}, {"index": "Ivf"}],
+        "millions": [{"index": "NNDescent"}],
+        "mnist": [{"index": "NNDescent"}, {"index": "Ivf"}, {"index": "Kmknn"}],
+        "digits": [{"index": "NNDescent"}, {"index": "Ivf"}],
     },
     "faiss": {
         "smith": [{"nprobe": 4}, {"nprobe": 16}],
-        "large": [],
         "mnist": [{"nprobe": 4}, {"nprobe": 16}, {"flat": True}],
     },
     "hnswlib": {
         "smith": [{"M": 12, "ef": 30}],
-        "large": [],
         "mnist": [{"M": 12, "ef": 30}, {"M": 16, "ef": 80}],
     },
-    "scikit-learn": {"smith": [], "large": [], "mnist": [{}]},
+    "scikit-learn": {"mnist": [{}]},
 }
 
 
@@ -85,17 +104,20 @@ def main() -> None:
 def compare(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     k, settings = CASES[options.case]
     features = folder / "features.npy"
-    if options.case == "mnist":
-        in_child(function="make_mnist", source=str(options.data), target=str(features))
+    if options.case in SYNTHETIC:
+        size, columns = SYNTHETIC[options.case]
+        in_child(function="make_scene", size=size, target=str(features), columns=columns)
     else:
-        in_child(function="make_scene", size=SYNTHETIC[options.case], target=str(features))
+        components = 100 if options.case == "mnist" else None
+        source = str(options.data)
+        in_child(function="make_mnist", source=source, target=str(features), components=components)
     rows, columns = np.load(features, mmap_mode="r").shape
     limits = in_child(function="truth", features=str(features), k=k)["limits"]
     (folder / "limits.json").write_text(json.dumps(limits))
     common = {"features": str(features), "k": k, "limits": str(folder / "limits.json")}
     memory = options.memory or "2GiB"
     work = [("eigenscape", given) for given in settings]
-    work += [(peer, given) for peer in PEERS for given in PEERS[peer][options.case]]
+    work += [(peer, given) for peer in PEERS for given in PEERS[peer].get(options.case, [])]
     # Once more at the end: the machine may have become slower or faster meanwhile.
     work.append(("eigenscape", settings[0]))
     runs = []
@@ -140,7 +162,7 @@ def growth(folder: Path, memory: str) -> dict[str, Any]:
 def workers(folder: Path, memory: str) -> dict[str, Any]:
     """Time ours on one and on two worker processes of one thread each, twice, in turn."""
     features = folder / "features.npy"
-    in_child(function="make_scene", size=SYNTHETIC["smith"], target=str(features))
+    in_child(function="make_scene", size=SYNTHETIC["smith"][0], target=str(features))
     runs = []
     for count in (1, 2, 1, 2):
         run = in_child(
@@ -190,13 +212,14 @@ def make_scene(size: tuple[int, int], target: str, columns: int = 40) -> dict[st
     return {}
 
 
-def make_mnist(source: str, target: str) -> dict[str, Any]:
-    """Write the 100 leading principal components of the 60,000 training digits."""
+def make_mnist(source: str, target: str, components: int | None) -> dict[str, Any]:
+    """Write the leading principal components of the 60,000 training digits; None for their pixels."""
     with np.load(source) as stored:
         pixels = stored["x_train"].reshape(60_000, -1).astype(np.float64) / 255
-    pixels -= pixels.mean(axis=0)
-    basis = np.linalg.eigh(pixels.T @ pixels)[1][:, ::-1][:, :100]
-    np.save(target, np.ascontiguousarray(pixels @ basis, np.float32))
+    if components is not None:
+        pixels -= pixels.mean(axis=0)
+        pixels = pixels @ np.linalg.eigh(pixels.T @ pixels)[1][:, ::-1][:, :components]
+    np.save(target, np.ascontiguousarray(pixels, np.float32))
     return {}
 
 
@@ -231,15 +254,18 @@ def measured(build: Any, times: int, features: str, limits: str | None) -> dict[
     """Time a builder and watch its memory; `build` returns lists without the sample itself."""
     from eigenscape.base import memory
 
-    before, seconds, peak = memory.anonymous_bytes(), [], 0
+    before, seconds, processor, peak = memory.anonymous_bytes(), [], [], 0
     for _ in range(times):
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         with memory.watch() as watched:
             index = build()
         seconds.append(round(time.perf_counter() - start, 2))
+        processor.append(round(time.process_time() - worked, 2))
         peak = max(peak, watched.bytes - before)
     recall = None if limits is None else recall_of(features, limits, index)
-    return {"seconds": seconds, "recall": recall, "peak_mib": peak >> 20}
+    return {
+        "seconds": seconds, "processor": processor, "recall": recall, "peak_mib": peak >> 20,
+    }  # fmt: skip
 
 
 def without_self(found: np.ndarray, k: int) -> np.ndarray:
@@ -282,7 +308,7 @@ def run_eigenscape(
         summary = harness.run("neighbors", executor)
         return harness["neighbors/index"] if limits else np.empty(0)
 
-    result: dict[str, Any] = {"seconds": [], "peak_mib": 0}
+    result: dict[str, Any] = {"seconds": [], "processor": [], "peak_mib": 0}
     with cluster as executor:
         for _ in range(times):
             # The features are there before the clock starts, as they are for all others.
@@ -296,6 +322,7 @@ def run_eigenscape(
             harness._commit("features", workspace, {})
             once = measured(build, 1, features, limits)
             result["seconds"] += once["seconds"]
+            result["processor"] += once["processor"]
             result["recall"] = once["recall"]
             result["peak_mib"] = max(result["peak_mib"], once["peak_mib"])
     shutil.rmtree(run)
@@ -311,6 +338,25 @@ def run_pynndescent(given: dict[str, Any], features: str, k: int, limits: str) -
         return without_self(NNDescent(values, **settings).neighbor_graph[0], k)
 
     return measured(build, 2, features, limits)
+
+
+def run_ann_search(given: dict[str, Any], features: str, k: int, limits: str) -> dict[str, Any]:
+    """Search by an index of ann-search (Rust)."""
+    import ann_search
+
+    settings = dict(given)
+    kind = getattr(ann_search, f"{settings.pop('index')}Index")
+
+    def build() -> np.ndarray:
+        index = kind(n_neighbors=k + 1, seed=0, **settings).fit(np.load(features))
+        # The graph that was built is what is asked for; other indexes are searched for it.
+        if hasattr(index, "extract_knn"):
+            found = index.extract_knn()
+        else:
+            found = index.kneighbors(None, return_distance=True)
+        return without_self(np.asarray(found[1]).astype(np.int64), k)
+
+    return measured(build, 1, features, limits)
 
 
 def run_faiss(given: dict[str, Any], features: str, k: int, limits: str) -> dict[str, Any]:
@@ -371,7 +417,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     # Colours of Okabe and Ito, told apart by the colour-blind; markers for print in grey.
     styles = {
         "eigenscape": ("#0072B2", "o"), "pynndescent": ("#D55E00", "s"), "faiss": ("#009E73", "^"),
-        "hnswlib": ("#CC79A7", "D"), "scikit-learn": ("#000000", "v"),
+        "hnswlib": ("#CC79A7", "D"), "scikit-learn": ("#000000", "v"), "ann-search": ("#E69F00", "P"),
     }  # fmt: skip
     for name, (colour, marker) in styles.items():
         runs = [run for run in result["runs"] if run["name"] == name]
