@@ -209,7 +209,8 @@ def write_job(tmp_path: Path) -> Callable[..., Path]:
             "features": {"dimension": 10},
             "neighbors": {"k": 8},
             "spectrum": {"dimension": 8},
-            "output": {"directory": "runs", "eigenvectors": 3},
+            # A picture takes longer than all the rest of a small run: tests of pictures ask for them.
+            "output": {"directory": "runs", "eigenvectors": 3, "formats": ["geotiff"]},
             "limits": {"threads": 2},
         }
         merged = {

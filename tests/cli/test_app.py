@@ -31,7 +31,9 @@ def command(*arguments, **keys):
 # --- what is printed
 
 
-def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(job):
+def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(written, write_job, cli):
+    formats = ["geotiff", "png", "report"]
+    job = write_job(scene={"labels": "labels.tif"}, output={"formats": formats})
     done = command("run", job, "--json")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1
@@ -56,7 +58,7 @@ def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(job):
     for name in NAMES:
         assert f"{name}: running" in done.stderr
     assert "\x1b" not in done.stderr
-    again = command("run", job, "--json")
+    again = cli("run", job, "--json")
     assert all(stage["reused"] for stage in json.loads(again.stdout)["stages"])
     assert "spectrum: reused" in again.stderr
 

@@ -30,8 +30,8 @@ def table_of(tuned):
         return list(csv.DictReader(stream))
 
 
-def test_tune__writes_a_job_that_plans_a_table_and_a_picture(write_tunable):
-    tuned = tune(load_job(write_tunable()), budget=300)
+def test_tune__writes_a_job_that_plans_a_table_and_a_picture(tuned):
+    _, tuned = tuned
     best = load_job(tuned.outputs["job"])
     assert best.learn.method == tuned.job.learn.method
     assert best.features == tuned.job.features
@@ -50,17 +50,16 @@ def test_tune__writes_a_job_that_plans_a_table_and_a_picture(write_tunable):
     assert json.loads(json.dumps(tuned.to_json()))["chosen"] == dict(tuned.values)
 
 
-def test_tune__chooses_the_best_mean_of_all_draws(write_tunable):
-    tuned = tune(load_job(write_tunable()), budget=300)
+def test_tune__chooses_the_best_mean_of_all_draws(tuned):
+    _, tuned = tuned
     finalists = [one for one in tuned.tried if one.drawn == 10]
     assert len(finalists) >= 2
     best = max(finalists, key=lambda one: np.mean(one.accuracy))
     assert best.candidate.values == tuned.values
 
 
-def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(write_tunable, make_scene):
-    path = write_tunable()
-    tuned = tune(load_job(path), budget=300)
+def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(tuned):
+    path, tuned = tuned
     variants = sorted((tuned.path / "variants").iterdir())
     records = [Run(variant, create=False).manifest["stages"] for variant in variants]
     judged = [

@@ -93,7 +93,7 @@ def test_run__confidence_and_eigenvectors(job, small):
 
 
 def test_run__files_for_people(job):
-    result = run(job())
+    result = run(job(output={"formats": ["geotiff", "png"]}))
     for name in ("quicklook", "eigenvectors_quicklook"):
         with open(result.outputs[name], "rb") as stream:
             assert stream.read(8) == b"\x89PNG\r\n\x1a\n"
@@ -124,7 +124,8 @@ def test_run__eigenpairs_are_those_of_the_graph(job, write_tif, rng):
 
 
 def test_run__without_labels_learn_is_skipped(written, write_job):
-    result = run(load_job(write_job()))
+    formats = {"formats": ["geotiff", "png", "report"]}
+    result = run(load_job(write_job(output=formats)))
     assert result.scores == {}
     assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook", "report"}
     assert result.converged
