@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in SLOW):
             item.add_marker(pytest.mark.slow)
+    # Nobody waits for a long one in the end; what compiles itself in each process comes in one of them.
+    items.sort(
+        key=lambda item: (
+            "pynndescent" not in item.nodeid and "descend" not in item.nodeid,
+            item.get_closest_marker("long") is None,
+        )
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -257,6 +265,30 @@ def written(write_tif, small) -> Small:
     write_tif("scene.tif", small.cube, hole=small.hole)
     write_tif("labels.tif", small.labels, nodata=0)
     return small
+
+
+@pytest.fixture(scope="session")
+def _kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "all"
+
+
+@pytest.fixture
+def finished_run(
+    written: Small, write_job: Callable[..., Path], tmp_path: Path, _kept_run: Path
+) -> Path:
+    """Put a finished run of the small labelled scene beside those of the test; return its job file.
+
+    It is computed once, and each test has a copy of its own.
+    """
+    from eigenscape import load_job, run
+
+    path = write_job(scene={"labels": "labels.tif"})
+    if _kept_run.exists():
+        shutil.copytree(_kept_run, tmp_path, dirs_exist_ok=True)
+    else:
+        run(load_job(path))
+        shutil.copytree(tmp_path, _kept_run)
+    return path
 
 
 @pytest.fixture

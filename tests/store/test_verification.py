@@ -258,6 +258,7 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_damage__a_dozen_at_random():
     bench = Path(__file__).parents[1] / "bench" / "damage.py"
     done = subprocess.run(

@@ -75,7 +75,8 @@ def writer(tmp_path, make_scene):
             np.save(tmp_path / "labels.npy", labels)
             given["labels"] = "labels.npy"
         path = tmp_path / "ground.toml"
-        path.write_text(tomlkit.dumps({**tables, "scene": given}), encoding="utf-8")
+        tables = {"output": {"formats": ["geotiff"]}, **tables, "scene": given}
+        path.write_text(tomlkit.dumps(tables), encoding="utf-8")
         return path
 
     return write
