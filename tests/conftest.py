@@ -2,7 +2,9 @@
 
 import gc
 import os
+import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,9 @@ from typing import Any, TypeVar
 
 # Before NumPy: the processes that share the tests would wait for each other's BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Processes that tests start would compile the package anew, each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import numpy as np
 import pytest
@@ -46,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Nobody waits for a long one in the end; what compiles itself in each process comes in one of them.
     items.sort(
         key=lambda item: (
-            "pynndescent" not in item.nodeid and "descend" not in item.nodeid,
+            not re.search("descent|umap", item.nodeid),
             item.get_closest_marker("long") is None,
         )
     )

@@ -9,6 +9,7 @@ import tomlkit
 from eigenscape import load_job, tune
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
+from harness import Counted
 from ladders import CLUSTER_RUNGS, RUNGS
 
 JOB = {
@@ -36,10 +37,11 @@ def short_ladder():
 
 @pytest.fixture(scope="session")
 def tuned(tmp_path_factory, make_scene):
-    """Return the path of the labelled image's job and what came of tuning it; for tests that only read."""
+    """Return the path of the labelled image's job, what came of tuning it and the stages; to be read."""
     path = writer(tmp_path_factory.mktemp("tuned"), make_scene)()
-    with few_rungs():
-        return path, tune(load_job(path), budget=300)
+    with few_rungs(), pytest.MonkeyPatch.context() as patch:
+        counted = Counted(patch)
+        return path, tune(load_job(path), budget=300), counted.stages
 
 
 @pytest.fixture
