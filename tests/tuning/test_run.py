@@ -134,6 +134,8 @@ def test_tune__a_table_by_pixels(write_tunable):
 
 
 def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
+    first = {**RUNGS, "rungs": RUNGS["rungs"][:1]}
+    monkeypatch.setattr(tuning, "LADDER", read_ladder(first))
     monkeypatch.setattr(tuning, "MOST_PIXELS", 600)
     monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
     tuned = tune(load_job(write_tunable()), budget=300)
