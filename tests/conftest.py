@@ -2,6 +2,9 @@
 
 import gc
 import os
+import re
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +15,9 @@ from typing import Any, TypeVar
 
 # Before NumPy: the processes that share the tests would wait for each other's BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Processes that tests start would compile the package anew, each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import numpy as np
 import pytest
@@ -42,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in SLOW):
             item.add_marker(pytest.mark.slow)
+    # Nobody waits for a long one in the end; what compiles itself in each process comes in one of them.
+    items.sort(
+        key=lambda item: (
+            not re.search("descent|umap", item.nodeid),
+            item.get_closest_marker("long") is None,
+        )
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -209,7 +222,8 @@ def write_job(tmp_path: Path) -> Callable[..., Path]:
             "features": {"dimension": 10},
             "neighbors": {"k": 8},
             "spectrum": {"dimension": 8},
-            "output": {"directory": "runs", "eigenvectors": 3},
+            # A picture takes longer than all the rest of a small run: tests of pictures ask for them.
+            "output": {"directory": "runs", "eigenvectors": 3, "formats": ["geotiff"]},
             "limits": {"threads": 2},
         }
         merged = {
@@ -256,6 +270,30 @@ def written(write_tif, small) -> Small:
     write_tif("scene.tif", small.cube, hole=small.hole)
     write_tif("labels.tif", small.labels, nodata=0)
     return small
+
+
+@pytest.fixture(scope="session")
+def _kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "all"
+
+
+@pytest.fixture
+def finished_run(
+    written: Small, write_job: Callable[..., Path], tmp_path: Path, _kept_run: Path
+) -> Path:
+    """Put a finished run of the small labelled scene beside those of the test; return its job file.
+
+    It is computed once, and each test has a copy of its own.
+    """
+    from eigenscape import load_job, run
+
+    path = write_job(scene={"labels": "labels.tif"})
+    if _kept_run.exists():
+        shutil.copytree(_kept_run, tmp_path, dirs_exist_ok=True)
+    else:
+        run(load_job(path))
+        shutil.copytree(tmp_path, _kept_run)
+    return path
 
 
 @pytest.fixture

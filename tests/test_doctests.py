@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,15 @@ MODULES = sorted(
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    """Return a directory with the scene of the examples, as a user has one."""
+    """Return a directory with the scene of the examples, as a user has one who tries them all there."""
     folder = tmp_path_factory.mktemp("scene")
     synthesize(folder / "scene.tif", height=40, width=40, bands=8, classes=3, seed=0)
     return folder
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples(module, scene, tmp_path, monkeypatch):
-    shutil.copytree(scene, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
+def test_examples(module, scene, monkeypatch):
+    monkeypatch.chdir(scene)
     result = doctest.testmod(
         importlib.import_module(module.removesuffix(".__init__")),
         optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,

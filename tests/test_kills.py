@@ -18,7 +18,7 @@ import eigenscape
 from eigenscape.base.points import POINTS, reached, watched_by
 from eigenscape.workflow.stages import STAGES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SCRIPT = Path(__file__).parent / "bench" / "kills.py"
 PACKAGE = Path(eigenscape.__file__).parent

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,13 @@ def module_of(path):
 
 
 def imports(path, types=True):
-    """Yield every module that a file imports, anywhere in it; without those for types alone on demand."""
+    """Return every module that a file imports, anywhere in it; without those for types alone on demand."""
+    return [name for name, for_types in _imports(path) if types or not for_types]
+
+
+@cache
+def _imports(path):
+    """Return the modules that a file imports, and whether each is imported for types alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         id(inner)
@@ -47,15 +54,17 @@ def imports(path, types=True):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
+    found = []
     for node in ast.walk(tree):
-        if id(node) in for_types and not types:
-            continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
-            yield str(node.module)
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        found += [(name, id(node) in for_types) for name in names]
+    return found
 
 
 def test_rooms__are_all_in_the_order():

@@ -57,6 +57,7 @@ def matrix():
     del sys.modules["matrix"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", PARTS)
 def test_matrix__every_cell_is_right_or_refused(part, tmp_path):
     given = [*PARTS[part], "--quick", "--directory", str(tmp_path)]

@@ -119,6 +119,7 @@ def built(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.long
 def test_wheel__installs_in_a_fresh_environment_and_makes_a_map(built, tmp_path):
     """What it needs comes from here; the package itself does not."""
     names = zipfile.ZipFile(built).namelist()

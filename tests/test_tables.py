@@ -62,7 +62,8 @@ def test_tables__job_and_estimators_agree(tmp_path, write_job, blobs, rows):
     np.testing.assert_array_equal(classes, fitted.transduction_ + 1)
     assert (classes == y + 1).mean() > 0.9
     for name in ("t.csv", "t.parquet"):
-        job = load(write_job, scene={"path": name, "labels_field": "tree"})
+        formats = {"formats": ["geotiff", "png", "report"]}
+        job = load(write_job, scene={"path": name, "labels_field": "tree"}, output=formats)
         result = eigenscape.run(job, run_dir=tmp_path / f"run-{name}")
         numbers = array(result.path, "labels/class")
         # By the alphabet: ash 1, elm 2, oak 3.

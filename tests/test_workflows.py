@@ -21,6 +21,8 @@ dimension = 6
 [learn]
 method = "spectral-clustering"
 clusters = 3
+[output]
+formats = ["geotiff"]
 """
 
 

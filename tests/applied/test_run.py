@@ -57,7 +57,7 @@ def trained(scenes):
                 },
                 "neighbors": {"k": 8, "method": "exact"}, "spectrum": {"dimension": 8},
                 "learn": {"method": method}, "limits": {"threads": 2},
-                "output": {"directory": str(scenes / f"runs-{len(made)}"), "formats": []},
+                "output": {"directory": str(scenes / "runs"), "formats": []},
             }  # fmt: skip
             if method not in ("spectral-clustering", "normalized-cut"):
                 job["learn"]["trials"] = 2

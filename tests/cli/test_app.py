@@ -31,7 +31,9 @@ def command(*arguments, **keys):
 # --- what is printed
 
 
-def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(job):
+def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(written, write_job, cli):
+    formats = ["geotiff", "png", "report"]
+    job = write_job(scene={"labels": "labels.tif"}, output={"formats": formats})
     done = command("run", job, "--json")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1
@@ -56,7 +58,7 @@ def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(job):
     for name in NAMES:
         assert f"{name}: running" in done.stderr
     assert "\x1b" not in done.stderr
-    again = command("run", job, "--json")
+    again = cli("run", job, "--json")
     assert all(stage["reused"] for stage in json.loads(again.stdout)["stages"])
     assert "spectrum: reused" in again.stderr
 
@@ -103,7 +105,7 @@ def test_run__clusters_of_a_scene_without_labels(written, write_job, cli, method
     assert "dimension" in cli("status", found["run"]).stdout
 
 
-def test_run__clusters_agree_with_labels(job, cli):
+def test_run__clusters_agree_with_labels(job, finished_run, cli):
     result = cli("run", job, "--set", "learn.method=spectral-clustering")
     assert result.exit_code == 0, result.stderr
     for word in ("the classes of the labels", "ARI", "best match", "labelled samples"):
@@ -116,20 +118,20 @@ def test_run__one_class_is_enough_for_clusters(job, cli, write_tif, small):
     assert json.loads(result.stdout)["scores"]["clusters"] >= 2
 
 
-def test_run__says_what_lies_within_a_radius(job, cli):
+def test_run__says_what_lies_within_a_radius(job, finished_run, cli):
     result = cli("run", job, "--set", "neighbors.method=radius", "--set", "neighbors.radius=700")
     assert result.exit_code == 0, result.stderr
     assert "all within 700" in result.stdout
 
 
-def test_run__when_nothing_is_held_out(job, cli, write_tif):
+def test_run__when_nothing_is_held_out(job, finished_run, cli, write_tif):
     write_tif("marks.tif", np.ones((30, 40), np.uint8))
     result = cli("run", job, "--set", "learn.train=marks.tif")
     assert result.exit_code == 0, result.stderr
     assert "accuracy" in result.stdout
 
 
-def test_run__not_converged_keeps_the_results(job, cli, monkeypatch):
+def test_run__not_converged_keeps_the_results(job, finished_run, cli, monkeypatch):
     from eigenscape.spectrum.iteration import chebyshev, solvers
 
     monkeypatch.setattr(chebyshev, "MOST_PASSES", 1)

@@ -15,6 +15,7 @@ def job(written, write_job):
     return write_job(
         scene={"path": "scene.tif", "labels": "labels.tif"},
         learn={"method": "eigenfunctions", "trials": 2},
+        output={"formats": ["geotiff", "report"]},
     )
 
 

@@ -25,7 +25,8 @@ def job(write_tif, write_job, make_scene):
     scene = make_scene(72, 64, 12)
     write_tif("scene.tif", scene.cube, hole=scene.hole)
     write_tif("labels.tif", scene.labels, nodata=0)
-    return write_job(scene={"labels": "labels.tif"}, limits={"memory": "1GiB"})
+    formats = {"formats": ["geotiff", "png", "report"]}
+    return write_job(scene={"labels": "labels.tif"}, output=formats, limits={"memory": "1GiB"})
 
 
 def existing(tmp_path, volume):

@@ -121,6 +121,7 @@ class Links(HTMLParser):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(5400)
 def test_site__has_no_dead_link_and_no_picture_without_words(site):
     # The theme leaves a template among its files.
@@ -145,6 +146,7 @@ def test_site__has_no_dead_link_and_no_picture_without_words(site):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_site__axe_finds_nothing_serious(site, scheme):

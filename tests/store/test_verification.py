@@ -41,13 +41,23 @@ class Told:
         self.notes.append(text)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept") / "all"
+
+
 @pytest.fixture
-def finished(written, write_job, tmp_path):
-    """Return the job of the small labelled scene, and its finished run."""
-    job = load_job(write_job("job", scene={"labels": "labels.tif"}))
+def finished(written, write_job, tmp_path, kept):
+    """Return the job of the small labelled scene, and a finished run of its own to damage."""
     path = tmp_path / "runs" / "one"
-    run(job, run_dir=path)
-    return job, path
+    if kept.exists():
+        shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    else:
+        formats = ["geotiff", "png", "report"]
+        job = write_job("job", scene={"labels": "labels.tif"}, output={"formats": formats})
+        run(load_job(job), run_dir=path)
+        shutil.copytree(tmp_path, kept)
+    return load_job(tmp_path / "job.toml"), path
 
 
 def zero_half(file):
@@ -248,6 +258,7 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_damage__a_dozen_at_random():
     bench = Path(__file__).parents[1] / "bench" / "damage.py"
     done = subprocess.run(

@@ -68,9 +68,8 @@ def test_run_study__variants_share_arrays_by_hard_links(finished):
     assert not any((outcome.path / "outputs/class_map.tif").exists() for outcome in result.outcomes)
 
 
-def test_run_study__second_time_computes_nothing(write_study):
-    job = load_job(write_study())
-    first, heard = run_study(job), Heard()
+def test_run_study__second_time_computes_nothing(finished):
+    (job, first), heard = finished, Heard()
     second = run_study(job, reporter=heard)
     assert set(computed(second).values()) == {0}
     assert second.rows == first.rows
@@ -92,9 +91,17 @@ def test_run_study__goes_on_where_it_was_stopped(write_study):
     assert computed(run_study(job)) == {**dict.fromkeys(SHARED, 0), "learn": 4, "export": 4}
 
 
-def test_run_study__a_longer_list_computes_the_new_values_alone(write_study):
-    path = write_study()
+@pytest.fixture
+def path(finished, tmp_path):
+    """Return the file of the finished study, with the runs, to change."""
+    job, result = finished
+    folder = result.path.parents[1]
+    return shutil.copytree(folder, tmp_path / "copy") / f"{job.name}.toml"
+
+
+def test_run_study__a_longer_list_computes_the_new_values_alone(path):
     first = run_study(load_job(path))
+    assert set(computed(first).values()) == {0}
     table = first.outputs["csv"].read_bytes()
     longer = run_study(load_job(path, ["study.grid.learn.train=[12, 40, 60]"]))
     # Two numbers of eigenvectors and two of neighbours; the files of all are in a directory of their own.
@@ -108,9 +115,7 @@ def test_run_study__a_longer_list_computes_the_new_values_alone(write_study):
     assert computed(again) == {**dict.fromkeys(SHARED, 0), "learn": 0, "export": 4}
 
 
-def test_run_study__what_another_study_computed_is_taken_over(write_study):
-    path = write_study()
-    run_study(load_job(path))
+def test_run_study__what_another_study_computed_is_taken_over(path):
     other = shutil.copy(path, path.with_name("other.toml"))
     result = run_study(load_job(other, ["study.grid.learn.train=[25]"]))
     assert {name: computed(result)[name] for name in SHARED} == dict.fromkeys(SHARED, 0)

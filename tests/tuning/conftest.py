@@ -1,32 +1,56 @@
 """A small scene and a job to tune on it."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import tomlkit
 
+from eigenscape import load_job, tune
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
+from harness import Counted
 from ladders import CLUSTER_RUNGS, RUNGS
 
 JOB = {
     "scene": {"path": "scene.npy", "labels": "labels.npy"},
     "neighbors": {"method": "exact"},
     "spectrum": {"dimension": 8},
-    "output": {"directory": "runs"},
+    "output": {"directory": "runs", "formats": []},
     "limits": {"threads": 2},
 }
 
 
+@contextmanager
+def few_rungs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "LADDER", read_ladder(RUNGS))
+        patch.setattr(tuning, "CLUSTERS", read_ladder(CLUSTER_RUNGS))
+        yield
+
+
 @pytest.fixture
-def short_ladder(monkeypatch):
-    monkeypatch.setattr(tuning, "LADDER", read_ladder(RUNGS))
-    monkeypatch.setattr(tuning, "CLUSTERS", read_ladder(CLUSTER_RUNGS))
+def short_ladder():
+    with few_rungs():
+        yield
+
+
+@pytest.fixture(scope="session")
+def tuned(tmp_path_factory, make_scene):
+    """Return the path of the labelled image's job, what came of tuning it and the stages; to be read."""
+    path = writer(tmp_path_factory.mktemp("tuned"), make_scene)()
+    with few_rungs(), pytest.MonkeyPatch.context() as patch:
+        counted = Counted(patch)
+        return path, tune(load_job(path), budget=300), counted.stages
 
 
 @pytest.fixture
 def write_tunable(tmp_path, make_scene):
     """Return a function that writes a noisy scene and a job, and returns the path of the job."""
+    return writer(tmp_path, make_scene)
 
+
+def writer(tmp_path, make_scene):
     def write(name="ground", *, image=True, labelled=True, **tables):
         scene = make_scene(36, 30, 10, 3, hole=False)
         noise = np.random.default_rng(1).normal(0, 900, scene.cube.shape)

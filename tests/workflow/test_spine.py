@@ -50,7 +50,7 @@ def job(written, write_job):
 # --- what comes out
 
 
-def test_run__class_map_on_the_grid_of_the_scene(job, small, tmp_path):
+def test_run__class_map_on_the_grid_of_the_scene(job, finished_run, small, tmp_path):
     result = run(job())
     classes, profile = read(result.outputs["class_map"])
     _, scene = read(tmp_path / "scene.tif")
@@ -92,8 +92,8 @@ def test_run__confidence_and_eigenvectors(job, small):
     np.testing.assert_array_equal(stored[:, ~small.hole].T, vectors[:, 1:4])
 
 
-def test_run__files_for_people(job):
-    result = run(job())
+def test_run__files_for_people(job, finished_run):
+    result = run(job(output={"formats": ["geotiff", "png"]}))
     for name in ("quicklook", "eigenvectors_quicklook"):
         with open(result.outputs[name], "rb") as stream:
             assert stream.read(8) == b"\x89PNG\r\n\x1a\n"
@@ -124,7 +124,8 @@ def test_run__eigenpairs_are_those_of_the_graph(job, write_tif, rng):
 
 
 def test_run__without_labels_learn_is_skipped(written, write_job):
-    result = run(load_job(write_job()))
+    formats = {"formats": ["geotiff", "png", "report"]}
+    result = run(load_job(write_job(output=formats)))
     assert result.scores == {}
     assert set(result.outputs) == {"eigenvectors", "eigenvectors_quicklook", "report"}
     assert result.converged
@@ -164,7 +165,7 @@ def test_run__second_time_everything_is_reused(job):
         ({"limits": {"threads": 1, "memory": "1GiB"}}, set()),
     ],
 )  # fmt: skip
-def test_run__only_what_a_change_concerns(job, write_tif, small, tables, again):
+def test_run__only_what_a_change_concerns(job, finished_run, write_tif, small, tables, again):
     write_tif("other.tif", np.where(small.labels == 4, 0, small.labels))
     first = run(job())
     planned = plan(job(**tables))
@@ -189,7 +190,7 @@ def test_run__in_one_directory_replaces_what_changed(job, tmp_path):
     assert second.scores["held_out"].keys() == {"random", "blocked"}
 
 
-def test_run__repairs_what_was_deleted(job):
+def test_run__repairs_what_was_deleted(job, finished_run):
     first = run(job())
     before = read(first.outputs["class_map"])[0]
     (first.path / "outputs" / "class_map.tif").unlink()
@@ -199,7 +200,7 @@ def test_run__repairs_what_was_deleted(job):
     np.testing.assert_array_equal(read(second.outputs["class_map"])[0], before)
 
 
-def test_run__copies_the_job(job):
+def test_run__copies_the_job(job, finished_run):
     result = run(job())
     copied = load_job(result.path / "job.toml")
     assert stage_keys(copied.model_copy(update={"name": "job"})) == stage_keys(job())
@@ -228,7 +229,7 @@ def test_stage_keys__labels_keep_the_features(job, small, write_tif):
     assert {name for name in keys if keys[name] != changed[name]} == {"ingest", "learn", "export"}
 
 
-def test_status__of_a_run(job, tmp_path):
+def test_status__of_a_run(job, finished_run, tmp_path):
     result = run(job())
     found = status(result.path)
     assert (found["state"], found["holder"], found["name"]) == ("finished", None, "job")
@@ -236,7 +237,7 @@ def test_status__of_a_run(job, tmp_path):
     assert all(stage["state"] == "finished" for stage in found["stages"])
 
 
-def test_status__says_who_works_on_it(job, tmp_path):
+def test_status__says_who_works_on_it(job, finished_run, tmp_path):
     path = run(job()).path
     directory = Run(path)
     del directory.manifest["stages"]["export"]
@@ -248,7 +249,7 @@ def test_status__says_who_works_on_it(job, tmp_path):
     assert status(path)["state"] == "unfinished: the same `eigenscape run` goes on"
 
 
-def test_run__that_is_finished_starts_no_worker(job):
+def test_run__that_is_finished_starts_no_worker(job, finished_run):
     done = run(job())
     nobody = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")
     again = run(job(), on=nobody)
@@ -316,7 +317,7 @@ def test_run__components(job, write_tif, rng, components):
     ],
     ids=lambda tables: "-".join(map(str, next(iter(tables.values())).values())),
 )
-def test_run__methods(job, small, tables):
+def test_run__methods(job, finished_run, small, tables):
     result = run(job(**tables))
     classes = read(result.outputs["class_map"])[0][0]
     given = small.labels > 0
@@ -332,7 +333,7 @@ def test_run__methods(job, small, tables):
     ("train", "split", "pixels"),
     [("all", "random", None), (0.3, "random", 0.3), (0.3, "blocked", None), (100, "random", 100)],
 )
-def test_run__protocol(job, small, train, split, pixels):
+def test_run__protocol(job, finished_run, small, train, split, pixels):
     scores = run(job(learn={"train": train, "split": split, "trials": 2})).scores
     total = int((small.labels > 0).sum())
     assert scores["protocol"] == "pixels held out (blocked)"
@@ -351,7 +352,7 @@ def test_run__protocol(job, small, train, split, pixels):
     assert len(scores["per_class"]) == 4
 
 
-def test_run__training_pixels_from_a_file(job, small, write_tif):
+def test_run__training_pixels_from_a_file(job, finished_run, small, write_tif):
     marks = np.zeros((30, 40), np.uint8)
     marks[:, :20] = 9
     write_tif("marks.tif", marks)
@@ -361,7 +362,7 @@ def test_run__training_pixels_from_a_file(job, small, write_tif):
     assert "file" in scores["protocol"]
 
 
-def test_run__class_without_training_pixels_is_not_in_the_map(job, small, write_tif):
+def test_run__class_without_training_pixels_is_not_in_the_map(job, finished_run, small, write_tif):
     write_tif("marks.tif", (small.labels > 1).astype(np.uint8))
     result = run(job(learn={"train": "marks.tif"}))
     classes = read(result.outputs["class_map"])[0]
@@ -369,7 +370,7 @@ def test_run__class_without_training_pixels_is_not_in_the_map(job, small, write_
     assert result.scores["per_class"][0] == 0
 
 
-def test_run__training_file_that_marks_everything(job, write_tif):
+def test_run__training_file_that_marks_everything(job, finished_run, write_tif):
     write_tif("marks.tif", np.ones((30, 40), np.uint8))
     scores = run(job(learn={"train": "marks.tif"})).scores
     assert scores["overall_accuracy"] is None

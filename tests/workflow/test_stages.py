@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,20 +34,26 @@ def job(tmp_path_factory):
     return parse_job({"scene": {"path": str(folder / "scene.bin")}})
 
 
-def changed(job, monkeypatch, file):
-    """Return the stages whose keys change with one line of a file."""
-    digest = fingerprint._file_digest
-
-    def other(path, time):
-        return b"changed" if path == file else digest(path, time)
-
+@pytest.fixture(scope="module")
+def changed(job):
+    """Return a function that gives the stages whose keys change with one line of a file."""
+    digest, reachable = fingerprint._file_digest, cache(reachable_modules)
     before = stage_keys(job)
-    with monkeypatch.context() as patch:
-        patch.setattr(fingerprint, "_file_digest", other)
+
+    def work(file):
+        def other(path, time):
+            return b"changed" if path == file else digest(path, time)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fingerprint, "_file_digest", other)
+            # The imports of all files stay as they are.
+            patch.setattr(stages, "reachable_modules", lambda *given: dict(reachable(*given)))
+            stages._code.cache_clear()
+            after = stage_keys(job)
         stages._code.cache_clear()
-        after = stage_keys(job)
-    stages._code.cache_clear()
-    return {name for name in ALL if before[name] != after[name]}
+        return {name for name in ALL if before[name] != after[name]}
+
+    return work
 
 
 @pytest.mark.parametrize(
@@ -95,11 +102,11 @@ def changed(job, monkeypatch, file):
         ("applied/stage.py", set()),
     ],
 )
-def test_stage_keys__change_with_the_code_of_a_module(job, monkeypatch, module, expected):
-    assert changed(job, monkeypatch, ROOT / module) == expected
+def test_stage_keys__change_with_the_code_of_a_module(changed, module, expected):
+    assert changed(ROOT / module) == expected
 
 
-def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, monkeypatch):
+def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, changed):
     """One line of each module in turn: exactly the stages that reach it, and those after them."""
     follows = {
         "ingest": {"learn", "export"}, "features": FEATURES_ON,
@@ -117,17 +124,39 @@ def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, monkeypa
         expected |= set().union(*(follows[stage] for stage in expected))
         if name in reached["ingest"]:
             expected = ALL  # the samples come from the code of ingest
-        assert changed(job, monkeypatch, path) == expected, name
+        assert changed(path) == expected, name
+
+
+LOAD = """
+import json, os, sys
+import dask, numba, numpy, pydantic, rasterio, scipy.sparse, sklearn.neighbors, zarr
+assert "eigenscape" not in sys.modules
+for module in sys.argv[1:]:
+    if os.fork() == 0:
+        __import__(module)
+        names = [name for name in sys.modules if name.partition(".")[0] == "eigenscape"]
+        print(json.dumps([module, names]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded_by():
+    """Return what the import of each stage's module loads, in a process that has loaded nothing of ours."""
+    modules = [stage.work.__module__ for stage in STAGES]
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, *modules], capture_output=True, text=True, check=True,
+        timeout=120,
+    )  # fmt: skip
+    return {module: {*names} for module, names in map(json.loads, done.stdout.splitlines())}
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_reachable_modules__hold_all_that_an_import_loads(stage):
+def test_reachable_modules__hold_all_that_an_import_loads(stage, loaded_by):
     """Against the interpreter: what is loaded with the module of a stage is in its key, or neutral."""
-    script = f"import json, sys, {stage.work.__module__}; print(json.dumps([*sys.modules]))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
-    )
-    loaded = {name for name in json.loads(done.stdout) if name.partition(".")[0] == "eigenscape"}
+    loaded = loaded_by[stage.work.__module__]
+    assert stage.work.__module__ in loaded
     neutral = {
         name for name in loaded if any(f"{name}.".startswith(f"{part}.") for part in NEUTRAL)
     }

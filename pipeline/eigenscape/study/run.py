@@ -91,7 +91,7 @@ def run_study(
     >>> job = eigenscape.parse_job(
     ...     {
     ...         "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
-    ...         "study": {"grid": {"neighbors.k": [4, 8]}},
+    ...         "study": {"grid": {"neighbors.k": [5, 6]}},
     ...     }
     ... )
     >>> [outcome.state for outcome in eigenscape.run_study(job).outcomes]

@@ -42,7 +42,7 @@ class Tuned:
     --------
     >>> import eigenscape
     >>> scene = {"path": "scene.tif", "labels": "scene_labels.tif"}
-    >>> tuned = eigenscape.tune(eigenscape.parse_job({"scene": scene}), budget=20)
+    >>> tuned = eigenscape.tune(eigenscape.parse_job({"scene": scene}), budget=2)
     >>> sorted(tuned.outputs), len(tuned.tried) > 0
     (['job', 'plot', 'table'], True)
     """

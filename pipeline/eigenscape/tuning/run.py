@@ -96,7 +96,7 @@ def tune(
     --------
     >>> import eigenscape
     >>> job = eigenscape.parse_job({"scene": {"path": "scene.tif", "labels": "scene_labels.tif"}})
-    >>> tuned = eigenscape.tune(job, budget=20)
+    >>> tuned = eigenscape.tune(job, budget=2)
     >>> tuned.judged["blocked"].mean > 50
     True
     """

@@ -266,7 +266,7 @@ def neighbour_graph(n, seed=1, k=8):
 @pytest.fixture(scope="module")
 def plane():
     """Return a graph that has a coarse one, and its normalised Laplacian's lowest pairs."""
-    graph = nx.grid_2d_graph(45, 47)
+    graph = nx.grid_2d_graph(36, 38)
     rng = np.random.default_rng(2)
     for _, _, data in graph.edges(data=True):
         data["weight"] = float(rng.uniform(0.3, 1))

@@ -1,3 +1,4 @@
+import shutil
 import tomllib
 
 import numpy as np
@@ -40,6 +41,31 @@ def two_lines(tmp_path, make_scene, monkeypatch):
     """Return a function that writes a job of a scene and its labels, and further tables."""
     monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
     monkeypatch.chdir(tmp_path)
+    return writer(tmp_path, make_scene)
+
+
+@pytest.fixture(scope="module")
+def settling(tmp_path_factory, make_scene):
+    """Return the path of an open job, its plan before it ran, what came of it and the stages; to be read."""
+    folder = tmp_path_factory.mktemp("settled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "AUTO", read_ladder(RUNGS))
+        patch.chdir(folder)
+        path = writer(folder, make_scene)()
+        counted = Counted(patch)
+        return path, plan(load_job(path)), run(load_job(path)), counted.stages
+
+
+@pytest.fixture
+def finished(settling, monkeypatch):
+    """Return them where they were made."""
+    path, *_ = settling
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    monkeypatch.chdir(path.parent)
+    return settling
+
+
+def writer(tmp_path, make_scene):
     scene = make_scene(30, 24, 10, 3, hole=False)
     noise = np.random.default_rng(1).normal(0, 4000, scene.cube.shape)
     np.save(tmp_path / "scene.npy", (scene.cube + noise).astype(np.float32))
@@ -50,7 +76,8 @@ def two_lines(tmp_path, make_scene, monkeypatch):
             np.save(tmp_path / "labels.npy", labels)
             given["labels"] = "labels.npy"
         path = tmp_path / "ground.toml"
-        path.write_text(tomlkit.dumps({**tables, "scene": given}), encoding="utf-8")
+        tables = {"output": {"formats": ["geotiff"]}, **tables, "scene": given}
+        path.write_text(tomlkit.dumps(tables), encoding="utf-8")
         return path
 
     return write
@@ -93,9 +120,9 @@ def test_stage_keys__an_open_job_is_another_than_that_with_the_defaults(two_line
 # --- the choice
 
 
-def test_run__settles_an_open_job_and_keeps_the_choice(two_lines):
-    job = load_job(two_lines())
-    result = run(job)
+def test_run__settles_an_open_job_and_keeps_the_choice(finished):
+    path, _, result, _ = finished
+    job = load_job(path)
     kept = (result.path / "job.toml").read_text(encoding="utf-8")
     assert kept.startswith("# methods chosen among 3 on the scene: ")
     assert "accuracy there" in kept
@@ -164,8 +191,8 @@ def test_run__the_better_method_is_taken(two_lines, monkeypatch):
     assert "accuracy there 90.0 +- 0.0 %, 50.0 +- 0.0 % over" in entry["said"][1]
 
 
-def test_run__is_that_of_the_settled_job(two_lines, tmp_path):
-    result = run(load_job(two_lines()))
+def test_run__is_that_of_the_settled_job(finished, tmp_path):
+    _, _, result, _ = finished
     alone = run(load_job(result.path / "job.toml"), run_dir=tmp_path / "alone")
     for name in ("labels/class", "labels/confidence"):
         ours, theirs = (
@@ -174,9 +201,8 @@ def test_run__is_that_of_the_settled_job(two_lines, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_run__again_does_not_choose_again(two_lines, monkeypatch):
-    path = two_lines()
-    first = run(load_job(path))
+def test_run__again_does_not_choose_again(finished, monkeypatch):
+    path, _, first, _ = finished
     counted = Counted(monkeypatch)
     again = run(load_job(path))
     assert counted.stages == []
@@ -186,8 +212,12 @@ def test_run__again_does_not_choose_again(two_lines, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [2, 9, 13])
-def test_run__killed_in_the_choice_or_after_it_goes_on(two_lines, monkeypatch, stop_at):
-    path = two_lines()
+def test_run__killed_in_the_choice_or_after_it_goes_on(
+    finished, tmp_path, make_scene, monkeypatch, stop_at
+):
+    *_, whole, stages = finished
+    monkeypatch.chdir(tmp_path)
+    path = writer(tmp_path, make_scene)()
     with monkeypatch.context() as patch:
         counted = Counted(patch, stop_at)
         with pytest.raises(KeyboardInterrupt):
@@ -195,17 +225,13 @@ def test_run__killed_in_the_choice_or_after_it_goes_on(two_lines, monkeypatch, s
     with monkeypatch.context() as patch:
         again = Counted(patch)
         result = run(load_job(path))
-    with monkeypatch.context() as patch:
-        once = Counted(patch)
-        whole = run(load_job(path), run_dir=path.parent / "elsewhere" / "whole")
-    assert sorted(counted.stages + again.stages) == sorted(once.stages)
+    assert sorted(counted.stages + again.stages) == sorted(stages)
     assert result.scores == whole.scores
 
 
 @pytest.mark.slow
-def test_run__the_choice_does_not_depend_on_where_it_is_made(two_lines, tmp_path):
-    path = two_lines()
-    here = run(load_job(path))
+def test_run__the_choice_does_not_depend_on_where_it_is_made(finished, tmp_path):
+    path, _, here, _ = finished
     on = ClusterOptions(kind="local", workers=1)
     there = run(load_job(path), on=on, run_dir=tmp_path / "there" / "run")
     ours, theirs = (read_manifest(one.path)["choice"]["values"] for one in (here, there))
@@ -238,28 +264,26 @@ def test_run__without_labels_the_defaults(two_lines):
 # --- what is said before and after
 
 
-def test_plan__says_what_would_be_tried_and_then_what_was_chosen(two_lines):
-    job = load_job(two_lines())
-    before = plan(job)
+def test_plan__says_what_would_be_tried_and_then_what_was_chosen(finished):
+    path, before, result, _ = finished
     said = before.notes[-1]
     assert "methods are chosen before the first stage" in said
     assert 'features.method = "pca"' in said
     assert "graph.spatial.weight = 2" in said
-    result = run(job)
-    after = plan(job)
+    after = plan(load_job(path))
     assert after.run == before.run == str(result.path)
     assert all(after.reused.values())
 
 
-def test_directory_of__finds_the_run_of_an_open_job(two_lines):
-    path = two_lines()
-    result = run(load_job(path))
+def test_directory_of__finds_the_run_of_an_open_job(finished):
+    path, _, result, _ = finished
     assert directory_of(path) == result.path
 
 
-def test_known_choice__of_another_scene_counts_for_nothing(two_lines):
-    path = two_lines()
-    result = run(load_job(path))
+def test_known_choice__of_another_scene_counts_for_nothing(finished, tmp_path):
+    path, _, result, _ = finished
+    path = shutil.copytree(path.parent, tmp_path / "copy") / path.name
+    assert known_choice(stage_keys(load_job(path)), result.path) is not None
     np.save(path.with_name("scene.npy"), np.ones((30, 24, 4), np.float32))
     assert known_choice(stage_keys(load_job(path)), result.path) is None
 

@@ -12,12 +12,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.learn.kernels.scores import OF_ALL, OF_CLASSES, measures, plain
 
 LEVEL = 0.95
 """Of the intervals."""
 
 _REPLICATES = 1000
+
+_TILE = 2**14
+"""Numbers of an array: so many draws are measured at once."""
 
 
 def bootstrap(
@@ -57,11 +61,14 @@ def bootstrap(
     if len(used) < 2:
         return {**report, **dict.fromkeys(OF_ALL), **{name: [None] * count for name in OF_CLASSES}}
     found: dict[str, list[Any]] = {name: [] for name in (*OF_ALL, *OF_CLASSES)}
-    for _ in range(_REPLICATES):
-        drawn = np.bincount(used[rng.integers(len(used), size=len(used))], minlength=groups)
-        measured = measures(*((table @ drawn).reshape(shape) for table in tables))
+    for first, end in blocks(_REPLICATES, max(1, _TILE // max(groups, *tables[0].shape))):
+        drawn = used[rng.integers(len(used), size=(end - first, len(used)))]
+        drawn += groups * np.arange(end - first)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=(end - first) * groups).reshape(-1, groups).T
+        counts = (np.ascontiguousarray((table @ times).T) for table in tables)
+        measured = measures(*(part.reshape(-1, *shape) for part in counts))
         for name, values in found.items():
-            values.append(_mean(measured[name]))
+            values.extend(_mean(measured[name]))
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     held = [0] * count
     for number in range(count):
@@ -87,9 +94,9 @@ def _table(
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return means over the first axis, of what is known; NaN where nothing is."""
+    """Return means over the second axis, of what is known; NaN where nothing is."""
     known = ~np.isnan(values)
-    sums, sizes = np.where(known, values, 0).sum(axis=0), known.sum(axis=0)
+    sums, sizes = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
     means = np.full(np.shape(sums), np.nan)
     np.divide(sums, sizes, out=means, where=sizes > 0)
     return means
