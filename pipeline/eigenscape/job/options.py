@@ -398,6 +398,8 @@ class LimitsOptions(Options):
     """Anonymous memory of the run (of each worker process, on a cluster)."""
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads to work on; every core by default."""
+    layout: Literal["auto", "columns", "rows"] = "auto"
+    """How tasks share the eigensolver's filter: "columns", one for each 32 columns, all rows; "rows", parts of the rows of these; "auto" takes columns unless rows are faster: where they are fewer than the tasks that run at once, or where memory cannot hold all rows. No choice changes a bit of the result."""
 
     @property
     def memory_bytes(self) -> int:

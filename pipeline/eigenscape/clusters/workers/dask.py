@@ -19,6 +19,7 @@ from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers.executors import (
     Executor,
     OnDone,
+    Order,
     Task,
     Threads,
     one_blas_thread,
@@ -36,6 +37,8 @@ from eigenscape.clusters.workers.watch import Clock, Watch
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 
 _POLL_S = 0.01
+_SOON_S = 0.001
+"""The same where tasks wait for others."""
 _IDLE_S = 0.2
 _SAY_S = 5.0
 _RECONNECT_S = 10.0
@@ -68,6 +71,35 @@ class _Patience:
     tasks: int
     connected: float = 0.0
     present: float = 0.0
+
+
+class _Waiting:
+    """The items of one call that wait for others."""
+
+    def __init__(self, order: Order | None, count: int) -> None:
+        self._left = [0] * count if order is None else [len(set(each)) for each in order.after]
+        self._following: dict[int, list[int]] = {}
+        for position, before in enumerate([] if order is None else order.after):
+            for other in set(before):
+                self._following.setdefault(other, []).append(position)
+
+    def first(self) -> list[int]:
+        """Return the items that wait for none."""
+        return [position for position, left in enumerate(self._left) if not left]
+
+    def after(self, position: int) -> list[int]:
+        """Return the items that wait for none any more now that one is done."""
+        ready = []
+        for other in self._following.pop(position, []):
+            self._left[other] -= 1
+            if not self._left[other]:
+                ready.append(other)
+        return ready
+
+
+def _home(place: int, last: int, addresses: Sequence[str]) -> list[str] | None:
+    """Return the worker of a place: places that are next to each other have the same one, or the next."""
+    return [addresses[place * len(addresses) // (last + 1)]] if addresses else None
 
 
 class Workers:
@@ -159,8 +191,13 @@ class Workers:
         # Of a driver that was killed while its scheduler went on.
         self._await_idle("tasks of an earlier run", directory=str(directory))
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
         """Submit the tasks and take their results as they come.
+
+        Those that wait for others are submitted as soon as these are done, so that workers have the next
+        of them while they work.
 
         Raises
         ------
@@ -172,18 +209,25 @@ class Workers:
         self._probe()
         # Workers may be threads of this process.
         with one_blas_thread() if self._inside else nullcontext():
-            self._run(function, items, on_done)
+            self._run(function, items, on_done, order)
 
-    def _run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def _run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None
+    ) -> None:
         from distributed import as_completed
 
         surroundings = replace(self._surroundings, call=secrets.token_hex(8))
         task = partial(run_task, surroundings, function)
-        # Tasks are idempotent, so a lost worker's tasks may run again.
-        futures = self._client.map(task, items, pure=False, retries=2, key="block")
-        index = {future.key: number for number, future in enumerate(futures)}
+        waiting, pending = _Waiting(order, len(items)), dict[str, tuple[int, Any]]()
+
+        def submit(positions: Sequence[int]) -> list[Any]:
+            futures = self._submit(task, items, positions, order)
+            for position, future in zip(positions, futures, strict=True):
+                pending[future.key] = position, future
+            return futures
+
         completed = as_completed(
-            futures, loop=self._client.loop, with_results=True, raise_errors=False
+            submit(waiting.first()), loop=self._client.loop, with_results=True, raise_errors=False
         )
         self._began = time.time()
         patience = _Patience(Clock(), len(items))
@@ -191,11 +235,13 @@ class Workers:
             while not completed.is_empty():
                 if not completed.has_ready():
                     self._check(patience, completed.count())
-                    time.sleep(_POLL_S)
+                    time.sleep(_POLL_S if order is None else _SOON_S)
                     continue
                 for future, result in completed.next_batch(block=False):
                     self._raise_if_failed(result)
-                    on_done(index[future.key], *result)
+                    position, _ = pending.pop(future.key)
+                    completed.update(submit(waiting.after(position)))
+                    on_done(position, *result)
                     # Or a result that is here would be computed again when its worker is lost.
                     future.release()
         except ClusterLostError:
@@ -203,12 +249,32 @@ class Workers:
         except Exception:
             # The stage may begin again with other blocks, which what is under way must not meet.
             if self._client.status == "running":
-                self._client.cancel(futures)
+                self._client.cancel([future for _, future in pending.values()])
                 self._await_idle("tasks that are under way", call=surroundings.call)
             raise
         finally:
             if self._client.status == "running":
-                self._client.cancel(futures)
+                self._client.cancel([future for _, future in pending.values()])
+
+    def _submit(
+        self, task: Task, items: Sequence[Any], positions: Sequence[int], order: Order | None
+    ) -> list[Any]:
+        """Return futures of some items. Tasks are idempotent, so a lost worker's tasks may run again."""
+        if order is None:
+            chosen = [items[position] for position in positions]
+            futures: list[Any] = self._client.map(
+                task, chosen, pure=False, retries=2, key="block"
+            )
+            return futures
+        addresses = sorted(self.addresses)
+        return [
+            self._client.submit(
+                task, items[position], pure=False, retries=2, key=f"block-{secrets.token_hex(8)}",
+                workers=_home(order.places[position], max(order.places), addresses),
+                allow_other_workers=True,
+            )
+            for position in positions
+        ]  # fmt: skip
 
     def _probe(self) -> None:
         """See that machines which came since the last step see what others write."""

@@ -1,0 +1,266 @@
+"""The layout of a filter: groups of columns, or parts of the rows of each group.
+
+Columns are independent of each other, so that a task per group has nothing to wait for; but each maps all
+rows, and there are no more tasks than groups. Parts of the rows are as many as there are tasks to run, and
+each maps its own rows and its halo; they wait for each other after every step. The result is the same to
+the bit, so the choice is one of time and memory alone, and may change from pass to pass.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.mapped import save_array, save_scratch, scratch_stem
+from eigenscape.base.memory import format_bytes
+from eigenscape.clusters import Order
+from eigenscape.context import Map
+from eigenscape.spectrum.iteration import rows
+from eigenscape.spectrum.iteration.rows import Cut, Stored
+from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels import tiles
+from eigenscape.spectrum.kernels.filter import FilterPlan
+from eigenscape.spectrum.kernels.gather import WIDTH
+
+LAYOUTS = ("auto", "columns", "rows")
+
+_ENTRY_S = 3.7e-9
+_MORE = 1.25
+_TASK_S = 0.004
+_GAIN = 0.85
+_HALO_SHARE = 0.5
+_GROUPS_AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What decides between the two layouts.
+
+    Attributes
+    ----------
+    asked
+        One of `LAYOUTS`.
+    slots
+        Tasks that run at a time.
+    budget
+        Bytes of anonymous memory that one task may take.
+    note
+        Called with the halo and the bytes of a step where rows are chosen.
+    """
+
+    asked: str = "columns"
+    slots: int = 1
+    budget: int = 2**30
+    note: Callable[[str], None] = lambda text: None
+
+    def parts(self, problem: Problem, groups: int) -> int:
+        """Return into how many parts the rows of a product with some groups are cut; 0 for columns."""
+        operator = problem.operator
+        if self.asked == "columns" or operator.ties is not None:
+            return 0
+        size = WIDTH * np.dtype(operator.dtype).itemsize
+        state = 2 * size * operator.rows * (1 + _HALO_SHARE)
+        parts = max(self.slots, -(-int(state) // max(self.budget, 1)))
+        parts = min(parts, len(tiles.tiles(operator.rows)))
+        if self.asked == "rows":
+            return parts
+        if self.slots == 1 or parts < 2:
+            return 0
+        product = _ENTRY_S * operator.entries
+        by_columns = -(-groups // self.slots) * product
+        by_rows = -(-parts * groups // self.slots) * (_MORE * product / parts + _TASK_S)
+        mapped = operator.entries * (4 + np.dtype(operator.dtype).itemsize)
+        mapped += operator.rows * 3 * size
+        fits = mapped <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return parts if by_rows < _GAIN * by_columns or not fits else 0
+
+
+@dataclass(frozen=True)
+class RowParts:
+    """The parts of one problem, and the steps of the iteration by them.
+
+    Attributes
+    ----------
+    problem, run
+        See `eigenscape.spectrum.iteration.subspace.Subspace`.
+    cut
+        The parts.
+    near
+        Of each part, those whose mail it takes or that take its own; and itself.
+    halos
+        Rows in the halo of each.
+    squares : array, shape (components,)
+        Squared lengths of the null vectors; empty where there are none.
+    layout
+        Memory and slots.
+    """
+
+    problem: Problem
+    run: Map
+    cut: Cut
+    near: tuple[tuple[int, ...], ...]
+    halos: tuple[int, ...]
+    squares: NDArray[np.float64]
+    layout: Layout
+
+    @classmethod
+    def prepare(
+        cls, problem: Problem, run: Map, layout: Layout, parts: int
+    ) -> "RowParts | None":
+        """Find the halos of all parts; None where the graph has too many components."""
+        level = problem.level
+        work: Any = partial(rows.null_squares, problem)
+        squares = run(f"squares-{level}", work, ["all"], label="null vectors")[0]
+        if squares is None:
+            return None
+        cut = Cut.of(problem.operator.rows, parts, problem.directory)
+        cut.folder.mkdir(exist_ok=True)
+        numbers, step = list(range(cut.parts)), f"{level}-{cut.parts}"
+        work = partial(rows.find_halo, problem.operator, cut)
+        found = run(f"halo-{step}", work, numbers, label="halos")
+        sent = run(f"outbox-{step}", partial(rows.fill_outbox, cut), numbers, label="halos")
+        near = [{part, *each["owners"]} for part, each in enumerate(found)]
+        for part, each in enumerate(found):
+            for owner in each["owners"]:
+                near[owner].add(part)
+        halos = tuple(each["halo"] for each in found)
+        ready = cls(
+            problem, run, cut, tuple(tuple(sorted(each)) for each in near), halos,
+            np.array(squares), layout,
+        )  # fmt: skip
+        assert sum(sent) == sum(halos), "what is sent is what is named"
+        layout.note(ready.described())
+        return ready
+
+    def described(self) -> str:
+        """Return the halo and the bytes of a step in words."""
+        size = WIDTH * np.dtype(self.problem.operator.dtype).itemsize
+        halo, total = sum(self.halos), self.problem.operator.rows
+        return (
+            f"{self.cut.parts} parts of the rows: halos of {halo} rows, {halo / total:.1%} of all; "
+            f"{format_bytes(2 * halo * size)} written and read in a step of {WIDTH} columns"
+        )
+
+    def _items(self, groups: int) -> list[tuple[int, int]]:
+        return [(part, group) for group in range(groups) for part in range(self.cut.parts)]
+
+    def filter(
+        self, step: str, vectors: Vectors, filtered: Vectors, plan: FilterPlan, label: str
+    ) -> None:
+        """Write p(A) X; see `eigenscape.spectrum.iteration.tasks.Filter`.
+
+        Parameters
+        ----------
+        step
+            Name of the step.
+        vectors, filtered
+            X, and where the result goes.
+        plan
+            p.
+        label
+            Text of the progress bar.
+        """
+        done = Path(f"{filtered.files[0]}-done.npy")
+        if done.exists():
+            return
+        stem, stored, groups = str(scratch_stem(self.problem.directory)), self._stored, vectors.groups
+        at_once, every = self._keeping()
+        shares = None
+        if len(self.squares):
+            shares = f"{stem}-before"
+            sums = rows.Sums(stored, self.cut, vectors)
+            work = self.run(f"{step}-sums", sums, self._items(groups), label=label, keep=False)
+            self._save_shares(shares, work)
+        steps = rows.Steps(stored, self.cut, vectors, plan, stem, shares, every)
+        items, order = self._wave(plan.degree, groups, at_once)
+        try:
+            results = self.run(f"{step}-steps", steps, items, label=label, keep=False, order=order)
+        finally:
+            rows.forget(stem)
+        if len(self.squares):
+            shares = f"{stem}-after"
+            last = [(item, sums) for item, sums in zip(items, results, strict=True) if sums]
+            self._save_shares(shares, [sums for _, sums in sorted(last, key=_by_group)])
+        finish = rows.Finish(steps, filtered, shares)
+        self.run(f"{step}-{self.cut.parts}", finish, self._items(groups), label=label)
+        for path in self.problem.directory.glob(f"{Path(stem).name}-*"):
+            path.unlink(missing_ok=True)
+        save_array(done, np.zeros(0))
+
+    def image(self, step: str, vectors: Vectors, image: Vectors, label: str) -> None:
+        """Write A X."""
+        work = rows.Image(self._stored, self.cut, vectors, image)
+        self.run(f"{step}-{self.cut.parts}", work, self._items(vectors.groups), label=label)
+
+    def residuals(
+        self, step: str, vectors: Vectors, values: NDArray[np.float64], label: str
+    ) -> list[list[float]]:
+        """Return |A x - theta x| of every column, group by group; infinite where theta is."""
+        work = rows.Residuals(self._stored, self.cut, vectors, values)
+        items = self._items(vectors.groups)
+        found = self.run(step, work, items, label=label, keep=False)
+        norms = []
+        for group in range(vectors.groups):
+            theta = values[group * WIDTH : (group + 1) * WIDTH]
+            parts = found[group * self.cut.parts : (group + 1) * self.cut.parts]
+            squares = tiles.add_tiles(sums for part in parts for sums in part)
+            norms.append(np.where(np.isfinite(theta), np.sqrt(squares), np.inf).tolist())
+        return norms
+
+    @property
+    def _stored(self) -> Stored:
+        return Stored.of(self.problem)
+
+    def _keeping(self) -> tuple[int, int]:
+        """Return how many groups are filtered at a time, and after how many steps vectors are written."""
+        size = WIDTH * np.dtype(self.problem.operator.dtype).itemsize
+        cut = self.cut
+        most = max(cut.bounds[p + 1] - cut.bounds[p] + self.halos[p] for p in range(cut.parts))
+        held = 2 * size * most * -(-cut.parts // self.layout.slots)
+        for at_once in range(_GROUPS_AT_ONCE, 0, -1):
+            if at_once * held <= self.layout.budget:
+                return at_once, rows.KEEP_STEPS
+        return 1, 1
+
+    def _save_shares(self, stem: str, sums: Sequence[list[tiles.NullSum]]) -> None:
+        """Write what each group holds of the null vectors, from the sums of `_items`."""
+        for group in range(len(sums) // self.cut.parts):
+            parts = sums[group * self.cut.parts : (group + 1) * self.cut.parts]
+            whole = tiles.null_shares((each for part in parts for each in part), self.squares)
+            save_scratch(f"{stem}-{group}", whole)
+
+    def _wave(
+        self, degree: int, groups: int, at_once: int
+    ) -> tuple[list[rows.StepItem], Order]:
+        """Return all steps of a filter, and what each waits for.
+
+        A step of a part waits for the steps before of the parts near it alone, so that no worker waits
+        for the slowest of all; a group waits for one before it, so that few are under way.
+        """
+        items, after, place = [], list[list[int]](), dict[rows.StepItem, int]()
+        numbers = range(self.cut.parts)
+        for first in range(0, groups, at_once):
+            together = range(first, min(first + at_once, groups))
+            for step in range(degree + 1):
+                for group in together:
+                    for part in numbers:
+                        waits: list[int] = []
+                        if step:
+                            waits = [place[step - 1, other, group] for other in self.near[part]]
+                        elif first:
+                            waits = [place[degree, other, group - at_once] for other in numbers]
+                        place[step, part, group] = len(items)
+                        items.append((step, part, group))
+                        after.append(waits)
+        return items, Order(after, [part for _, part, _ in items])
+
+
+def _by_group(result: tuple[rows.StepItem, Any]) -> tuple[int, int]:
+    (_, part, group), _ = result
+    return group, part
