@@ -6,6 +6,7 @@ each maps its own rows and its halo; they wait for each other after every step. 
 the bit, so the choice is one of time and memory alone, and may change from pass to pass.
 """
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.mapped import save_array, save_scratch, scratch_stem
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import Order
@@ -35,7 +37,10 @@ _MORE = 1.25
 _TASK_S = 0.004
 _GAIN = 0.85
 _HALO_SHARE = 0.5
-_GROUPS_AT_ONCE = 2
+_TASKS_AT_ONCE = 2
+_LEAST_S = 0.04
+"""Seconds that a task takes at least, if there are groups enough."""
+_KEEP_STEPS = (8, 32)
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ class RowParts:
         if done.exists():
             return
         stem, stored, groups = str(scratch_stem(self.problem.directory)), self._stored, vectors.groups
-        at_once, every = self._keeping()
+        at_once, width, every = self._keeping(groups)
         shares = None
         if len(self.squares):
             shares = f"{stem}-before"
@@ -178,15 +183,20 @@ class RowParts:
             work = self.run(f"{step}-sums", sums, self._items(groups), label=label, keep=False)
             self._save_shares(shares, work)
         steps = rows.Steps(stored, self.cut, vectors, plan, stem, shares, every)
-        items, order = self._wave(plan.degree, groups, at_once)
+        items, order = self._wave(plan.degree, groups, at_once, width)
         try:
             results = self.run(f"{step}-steps", steps, items, label=label, keep=False, order=order)
         finally:
             rows.forget(stem)
         if len(self.squares):
             shares = f"{stem}-after"
-            last = [(item, sums) for item, sums in zip(items, results, strict=True) if sums]
-            self._save_shares(shares, [sums for _, sums in sorted(last, key=_by_group)])
+            last = {
+                (part, group): sums
+                for (_, part, first, end), result in zip(items, results, strict=True)
+                if result is not None
+                for group, sums in zip(range(first, end), result, strict=True)
+            }
+            self._save_shares(shares, [last[item] for item in self._items(groups)])
         finish = rows.Finish(steps, filtered, shares)
         self.run(f"{step}-{self.cut.parts}", finish, self._items(groups), label=label)
         for path in self.problem.directory.glob(f"{Path(stem).name}-*"):
@@ -217,16 +227,22 @@ class RowParts:
     def _stored(self) -> Stored:
         return Stored.of(self.problem)
 
-    def _keeping(self) -> tuple[int, int]:
-        """Return how many groups are filtered at a time, and after how many steps vectors are written."""
-        size = WIDTH * np.dtype(self.problem.operator.dtype).itemsize
-        cut = self.cut
+    def _keeping(self, groups: int) -> tuple[int, int, int]:
+        """Return how many tasks of a part are under way, the groups of each, and `Steps.every`."""
+        operator, cut = self.problem.operator, self.cut
+        size = WIDTH * np.dtype(operator.dtype).itemsize
         most = max(cut.bounds[p + 1] - cut.bounds[p] + self.halos[p] for p in range(cut.parts))
         held = 2 * size * most * -(-cut.parts // self.layout.slots)
-        for at_once in range(_GROUPS_AT_ONCE, 0, -1):
-            if at_once * held <= self.layout.budget:
-                return at_once, rows.KEEP_STEPS
-        return 1, 1
+        # The mail that waits takes as much as the vectors that it follows.
+        steps = 2 * operator.rows // max(1, sum(self.halos))
+        every = min(max(steps, _KEEP_STEPS[0]), _KEEP_STEPS[1])
+        fitting = self.layout.budget // held
+        if not fitting:
+            return 1, 1, 1
+        part = _ENTRY_S * operator.entries / cut.parts
+        at_once = min(_TASKS_AT_ONCE, max(1, int(groups * part / _LEAST_S)), fitting)
+        width = min(-(-groups // at_once), max(1, math.ceil(_LEAST_S / part)), fitting // at_once)
+        return at_once, width, every
 
     def _save_shares(self, stem: str, sums: Sequence[list[tiles.NullSum]]) -> None:
         """Write what each group holds of the null vectors, from the sums of `_items`."""
@@ -236,31 +252,26 @@ class RowParts:
             save_scratch(f"{stem}-{group}", whole)
 
     def _wave(
-        self, degree: int, groups: int, at_once: int
+        self, degree: int, groups: int, at_once: int, width: int
     ) -> tuple[list[rows.StepItem], Order]:
         """Return all steps of a filter, and what each waits for.
 
         A step of a part waits for the steps before of the parts near it alone, so that no worker waits
-        for the slowest of all; a group waits for one before it, so that few are under way.
+        for the slowest of all; groups wait for those before them, so that few are under way.
         """
-        items, after, place = [], list[list[int]](), dict[rows.StepItem, int]()
-        numbers = range(self.cut.parts)
-        for first in range(0, groups, at_once):
-            together = range(first, min(first + at_once, groups))
+        items, after, place = [], list[list[int]](), dict[tuple[int, int, int], int]()
+        numbers, ranges = range(self.cut.parts), blocks(groups, width)
+        for begin in range(0, len(ranges), at_once):
+            together = range(begin, min(begin + at_once, len(ranges)))
             for step in range(degree + 1):
-                for group in together:
+                for number in together:
                     for part in numbers:
                         waits: list[int] = []
                         if step:
-                            waits = [place[step - 1, other, group] for other in self.near[part]]
-                        elif first:
-                            waits = [place[degree, other, group - at_once] for other in numbers]
-                        place[step, part, group] = len(items)
-                        items.append((step, part, group))
+                            waits = [place[step - 1, other, number] for other in self.near[part]]
+                        elif begin:
+                            waits = [place[degree, other, number - at_once] for other in numbers]
+                        place[step, part, number] = len(items)
+                        items.append((step, part, *ranges[number]))
                         after.append(waits)
-        return items, Order(after, [part for _, part, _ in items])
-
-
-def _by_group(result: tuple[rows.StepItem, Any]) -> tuple[int, int]:
-    (_, part, group), _ = result
-    return group, part
+        return items, Order(after, [item[1] for item in items])

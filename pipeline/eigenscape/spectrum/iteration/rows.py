@@ -10,13 +10,13 @@ layout: the results are the same to the bit.
     halo       part           its halo, its columns as places among own rows and halo
     outbox     part           its rows in the halos of others, one receiver after the other
     sums       part, group    null^T X by tiles
-    steps      step, part, group
+    steps      step, part, groups
                               halo <- mail of the others; a step; mail to the others
     finish     part, group    minus its share of the null vectors, into the file of the group
 
 Between the steps of a filter the two vectors of a part stay in the process that has taken the last of
 them (`_states`); what it writes is the mail, every step, and the vectors themselves, every
-`KEEP_STEPS` steps. A process that has them not, because it came late, or another one was lost, takes
+few steps (`Steps.every`). A process that has them not, because it came late, or another one was lost, takes
 them from there and repeats the steps since, for which the mail is still there.
 """
 
@@ -52,17 +52,14 @@ from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
-KEEP_STEPS = 8
-"""Steps after which the vectors themselves are written: a lost process costs half of them."""
-
 MOST_COMPONENTS = 256
 """Components up to which the sums of all tiles are gathered: a graph of more keeps to the column layout."""
 
 PartItem = tuple[int, int]
 """Part and group."""
 
-StepItem = tuple[int, int, int]
-"""Step, part and group."""
+StepItem = tuple[int, int, int, int]
+"""Step, part, and first and last group: several where one takes too little time for a task."""
 
 
 @dataclass(frozen=True)
@@ -376,7 +373,7 @@ def forget(stem: str | None = None) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """One step of p(A) X for the rows of one part of one group.
+    """One step of p(A) X for the rows of one part of some groups.
 
     Step 0 takes X as it is, without the null vectors; the last one leaves the result in a file.
 
@@ -398,11 +395,15 @@ class Steps:
     plan: FilterPlan
     stem: str
     shares: str | None
-    every: int = KEEP_STEPS
+    every: int
 
-    def __call__(self, item: StepItem) -> list[tiles.NullSum] | None:
-        """Take one step; after the last one return what the result adds to null^T X."""
-        step, part, group = item
+    def __call__(self, item: StepItem) -> list[list[tiles.NullSum]] | None:
+        """Take one step; after the last one return what the result of each group adds to null^T X."""
+        step, part, first, last = item
+        sums = [self._take(step, part, group) for group in range(first, last)]
+        return [each for each in sums if each is not None] or None
+
+    def _take(self, step: int, part: int, group: int) -> list[tiles.NullSum] | None:
         key = (self.stem, part, group)
         with _lock:
             for other in [other for other in _states if other[0] != self.stem]:
