@@ -118,6 +118,7 @@ def save_scratch(path: str | Path, *arrays: NDArray[Any]) -> None:
                 left, at = left[written:], at + written
     finally:
         os.close(descriptor)
+    reached("data written", path)
 
 
 def read_scratch(path: str | Path, start: int, *arrays: NDArray[Any]) -> None:

@@ -399,7 +399,9 @@ class LimitsOptions(Options):
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads to work on; every core by default."""
     layout: Literal["auto", "columns", "rows"] = "auto"
-    """How tasks share the eigensolver's filter: "columns", one for each 32 columns, all rows; "rows", parts of the rows of these; "auto" takes columns unless rows are faster: where they are fewer than the tasks that run at once, or where memory cannot hold all rows. No choice changes a bit of the result."""
+    """How tasks share the filter of the eigensolver: "columns", a task for every 32 columns, with all rows;
+    "rows", tasks for parts of their rows; "auto", rows where there are fewer groups of columns than tasks
+    that run at a time, or where all rows are more than the machine's memory. The result is the same."""
 
     @property
     def memory_bytes(self) -> int:

@@ -25,7 +25,7 @@ from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
 from eigenscape.scenes.ingested import IngestedScene
-from eigenscape.spectrum.iteration.layout import Layout
+from eigenscape.spectrum.iteration.layout import Layout, describe_rows
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits
@@ -97,6 +97,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "passes": solution.passes,
         "products": solution.products,
         "null_vectors": null.count,
+        **({"row_parts": cut} if (cut := describe_rows(problem)) else {}),
         **({"potential": potential.summary} if potential.summary else {}),
     }
 

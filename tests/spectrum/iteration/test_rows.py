@@ -67,7 +67,9 @@ def left_behind(problem):
 numbers = itertools.count()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     n=st.integers(40, 180), pieces=st.integers(1, 3), parts=st.integers(1, 12),
     blocks=st.integers(1, 4), degree=st.integers(1, 11), kind=st.sampled_from(["normalized", "unnormalized"]),
@@ -184,7 +186,7 @@ def test_steps__repeat_what_a_lost_process_held(grid, monkeypatch, share, every)
 
 def test_steps__write_over_files_of_the_same_bytes(grid):
     """A worker that was given up may still write what others read."""
-    problem, X, plan, expected = grid
+    problem, X, plan, _ = grid
 
     class Late(Serial):
         def run(self, function, items, on_done, order=None):

@@ -125,7 +125,7 @@ class _Homes:
 
 @dataclass(frozen=True)
 class _Task:
-    """A task that is submitted: its item, its future, and the one worker that is to do it, if there is one."""
+    """A task that is submitted: its item, its future, and its worker, where no other is to do it."""
 
     position: int
     future: Any

@@ -51,7 +51,7 @@ class Executor(Protocol):
     def run(
         self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
     ) -> None:
-        """Run ``function(item)`` for every item, in any order unless one is given; the first error ends it."""
+        """Run ``function(item)`` for every item, in any order or in one; the first error ends it."""
         ...
 
 

@@ -74,7 +74,7 @@ class Layout:
         parts = max(self.slots, -(-int(state) // max(self.budget, 1)))
         parts = min(parts, len(tiles.tiles(operator.rows)))
         if self.asked == "rows":
-            return parts
+            return min(max(parts, 2), len(tiles.tiles(operator.rows)))
         if self.slots == 1 or parts < 2:
             return 0
         product = _ENTRY_S * operator.entries
@@ -115,9 +115,7 @@ class RowParts:
     layout: Layout
 
     @classmethod
-    def prepare(
-        cls, problem: Problem, run: Map, layout: Layout, parts: int
-    ) -> "RowParts | None":
+    def prepare(cls, problem: Problem, run: Map, layout: Layout, parts: int) -> "RowParts | None":
         """Find the halos of all parts; None where the graph has too many components."""
         level = problem.level
         work: Any = partial(rows.null_squares, problem)
@@ -140,17 +138,13 @@ class RowParts:
             np.array(squares), layout,
         )  # fmt: skip
         assert sum(sent) == sum(halos), "what is sent is what is named"
-        layout.note(ready.described())
-        return ready
-
-    def described(self) -> str:
-        """Return the halo and the bytes of a step in words."""
-        size = WIDTH * np.dtype(self.problem.operator.dtype).itemsize
-        halo, total = sum(self.halos), self.problem.operator.rows
-        return (
-            f"{self.cut.parts} parts of the rows: halos of {halo} rows, {halo / total:.1%} of all; "
-            f"{format_bytes(2 * halo * size)} written and read in a step of {WIDTH} columns"
+        measured = _measure(problem, sum(halos), cut.parts)
+        layout.note(
+            f"{cut.parts} parts of the rows: halos of {measured['halo_rows']} rows, "
+            f"{measured['halo_share']:.1%} of all; {format_bytes(measured['step_bytes'])} written and "
+            f"read in a step of {WIDTH} columns"
         )
+        return ready
 
     def _items(self, groups: int) -> list[tuple[int, int]]:
         return [(part, group) for group in range(groups) for part in range(self.cut.parts)]
@@ -174,7 +168,11 @@ class RowParts:
         done = Path(f"{filtered.files[0]}-done.npy")
         if done.exists():
             return
-        stem, stored, groups = str(scratch_stem(self.problem.directory)), self._stored, vectors.groups
+        stem, stored, groups = (
+            str(scratch_stem(self.problem.directory)),
+            self._stored,
+            vectors.groups,
+        )
         at_once, width, every = self._keeping(groups)
         shares = None
         if len(self.squares):
@@ -259,7 +257,8 @@ class RowParts:
         A step of a part waits for the steps before of the parts near it alone, so that no worker waits
         for the slowest of all; groups wait for those before them, so that few are under way.
         """
-        items, after, place = [], list[list[int]](), dict[tuple[int, int, int], int]()
+        items, after = list[rows.StepItem](), list[list[int]]()
+        place = dict[tuple[int, int, int], int]()
         numbers, ranges = range(self.cut.parts), blocks(groups, width)
         for begin in range(0, len(ranges), at_once):
             together = range(begin, min(begin + at_once, len(ranges)))
@@ -275,3 +274,31 @@ class RowParts:
                         items.append((step, part, *ranges[number]))
                         after.append(waits)
         return items, Order(after, [item[1] for item in items])
+
+
+def describe_rows(problem: Problem) -> list[dict[str, Any]]:
+    """Return the parts that the rows of a problem were cut into, if they were, from what lies on disk.
+
+    Returns
+    -------
+    list of dict
+        `parts`; `halo_rows`, of all parts together; `halo_share`, of all rows; and `step_bytes`, which a
+        step of 32 columns writes and reads for them.
+    """
+    found = []
+    for folder in problem.directory.glob("rows-*"):
+        parts = int(folder.name.removeprefix("rows-"))
+        halos = [rows.halo_rows(folder, part) for part in range(parts)]
+        if None not in halos:
+            found.append(_measure(problem, sum(halo or 0 for halo in halos), parts))
+    return sorted(found, key=lambda each: each["parts"])
+
+
+def _measure(problem: Problem, halo: int, parts: int) -> dict[str, Any]:
+    size = WIDTH * np.dtype(problem.operator.dtype).itemsize
+    return {
+        "parts": parts,
+        "halo_rows": halo,
+        "halo_share": round(halo / problem.operator.rows, 4),
+        "step_bytes": 2 * halo * size,
+    }

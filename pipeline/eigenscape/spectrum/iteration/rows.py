@@ -132,6 +132,12 @@ def find_halo(operator: StoredOperator, cut: Cut, part: int) -> dict[str, Any]:
     return {"halo": len(halo), "owners": np.flatnonzero(np.diff(ends)).tolist()}
 
 
+def halo_rows(folder: Path, part: int) -> int | None:
+    """Return the size of the halo that `find_halo` has noted, None if it has not."""
+    path = (folder / f"part-{part}").with_suffix(".json")
+    return int(json.loads(path.read_text())["halo"]) if path.exists() else None
+
+
 @dataclass(frozen=True)
 class _Piece:
     """The rows of a part that lie in one block of the matrix."""
@@ -522,7 +528,9 @@ class Finish:
             write_range(self.filtered.files[group], begin, X)
 
 
-def _gather(problem: Stored, cut: Cut, vectors: Vectors, item: PartItem) -> tuple[Part, Array, Array]:
+def _gather(
+    problem: Stored, cut: Cut, vectors: Vectors, item: PartItem
+) -> tuple[Part, Array, Array]:
     """Return a part, own rows and halo of a group from its file, and zeros to put A X in."""
     number, group = item
     part = Part.open(problem, cut, number)

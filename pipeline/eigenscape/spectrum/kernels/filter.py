@@ -82,9 +82,9 @@ def chebyshev_filter(operator: Steps, X: Array, Y: Array, plan: FilterPlan) -> A
 
 
 def recurrence(plan: FilterPlan) -> Iterator[tuple[float, float, float]]:
-    """Yield a, b and c of every step ``Z <- a A X + b X - c Z`` of a filter, after which X and Z change places.
+    """Yield a, b and c of every step ``Z <- a A X + b X - c Z`` of a filter (see `chebyshev_filter`).
 
-    The first Z is zero; see `chebyshev_filter`.
+    After it X and Z change places; the first Z is zero.
     """
     half, centre = (plan.bound - plan.cut) / 2, (plan.bound + plan.cut) / 2
     sigma = half / (plan.low - centre)
@@ -210,7 +210,9 @@ class NullSpace:
         self.component = np.zeros(len(null), np.int32) if component is None else component
         pieces = int(self.component.max()) + 1
         self.count = pieces if singular else 0
-        self.squares = np.bincount(self.component, null * null, pieces)
+        self.squares: NDArray[np.float64] = np.asarray(
+            np.bincount(self.component, null * null, pieces), np.float64
+        )
 
     @cached_property
     def entries(self) -> NDArray[np.float64]:
