@@ -33,14 +33,31 @@ from eigenscape.spectrum.kernels.gather import WIDTH
 LAYOUTS = ("auto", "columns", "rows")
 
 _ENTRY_S = 3.7e-9
+"""Seconds of an entry of the matrix in a product with a group, on one thread: 40 ms for the 10.9 million of
+`tests/bench/spectrum.py`, measured."""
+
 _MORE = 1.25
-_TASK_S = 0.004
+"""Times that a product by rows takes, mail and vectors that are written included."""
+
+_TASK_S = 0.008
+"""Seconds of a task on a worker process beside its work: as measured of scheduler, driver and worker
+together. A task on a thread takes less than a thousandth."""
+
 _GAIN = 0.85
+"""Of the time by columns, above which these are kept."""
+
 _HALO_SHARE = 0.5
+"""Of the rows: halos of 16 parts are a third on the Smith scene."""
+
 _TASKS_AT_ONCE = 2
+"""Tasks of each part under way: a worker has one while the other waits for its neighbours."""
+
 _LEAST_S = 0.04
 """Seconds that a task takes at least, if there are groups enough."""
+
 _KEEP_STEPS = (8, 32)
+"""Least and most steps between two times that the vectors themselves are written: at 1 GB a second that takes
+as long as two steps."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +84,56 @@ class Layout:
     def parts(self, problem: Problem, groups: int) -> int:
         """Return into how many parts the rows of a product with some groups are cut; 0 for columns."""
         operator = problem.operator
-        if self.asked == "columns" or operator.ties is not None:
+        if operator.ties is not None:
             return 0
-        size = WIDTH * np.dtype(operator.dtype).itemsize
-        state = 2 * size * operator.rows * (1 + _HALO_SHARE)
-        parts = max(self.slots, -(-int(state) // max(self.budget, 1)))
-        parts = min(parts, len(tiles.tiles(operator.rows)))
+        return self.choose(operator.rows, operator.entries, operator.dtype, groups)
+
+    def choose(self, rows: int, entries: int, dtype: str, groups: int) -> int:
+        """Return the same from numbers alone.
+
+        Parameters
+        ----------
+        rows, entries, dtype
+            Of the operator, which has no ties.
+        groups
+            Of 32 columns.
+        """
+        if self.asked == "columns":
+            return 0
+        size = WIDTH * np.dtype(dtype).itemsize
+        held, most = 2 * size * rows * (1 + _HALO_SHARE), len(tiles.tiles(rows))
+        parts = min(max(self.slots, math.ceil(held / max(self.budget, 1))), most)
         if self.asked == "rows":
-            return min(max(parts, 2), len(tiles.tiles(operator.rows)))
+            return min(max(parts, 2), most)
         if self.slots == 1 or parts < 2:
             return 0
-        product = _ENTRY_S * operator.entries
+        product = _ENTRY_S * entries
         by_columns = -(-groups // self.slots) * product
         by_rows = -(-parts * groups // self.slots) * (_MORE * product / parts + _TASK_S)
-        mapped = operator.entries * (4 + np.dtype(operator.dtype).itemsize)
-        mapped += operator.rows * 3 * size
+        mapped = entries * (4 + np.dtype(dtype).itemsize) + 3 * rows * size
         fits = mapped <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return parts if by_rows < _GAIN * by_columns or not fits else 0
+
+    def footprint(self, rows: int, entries: int, dtype: str, groups: int) -> tuple[float, float]:
+        """Return the bytes of memory of one of as many tasks as run at a time, and of scratch; see `choose`.
+
+        None for columns. Halos are taken as half of the rows.
+        """
+        parts = self.choose(rows, entries, dtype, groups)
+        if not parts:
+            return 0.0, 0.0
+        vector = WIDTH * np.dtype(dtype).itemsize * rows * (1 + _HALO_SHARE)
+        at_once, width = self.under_way(entries, parts, groups)
+        together = min(groups, at_once * width)
+        # Two vectors of each group; on disk twice, with the mail since, and columns numbered anew.
+        memory = min(2 * vector * together / self.slots, float(self.budget))
+        return memory, 4.0 * entries + 16 * rows + 8 * vector * together
+
+    def under_way(self, entries: int, parts: int, groups: int) -> tuple[int, int]:
+        """Return how many tasks of a part are under way, and the groups of each, memory left aside."""
+        part = _ENTRY_S * max(entries, 1) / parts
+        at_once = min(_TASKS_AT_ONCE, max(1, int(groups * part / _LEAST_S)))
+        return at_once, min(-(-groups // at_once), max(1, math.ceil(_LEAST_S / part)))
 
 
 @dataclass(frozen=True)
@@ -237,10 +287,9 @@ class RowParts:
         fitting = self.layout.budget // held
         if not fitting:
             return 1, 1, 1
-        part = _ENTRY_S * operator.entries / cut.parts
-        at_once = min(_TASKS_AT_ONCE, max(1, int(groups * part / _LEAST_S)), fitting)
-        width = min(-(-groups // at_once), max(1, math.ceil(_LEAST_S / part)), fitting // at_once)
-        return at_once, width, every
+        at_once, width = self.layout.under_way(operator.entries, cut.parts, groups)
+        at_once = min(at_once, fitting)
+        return at_once, min(width, fitting // at_once), every
 
     def _save_shares(self, stem: str, sums: Sequence[list[tiles.NullSum]]) -> None:
         """Write what each group holds of the null vectors, from the sums of `_items`."""
