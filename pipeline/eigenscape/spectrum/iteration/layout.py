@@ -39,9 +39,9 @@ _ENTRY_S = 3.7e-9
 _MORE = 1.25
 """Times that a product by rows takes, mail and vectors that are written included."""
 
-_TASK_S = 0.008
-"""Seconds of a task on a worker process beside its work: as measured of scheduler, driver and worker
-together. A task on a thread takes less than a thousandth."""
+_TASK_S = 0.015
+"""Seconds of a task on a worker process beside its work: 7 ms of the worker and 8 ms of driver and
+scheduler, as measured. A task on a thread takes less than 1 ms."""
 
 _GAIN = 0.85
 """Of the time by columns, above which these are kept."""
@@ -52,10 +52,10 @@ _HALO_SHARE = 0.5
 _TASKS_AT_ONCE = 2
 """Tasks of each part under way: a worker has one while the other waits for its neighbours."""
 
-_LEAST_S = 0.04
+_LEAST_S = 0.1
 """Seconds that a task takes at least, if there are groups enough."""
 
-_KEEP_STEPS = (8, 32)
+_KEEP_STEPS = (8, 64)
 """Least and most steps between two times that the vectors themselves are written: at 1 GB a second that takes
 as long as two steps."""
 
@@ -109,7 +109,9 @@ class Layout:
             return 0
         product = _ENTRY_S * entries
         by_columns = -(-groups // self.slots) * product
-        by_rows = -(-parts * groups // self.slots) * (_MORE * product / parts + _TASK_S)
+        _, width = self.under_way(entries, parts, groups)
+        turns = -(-parts // self.slots)
+        by_rows = turns * (groups * _MORE * product / parts + -(-groups // width) * _TASK_S)
         mapped = entries * (4 + np.dtype(dtype).itemsize) + 3 * rows * size
         fits = mapped <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return parts if by_rows < _GAIN * by_columns or not fits else 0
