@@ -4,6 +4,7 @@
 
     start     coarse levels, each solved roughly by the passes below, or random vectors
     filter    groups of columns, independent of each other: no communication
+              (or parts of the rows of each group, which exchange halos: `layout`)
     project   row tiles: Y <- Y - V (V^T Y), where there are locked vectors V
     gram      blocks of columns: Y^T Y, Y^T A Y in double, summed in a fixed order
     rotate    row tiles: X <- Y C
