@@ -1,7 +1,11 @@
 """The row layout gives the bits of the column layout, whatever the parts, the order and what is lost."""
 
 import itertools
+import os
 import random
+import signal
+import threading
+import time
 from dataclasses import replace
 
 import networkx as nx
@@ -13,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
-from eigenscape.clusters import Serial, Threads
+from eigenscape.clusters import Serial, Threads, Workers
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import rows, tasks
 from eigenscape.spectrum.iteration.chebyshev import solve
@@ -305,3 +309,45 @@ def test_row_parts__say_what_a_step_moves(grid):
         "4 parts of the rows: halos of 90 rows, 30.0% of all; 22.5 KiB written and read in a step of "
         "32 columns"
     ]
+
+
+@pytest.mark.slow
+def test_filter__when_a_worker_is_lost_between_two_steps(make_problem, monkeypatch):
+    from distributed import Client, LocalCluster
+
+    # As the workers have it.
+    monkeypatch.setenv("EIGENSCAPE_CHUNK_ROWS", "256")
+    monkeypatch.setattr("eigenscape.spectrum.kernels.tiles.ROW_TILE", 256)
+    problem = make_problem(weights(np.random.default_rng(2), 3000), kind="normalized")
+    X, plan = filled(problem, "x", 2), FilterPlan(60, 0.3, 2.0, 0.0)
+    expected, result = (problem.named(name, range(2)) for name in ("expected", "result"))
+    for group in range(2):
+        tasks.Filter(problem, X, expected, plan, np.zeros(2 * WIDTH))(group)
+    lost = []
+
+    def end_one(pids):
+        while not lost:
+            if [*problem.directory.glob("work-*-mail-21-*")]:
+                lost.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+            time.sleep(0.001)
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=50,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        pids = sorted(client.run(os.getpid).values())
+        executor = Workers(client)
+        found = RowParts.prepare(problem, Loop(executor), Layout("rows", 4), 4)
+        killer = threading.Thread(target=end_one, args=(pids,))
+        killer.start()
+        found.filter("filter", X, result, plan, "filter")
+        killer.join()
+        there = sorted(client.run(os.getpid).values())
+        executor.close()
+    assert lost[0] not in there
+    np.testing.assert_array_equal(result.read(slice(None)), expected.read(slice(None)))
+    assert not left_behind(problem)
