@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from eigenscape.base.progress import Silent
-from eigenscape.clusters import OnDone, Serial, Task, Threads
+from eigenscape.clusters import OnDone, Order, Serial, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
@@ -60,7 +60,9 @@ class Frail(Serial):
         self.left, self.noted = tasks, noted
         self.log: list[tuple[str, Any]] = []
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
         name = name_of(function)
 
         def attempt(item: Any) -> Any:
@@ -74,7 +76,7 @@ class Frail(Serial):
                 raise KilledError
             return result
 
-        super().run(attempt, items, on_done)
+        super().run(attempt, items, on_done, order)
 
 
 class Harness:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from eigenscape.base.vectors import unit_vectors
-from eigenscape.clusters import OnDone, Serial, Task, Threads
+from eigenscape.clusters import OnDone, Order, Serial, Task, Threads
 from eigenscape.neighbors import search
 from eigenscape.neighbors.search.duplicates import most_equal
 from eigenscape.store.arrays import attach_whole
@@ -58,9 +58,11 @@ class Fatal(Frail):
         super().__init__()
         self._step, self._calls = step, 0
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
         if name_of(function) != self._step:
-            super().run(function, items, on_done)
+            super().run(function, items, on_done, order)
             return
         super().run(partial(self._count, function), items[:1], on_done)
         half = self._calls // 2

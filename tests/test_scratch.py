@@ -26,9 +26,9 @@ class Watching(Threads):
         super().__init__(2)
         self.path, self.known, self.steps = path / "work", {}, 0
 
-    def run(self, function, items, on_done):
+    def run(self, function, items, on_done, order=None):
         self.look()
-        super().run(function, items, on_done)
+        super().run(function, items, on_done, order)
         self.look()
 
     def look(self):
@@ -56,8 +56,9 @@ class Watching(Threads):
         {"neighbors": {"recall": 1.0, "leaf_size": 64}, "learn": {"method": "poisson"}},
         {"neighbors": {"method": "exact"}, "learn": {"smoothing": 1.0}},
         {"spectrum": {"dimension": 20, "tolerance": 1e-9}, "limits": {"memory": "300MiB"}},
+        {"spectrum": {"dimension": 20}, "limits": {"layout": "rows"}},
     ],
-    ids=["spatial", "trees", "smoothing", "passes"],
+    ids=["spatial", "trees", "smoothing", "passes", "rows"],
 )
 def test_run__no_scratch_file_is_written_again_or_comes_back(
     tables, write_tif, write_job, make_scene, tmp_path

@@ -11,7 +11,7 @@ from eigenscape.base.ledger import Noted, Recorded, Sums
 from eigenscape.base.memory import anonymous_bytes, trim
 from eigenscape.base.points import reached
 from eigenscape.base.progress import Reporter
-from eigenscape.clusters import Executor, on_one_machine
+from eigenscape.clusters import Executor, OnDone, Order, on_one_machine
 from eigenscape.job.jobfile import Job
 from eigenscape.store.arrays import open_memmap
 from eigenscape.store.run import Run
@@ -32,6 +32,7 @@ class Map(Protocol):
         *,
         label: str | None = None,
         keep: bool = True,
+        order: Order | None = None,
     ) -> list[Any]:
         """Return the results of the tasks, in the order of the items."""
 
@@ -50,6 +51,7 @@ class Loop:
         *,
         label: str | None = None,
         keep: bool = True,
+        order: Order | None = None,
     ) -> list[Any]:
         """See `Map`."""
         results: list[Any] = [None] * len(items)
@@ -57,7 +59,7 @@ class Loop:
         def done(position: int, result: Any, peak: int) -> None:
             results[position] = result
 
-        self.executor.run(function, items, done)
+        _run(self.executor, function, items, done, order)
         return results
 
 
@@ -124,6 +126,7 @@ class Context:
         label: str | None = None,
         keep: bool = True,
         together: bool = False,
+        order: Order | None = None,
     ) -> list[Any]:
         """Run `function` over `items`, skipping what an earlier attempt finished.
 
@@ -143,12 +146,16 @@ class Context:
         together
             Whether the tasks write here and there in the same files. Then one machine does: two that map
             a page of a file on NFS take back what the other has written to it.
+        order
+            What the items wait for: so that steps which follow each other are one call, whose parts go on
+            without a look at all others. Not for steps that are kept.
 
         Returns
         -------
         list
             The results in the order of `items`.
         """
+        assert order is None or not keep, "what is skipped would be waited for"
         names = [f"{step}/{_name(item)}" for item in items]
         results = {name: self._finished[name] for name in names if keep and name in self._finished}
         todo = [index for index, name in enumerate(names) if name not in results]
@@ -174,7 +181,7 @@ class Context:
         try:
             if todo:
                 executor = on_one_machine(self.executor) if together else self.executor
-                executor.run(function, [items[index] for index in todo], done)
+                _run(executor, function, [items[index] for index in todo], done, order)
                 reached("step settles", step)
                 finished.settle()
         finally:
@@ -213,6 +220,20 @@ class _Finished:
         if self._blocks:
             whole = self._journal.sum_now(sorted(self._open))
             self._journal.finish(self._blocks, self._sums | whole)
+
+
+def _run(
+    executor: Executor,
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    done: OnDone,
+    order: Order | None,
+) -> None:
+    # Most executors of other packages know of no order.
+    if order is None:
+        executor.run(function, items, done)
+    else:
+        executor.run(function, items, done, order)
 
 
 def _name(item: Any) -> str:

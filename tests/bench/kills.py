@@ -128,6 +128,7 @@ VARIANTS: dict[str, Variant] = {
         "learn.method": "poisson-mbo", "graph.weights": "heat",
     }),
     "precise": Variant({"spectrum.tolerance": 1e-8, "spectrum.dimension": 20, "learn.train": "all"}),
+    "rows": Variant({"limits.layout": "rows", "spectrum.dimension": 12}),
     "table": Variant({**TABLE, "learn.method": "poisson"}, "small-table"),
     "sparse": Variant(
         {**SPARSE, "features.method": "none", "features.dimension": None, "neighbors.metric": "angle"},

@@ -140,6 +140,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "output.eigenvectors": [0, 4],
     "limits.memory": ["512MiB"],
     "limits.threads": [1],
+    "limits.layout": ["columns", "rows"],
 }
 """Values of the keys that take more than a few words: "$few" and "$many" are radii of the scene."""
 

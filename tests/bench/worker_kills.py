@@ -47,7 +47,7 @@ from eigenscape.errors import ClusterLostError
 from eigenscape.store.verification import verify
 
 WORKERS_TRIED = ("base", "spatial", "radius", "clustering", "landmarks", "exact", "components",
-                 "connected", "table", "sparse", "pictures")  # fmt: skip
+                 "connected", "rows", "table", "sparse", "pictures")  # fmt: skip
 """Variants whose tasks differ; the others differ in what one process does."""
 
 

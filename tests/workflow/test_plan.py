@@ -299,3 +299,29 @@ def test_project_plan__counts_what_reads_points(project, tmp_path):
     files = ("points.csv", "labels.tif")
     points, raster = (project(scene={"labels": file}).stages[0].peak_bytes for file in files)
     assert points - raster == 36 * MIB
+
+
+@pytest.mark.parametrize(
+    ("workers", "layout", "said"),
+    [
+        (2, "auto", "filter: by columns, 4 groups for 2 task(s) at a time"),
+        (16, "auto", "filter: by rows, 16 parts for 16 task(s) at a time (4 groups of columns)"),
+        (8, "columns", "filter: by columns, 4 groups for 8 task(s) at a time"),
+        (2, "rows", "filter: by rows, 2 parts for 2 task(s) at a time"),
+    ],
+)
+def test_plan__says_how_tasks_share_the_filter(workers, layout, said):
+    on = ClusterOptions(kind="local", workers=workers)
+    planned = synthetic(2000, 2000, on=on, limits={"layout": layout})
+    assert [note for note in planned.notes if note.startswith(said)]
+
+
+def test_plan__counts_what_the_row_layout_holds():
+    by_columns, by_rows = (
+        synthetic(679, 944, limits={"layout": layout, "threads": 2}).stages[4]
+        for layout in ("columns", "rows")
+    )
+    assert by_columns.name == "spectrum"
+    assert by_rows.peak_bytes >= by_columns.peak_bytes
+    assert by_rows.scratch_bytes > by_columns.scratch_bytes
+    assert by_rows.disk_bytes == by_columns.disk_bytes

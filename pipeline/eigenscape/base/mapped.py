@@ -1,6 +1,7 @@
 """Raw files that are mapped, and small arrays in files: NumPy alone, no zarr."""
 
 import contextlib
+import errno
 import math
 import mmap
 import os
@@ -54,9 +55,9 @@ def scratch_arrays(
         Where the files lie, ``work-*``; None for arrays in memory.
     """
     if folder is None:
-        yield _whole_pages
+        yield whole_pages
         return
-    stem, files = folder / f"{_WORK}-{secrets.token_hex(6)}", list[Path]()
+    stem, files = scratch_stem(folder), list[Path]()
 
     def zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         path = stem.with_name(f"{stem.name}-{len(files)}")
@@ -71,7 +72,7 @@ def scratch_arrays(
             path.unlink(missing_ok=True)
 
 
-def _whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+def whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     """Return zeros in memory that begin at a page, so that a row of 64 bytes is one cache line.
 
     Large pages where the system has them: rows that are read in no order miss the page table less.
@@ -83,10 +84,62 @@ def _whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     return np.frombuffer(pages, dtype, math.prod(shape)).reshape(shape)
 
 
+def scratch_stem(folder: Path) -> Path:
+    """Return how the names of scratch files begin that no other attempt has."""
+    return folder / f"{_WORK}-{secrets.token_hex(6)}"
+
+
 def clear_scratch(folder: Path) -> None:
-    """Delete what killed tasks left of `scratch_arrays`."""
+    """Delete what killed tasks left of `scratch_arrays` and `save_scratch`."""
     for path in folder.glob(f"{_WORK}-*"):
         path.unlink(missing_ok=True)
+
+
+def save_scratch(path: str | Path, *arrays: NDArray[Any]) -> None:
+    """Write arrays one after the other to a file that no resumed run reads, so that no checksum is noted.
+
+    A task that is done once more writes the same bytes over those that are there: whoever reads them
+    meanwhile does not notice.
+
+    Parameters
+    ----------
+    path
+        Its name begins with a `scratch_stem`.
+    arrays
+        Contiguous.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        at = 0
+        for array in arrays:
+            left = array.reshape(-1).view(np.uint8).data
+            while left:
+                written = os.pwrite(descriptor, left, at)
+                left, at = left[written:], at + written
+    finally:
+        os.close(descriptor)
+    reached("data written", path)
+
+
+def read_scratch(path: str | Path, start: int, *arrays: NDArray[Any]) -> None:
+    """Fill contiguous arrays one after the other from byte `start` on of what `save_scratch` wrote.
+
+    Raises
+    ------
+    OSError
+        The file ends before: a network file system may know of an earlier length for some seconds.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        for array in arrays:
+            left = array.reshape(-1).view(np.uint8).data
+            while left:
+                count = os.preadv(descriptor, [left], start)
+                if not count:
+                    raise OSError(errno.ESTALE, "the file is shorter than what was written", path)
+                left, start = left[count:], start + count
+    finally:
+        os.close(descriptor)
 
 
 def attach_memmap(

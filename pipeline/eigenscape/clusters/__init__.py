@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     from eigenscape.clusters.options import ClusterOptions, Say
     from eigenscape.clusters.start import connect
     from eigenscape.clusters.workers.dask import Workers, on_one_machine
-    from eigenscape.clusters.workers.executors import Executor, OnDone, Serial, Task, Threads
+    from eigenscape.clusters.workers.executors import (
+        Executor,
+        OnDone,
+        Order,
+        Serial,
+        Task,
+        Threads,
+    )
     from eigenscape.clusters.workers.supply import Supply, Unmended
 
 __all__ = [
     "ClusterOptions",
     "Executor",
     "OnDone",
+    "Order",
     "Say",
     "Serial",
     "Supply",
@@ -50,6 +58,7 @@ _HOME = {
     "on_one_machine": "workers.dask",
     "Executor": "workers.executors",
     "OnDone": "workers.executors",
+    "Order": "workers.executors",
     "Serial": "workers.executors",
     "Task": "workers.executors",
     "Threads": "workers.executors",

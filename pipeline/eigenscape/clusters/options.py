@@ -135,6 +135,13 @@ class ClusterOptions(Options):
             self.model_copy(update={"workers": 1}) if "workers" in type(self).model_fields else self
         )
 
+    def process_count(self, threads: int | None) -> int | None:
+        """Return how many processes run tasks, None where nothing here says so; `threads` as in `start`."""
+        if self.in_process:
+            return 1
+        workers: int | None = getattr(self, "workers", None)
+        return workers
+
     def process_threads(self) -> int:
         """Return the tasks that share the memory of one worker process."""
         return 1

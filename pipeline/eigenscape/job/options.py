@@ -398,6 +398,10 @@ class LimitsOptions(Options):
     """Anonymous memory of the run (of each worker process, on a cluster)."""
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads to work on; every core by default."""
+    layout: Literal["auto", "columns", "rows"] = "auto"
+    """How tasks share the filter of the eigensolver: "columns", a task for every 32 columns, with all rows;
+    "rows", tasks for parts of their rows; "auto", rows where there are fewer groups of columns than tasks
+    that run at a time, or where all rows are more than the machine's memory. The result is the same."""
 
     @property
     def memory_bytes(self) -> int:

@@ -25,6 +25,7 @@ from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
 from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.spectrum.iteration.layout import Layout, describe_rows
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits
@@ -69,6 +70,10 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
     component = None if connected else _store_components(context, potential)
     in_memory = fits(rows, choice.dtype, context.task_bytes)
     problem = Problem(stored, component, directory, in_memory=in_memory)
+    layout = Layout(
+        context.job.limits.layout, context.executor.width, context.task_bytes,
+        note=context.reporter.note,
+    )  # fmt: skip
     null = problem.null_space()
     _check_dimension(options, rows, null.count)
     solution = find_pairs(
@@ -78,6 +83,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         options.tolerance,
         context.map,
         context.reporter.note,
+        layout,
     )
     values, residuals = _write(context, problem, null, solution)
     return {
@@ -91,6 +97,7 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         "passes": solution.passes,
         "products": solution.products,
         "null_vectors": null.count,
+        **({"row_parts": cut} if (cut := describe_rows(problem)) else {}),
         **({"potential": potential.summary} if potential.summary else {}),
     }
 

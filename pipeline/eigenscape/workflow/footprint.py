@@ -26,6 +26,7 @@ from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
+from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import fits
 from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
@@ -234,7 +235,10 @@ class Sizes:
         block = min(columns, MOST_COLUMNS)
         dtype = precision(solver, options.tolerance, self._pull())
         size, groups = np.dtype(dtype).itemsize, columns // WIDTH
-        vectors = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
+        vectors: float = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
+        layout = Layout(self.job.limits.layout, self.tasks, self.budget)
+        by_rows = layout.footprint(n, int(entries), dtype, block // WIDTH)
+        vectors = max(vectors, by_rows[0])
         tile = 16 * min(tile_rows(block), n) * block
         # What strong ties set at their members.
         vectors += 16 * WIDTH * self._tied()
@@ -251,7 +255,7 @@ class Sizes:
             # A curve: its factors are small.
             shared = max(shared, self._inverted() - min(groups, self.tasks) * (each + _HEAP_BYTES))
         copies = 4 + (self.job.graph.potential is not None)
-        scratch = entries * size + n * (columns + copies * block) * size
+        scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
 
     def _lanczos(self) -> float:

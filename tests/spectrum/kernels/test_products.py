@@ -93,7 +93,7 @@ def test_multiply__is_in_double_whatever_is_stored(rng, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
-def test_remove_null__projects_every_component_apart(rng, dtype, tolerance):
+def test_null_kernels__project_every_component_apart(rng, dtype, tolerance):
     n, pieces = 90, 4
     null = rng.random(n) + 0.1
     component = rng.permutation(np.arange(n) % pieces).astype(np.int32)
@@ -101,7 +101,10 @@ def test_remove_null__projects_every_component_apart(rng, dtype, tolerance):
     basis /= np.linalg.norm(basis, axis=0)
     X = rng.standard_normal((n, WIDTH)).astype(dtype)
     expected = X - basis @ (basis.T @ X)
-    kernels.remove_null(null, component, np.bincount(component, null * null, pieces), X)
+    shares = np.zeros((pieces, WIDTH))
+    kernels.sum_null(null, component.astype(np.int64), X, shares)
+    shares /= np.bincount(component, null * null, pieces)[:, None]
+    kernels.subtract_null(null, component, shares, X)
     np.testing.assert_allclose(X, expected, atol=10 * tolerance)
     np.testing.assert_allclose(basis.T @ X, 0, atol=10 * tolerance)
 

@@ -26,6 +26,10 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
     threads_per_worker: Annotated[int, Field(ge=1, le=1024)] = 1
     """Threads of each worker process."""
 
+    def process_count(self, threads: int | None) -> int:
+        """Return how many processes run tasks."""
+        return self.workers or threads or os.cpu_count() or 1
+
     def process_threads(self) -> int:
         """Return the tasks that share the memory of one worker process."""
         return self.threads_per_worker
@@ -40,7 +44,7 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
 
         from eigenscape.clusters.workers.process import SETTINGS
 
-        workers = self.workers or threads or os.cpu_count() or 1
+        workers = self.process_count(threads)
 
         async def start() -> None:
             cluster.scale(workers)

@@ -4,6 +4,7 @@ import math
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers.executors import (
     Executor,
     OnDone,
+    Order,
     Task,
     Threads,
     one_blas_thread,
@@ -35,7 +37,7 @@ from eigenscape.clusters.workers.task import (
 from eigenscape.clusters.workers.watch import Clock, Watch
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 
-_POLL_S = 0.01
+_POLL_S = 0.05
 _IDLE_S = 0.2
 _SAY_S = 5.0
 _RECONNECT_S = 10.0
@@ -68,6 +70,66 @@ class _Patience:
     tasks: int
     connected: float = 0.0
     present: float = 0.0
+
+
+class _Waiting:
+    """The items of one call that wait for others."""
+
+    def __init__(self, order: Order | None, count: int) -> None:
+        self._left = [0] * count if order is None else [len(set(each)) for each in order.after]
+        self._following: dict[int, list[int]] = {}
+        for position, before in enumerate([] if order is None else order.after):
+            for other in set(before):
+                self._following.setdefault(other, []).append(position)
+
+    def first(self) -> list[int]:
+        """Return the items that wait for none."""
+        return [position for position, left in enumerate(self._left) if not left]
+
+    def after(self, position: int) -> list[int]:
+        """Return the items that wait for none any more now that one is done."""
+        ready = []
+        for other in self._following.pop(position, []):
+            self._left[other] -= 1
+            if not self._left[other]:
+                ready.append(other)
+        return ready
+
+
+class _Homes:
+    """The worker of each place of an `Order`: the same one as long as it is there.
+
+    Dask would give a task to a worker that has nothing to do, though what the task goes on with lies in the
+    memory of another one.
+    """
+
+    def __init__(self, order: Order | None) -> None:
+        self._count = 1 + max(order.places, default=0) if order is not None else 0
+        self._homes: dict[int, str] = {}
+
+    def of(self, place: int, addresses: Sequence[str]) -> list[str] | None:
+        """Return the worker of a place, None if there is none at all."""
+        if not addresses:
+            return None
+        if not self._homes:
+            # Places that are next to each other, on one worker or on the next.
+            names = sorted(addresses)
+            self._homes = {
+                number: names[number * len(names) // self._count] for number in range(self._count)
+            }
+        if self._homes[place] not in addresses:
+            loads = Counter(self._homes.values())
+            self._homes[place] = min(sorted(addresses), key=lambda address: loads[address])
+        return [self._homes[place]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A task that is submitted: its item, its future, and its worker, where no other is to do it."""
+
+    position: int
+    future: Any
+    home: str | None = None
 
 
 class Workers:
@@ -159,8 +221,13 @@ class Workers:
         # Of a driver that was killed while its scheduler went on.
         self._await_idle("tasks of an earlier run", directory=str(directory))
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
         """Submit the tasks and take their results as they come.
+
+        Those that wait for others are submitted as soon as these are done, so that workers have the next
+        of them while they work.
 
         Raises
         ------
@@ -172,18 +239,25 @@ class Workers:
         self._probe()
         # Workers may be threads of this process.
         with one_blas_thread() if self._inside else nullcontext():
-            self._run(function, items, on_done)
+            self._run(function, items, on_done, order)
 
-    def _run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def _run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None
+    ) -> None:
         from distributed import as_completed
 
         surroundings = replace(self._surroundings, call=secrets.token_hex(8))
         task = partial(run_task, surroundings, function)
-        # Tasks are idempotent, so a lost worker's tasks may run again.
-        futures = self._client.map(task, items, pure=False, retries=2, key="block")
-        index = {future.key: number for number, future in enumerate(futures)}
+        waiting, homes = _Waiting(order, len(items)), _Homes(order)
+        pending: dict[str, _Task] = {}
+
+        def submit(positions: Sequence[int], *, strict: bool = True) -> list[Any]:
+            started = self._submit(task, items, positions, order, homes, strict=strict)
+            pending.update({each.future.key: each for each in started})
+            return [each.future for each in started]
+
         completed = as_completed(
-            futures, loop=self._client.loop, with_results=True, raise_errors=False
+            submit(waiting.first()), loop=self._client.loop, with_results=True, raise_errors=False
         )
         self._began = time.time()
         patience = _Patience(Clock(), len(items))
@@ -191,11 +265,19 @@ class Workers:
             while not completed.is_empty():
                 if not completed.has_ready():
                     self._check(patience, completed.count())
-                    time.sleep(_POLL_S)
+                    completed.update(submit(self._take_back(pending), strict=False))
+                    # Not for a fixed time: tasks that wait for others would wait for that too.
+                    with completed.thread_condition:
+                        if not completed.has_ready():
+                            completed.thread_condition.wait(_POLL_S)
                     continue
                 for future, result in completed.next_batch(block=False):
+                    if future.key not in pending:
+                        continue  # taken back
                     self._raise_if_failed(result)
-                    on_done(index[future.key], *result)
+                    position = pending.pop(future.key).position
+                    completed.update(submit(waiting.after(position)))
+                    on_done(position, *result)
                     # Or a result that is here would be computed again when its worker is lost.
                     future.release()
         except ClusterLostError:
@@ -203,12 +285,47 @@ class Workers:
         except Exception:
             # The stage may begin again with other blocks, which what is under way must not meet.
             if self._client.status == "running":
-                self._client.cancel(futures)
+                self._client.cancel([each.future for each in pending.values()])
                 self._await_idle("tasks that are under way", call=surroundings.call)
             raise
         finally:
             if self._client.status == "running":
-                self._client.cancel(futures)
+                self._client.cancel([each.future for each in pending.values()])
+
+    def _submit(
+        self,
+        task: Task,
+        items: Sequence[Any],
+        positions: Sequence[int],
+        order: Order | None,
+        homes: _Homes,
+        *,
+        strict: bool,
+    ) -> list[_Task]:
+        """Submit some items. Tasks are idempotent, so a lost worker's tasks may run again."""
+        if order is None:
+            chosen = [items[position] for position in positions]
+            futures = self._client.map(task, chosen, pure=False, retries=2, key="block")
+            return [_Task(*each) for each in zip(positions, futures, strict=True)]
+        started = []
+        for position in positions:
+            home = homes.of(order.places[position], self.addresses)
+            future = self._client.submit(
+                task, items[position], pure=False, retries=2, key=f"block-{secrets.token_hex(8)}",
+                workers=home, allow_other_workers=home is not None and not strict,
+            )  # fmt: skip
+            started.append(_Task(position, future, home[0] if home and strict else None))
+        return started
+
+    def _take_back(self, pending: dict[str, _Task]) -> list[int]:
+        """Cancel the tasks whose one worker is lost; return their items."""
+        there = {*self.addresses}
+        lost = [each for each in pending.values() if each.home and each.home not in there]
+        for each in lost:
+            del pending[each.future.key]
+        if lost:
+            self._client.cancel([each.future for each in lost])
+        return [each.position for each in lost]
 
     def _probe(self) -> None:
         """See that machines which came since the last step see what others write."""

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -16,6 +17,22 @@ from eigenscape.base import memory
 Task = Callable[[Any], Any]
 OnDone = Callable[[int, Any, int], None]
 """Called with the index of a finished item, its result, and the peak bytes of its process."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the items of one call wait for, and where they belong.
+
+    Attributes
+    ----------
+    after
+        Of each item: positions of earlier items that are to be finished before it begins.
+    places
+        Of each item a number: those of one number run on one worker, as long as it is there.
+    """
+
+    after: Sequence[Sequence[int]]
+    places: Sequence[int]
 
 
 class Executor(Protocol):
@@ -31,8 +48,10 @@ class Executor(Protocol):
         """Tasks that share the memory of one process."""
         ...
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        """Run ``function(item)`` for every item; the first error ends it."""
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
+        """Run ``function(item)`` for every item, in any order or in one; the first error ends it."""
         ...
 
 
@@ -42,8 +61,10 @@ class Serial:
     width = 1
     tasks_per_process = 1
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
-        """Run the tasks; their memory is not measured."""
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
+        """Run the tasks one after the other, which keeps to any order; their memory is not measured."""
         # As `Threads` does: other numbers of BLAS threads round differently.
         with one_blas_thread():
             for number, item in enumerate(items):
@@ -61,14 +82,20 @@ class Threads:
         """Return one of no more than so many threads, for a scene whose tasks need more memory."""
         return self if self.tasks_per_process <= threads else Threads(threads)
 
-    def run(self, function: Task, items: Sequence[Any], on_done: OnDone) -> None:
+    def run(
+        self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
+    ) -> None:
         """Run the tasks on dask's threaded scheduler."""
 
         def finished(key: str, result: Any, *_: Any) -> None:
             on_done(index[key], *result)
 
+        after = order.after if order is not None else [()] * len(items)
         graph = {
-            f"block-{number}": (partial(measured, function, item),)
+            f"block-{number}": (
+                partial(_measured_after, function, item),
+                *(f"block-{other}" for other in after[number]),
+            )
             for number, item in enumerate(items)
         }
         index = {key: number for number, key in enumerate(graph)}
@@ -95,6 +122,10 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 @lru_cache(maxsize=1)
 def _controller(modules: int) -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def _measured_after(function: Task, item: Any, *_: Any) -> tuple[Any, int]:
+    return measured(function, item)
 
 
 def measured(function: Task, item: Any) -> tuple[Any, int]:

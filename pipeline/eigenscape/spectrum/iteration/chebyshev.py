@@ -4,6 +4,7 @@
 
     start     coarse levels, each solved roughly by the passes below, or random vectors
     filter    groups of columns, independent of each other: no communication
+              (or parts of the rows of each group, which exchange halos: `layout`)
     project   row tiles: Y <- Y - V (V^T Y), where there are locked vectors V
     gram      blocks of columns: Y^T Y, Y^T A Y in double, summed in a fixed order
     rotate    row tiles: X <- Y C
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.context import Map
+from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.state import Solution, State
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
@@ -37,6 +39,8 @@ _LOCKED_SHARE = 0.25
 _MOST_TOLD = 12
 """Passes after which the tolerance alone decides, if rounding keeps the vectors from being told apart."""
 
+_COLUMNS = Layout()
+
 _LEAST_GROWTH = 0.25
 """Of a block, that has to be free before random columns fill it up."""
 
@@ -47,6 +51,7 @@ def solve(
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
+    layout: Layout = _COLUMNS,
 ) -> Solution:
     """Iterate until the wanted pairs have residuals below the tolerance.
 
@@ -63,8 +68,10 @@ def solve(
         Runs the tasks.
     note
         Called with the residual after each pass.
+    layout
+        Decides how the tasks of a product cut it.
     """
-    subspace = Subspace.on(problem, map_blocks)
+    subspace = Subspace.on(problem, map_blocks, layout)
     most, goal = columns.window(0, pairs)
     most_passes = MOST_PASSES * -(-pairs // goal)
     state = subspace.load() or subspace.begin(most, goal, whole=goal == pairs)

@@ -12,6 +12,7 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
+from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
@@ -32,6 +33,7 @@ _QUICK_ROWS = 50_000
 _THIN_DIMENSION = 1.5
 """Intrinsic dimension below which larger graphs are looked at."""
 
+_COLUMNS = Layout()
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
 
@@ -207,13 +209,14 @@ def find_pairs(
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
+    layout: Layout = _COLUMNS,
 ) -> Solution:
     """Return the lowest eigenpairs above the null vectors, by any solver.
 
     See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the
     Laplacian; the tolerance is in the unit of its operator.
     """
-    solution = _find(problem, solver, pairs, tolerance, map_blocks, note)
+    solution = _find(problem, solver, pairs, tolerance, map_blocks, note, layout)
     unit = problem.operator.unit
     # Below 0 there is only rounding.
     values = unit * np.maximum(solution.values, 0)
@@ -227,10 +230,11 @@ def _find(
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
+    layout: Layout,
 ) -> Solution:
     if solver != "chebyshev":
         return _solve_whole(problem, solver, pairs, tolerance, map_blocks)
-    solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note)
+    solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note, layout)
     if solution.converged and problem.operator.rows <= INERTIA_ROWS:
         work = partial(_count_missed, problem, solution.values[: pairs + 1])
         missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]

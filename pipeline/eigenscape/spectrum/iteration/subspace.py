@@ -1,6 +1,6 @@
 """The subspace of one level of the iteration: the start of its vectors, and a pass over them."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from eigenscape.context import Map
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
+from eigenscape.spectrum.iteration.layout import Layout, RowParts
 from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
@@ -33,6 +34,8 @@ _OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", 
 """Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
+_COLUMNS = Layout()
+
 _LEAST_GAIN = 3.0
 """Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
 
@@ -51,19 +54,30 @@ class Subspace:
         Upper bound of the spectrum.
     short_bound
         The same for the operator of a filter if the diagonal is stiff, None if it is not.
+    layout
+        Decides how the tasks of a product cut it.
     """
 
     problem: Problem
     run: Map
     bound: float
     short_bound: float | None
+    layout: Layout = _COLUMNS
+    _parts: dict[int, RowParts | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def on(cls, problem: Problem, run: Map) -> "Subspace":
+    def on(cls, problem: Problem, run: Map, layout: Layout = _COLUMNS) -> "Subspace":
         """Return a level, its spectrum bounded."""
         work = partial(tasks.measure, problem)
         bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
-        return cls(problem, run, bound, short_bound)
+        return cls(problem, run, bound, short_bound, layout)
+
+    def row_parts(self, groups: int) -> RowParts | None:
+        """Return the parts of the rows by which some groups are multiplied; None for the column layout."""
+        parts = self.layout.parts(self.problem, groups)
+        if parts and parts not in self._parts:
+            self._parts[parts] = RowParts.prepare(self.problem, self.run, self.layout, parts)
+        return self._parts[parts] if parts else None
 
     @property
     def file(self) -> Path:
@@ -134,7 +148,7 @@ class Subspace:
                 level + 1,
                 problem.in_memory,
             )
-            state = Subspace.on(below, self.run).solve_roughly(most)
+            state = Subspace.on(below, self.run, self.layout).solve_roughly(most)
             # Columns that carry no direction of their own are random ones by now.
             known = columns.known_values(np.array(state.values))
             values = np.full(len(state.values), self.bound) if known is None else known
@@ -260,12 +274,15 @@ class Subspace:
         fixed = locked * WIDTH
         groups = list(range(len(active)))
         values = np.array(state.values[fixed:])
-        filtered = vectors[locked:]
+        filtered, parts = vectors[locked:], self.row_parts(len(groups))
         for time in range(plan.times):
             source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
-            work: Any = tasks.Filter(problem, source, filtered, plan, values, balanced)
-            label = f"filter, degree {plan.degree}"
-            self.run(f"filter-{step}-{time}", work, groups, label=label)
+            label, name = f"filter, degree {plan.degree}", f"filter-{step}-{time}"
+            if parts is not None and not balanced and not plan.halves:
+                parts.filter(name, source, filtered, plan, label)
+            else:
+                work: Any = tasks.Filter(problem, source, filtered, plan, values, balanced)
+                self.run(name, work, groups, label=label)
             if time:
                 source.remove()
             if locked:
@@ -273,8 +290,11 @@ class Subspace:
                 part = f"{step}-{time}"
                 filtered = self.project(part, vectors[:locked], filtered, projected)
         image = problem.named(f"image-{number}", active)
-        work = tasks.Image(problem, filtered, image)
-        self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
+        if parts is not None:
+            parts.image(f"image-{step}", filtered, image, "Rayleigh-Ritz")
+        else:
+            work = tasks.Image(problem, filtered, image)
+            self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
         gram = algebra.Gram(filtered, (filtered, image))
         items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns))
         sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
@@ -292,7 +312,9 @@ class Subspace:
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
-        if measured:
+        if measured and parts is not None and not balanced:
+            norms = parts.residuals(f"residual-{step}", rotated, rotation.values, "residuals")
+        elif measured:
             even = following if balanced else None
             work = tasks.Residuals(problem, rotated, rotation.values, even)
             norms = self.run(f"residual-{step}", work, groups, label="residuals")

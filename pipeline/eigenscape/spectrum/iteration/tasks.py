@@ -15,8 +15,7 @@ from eigenscape.base.mapped import attach_memmap, note_rows, save_array, scratch
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.spectrum.iteration import coarse
 from eigenscape.spectrum.iteration.vectors import Vectors
-from eigenscape.spectrum.kernels import density, oracles
-from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels import density, oracles, tiles
 from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.kernels.columns import PROBES
 from eigenscape.spectrum.kernels.corrections import filter_corrections
@@ -263,5 +262,7 @@ class Residuals:
             image = zeros()
             _apply(operator, X, image)
             known = np.isfinite(values)
-            squares = kernels.residual_squares(X, image, np.where(known, values, 0))
+            step = tiles.tile_rows(operator.rows)
+            sums = tiles.residual_tiles(X, image, np.where(known, values, 0), step)
+            squares = tiles.add_tiles(sums)
         return [float(norm) for norm in np.where(known, np.sqrt(squares), np.inf)]

@@ -5,6 +5,7 @@ small: eigenvalues below the cut are amplified, the more the lower they are.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels import tiles
 from eigenscape.spectrum.kernels.operator import Array
 
 _LOCKED_NOISE = 1e-2
@@ -73,16 +75,25 @@ def chebyshev_filter(operator: Steps, X: Array, Y: Array, plan: FilterPlan) -> A
     plan
         p.
     """
+    for factors in recurrence(plan):
+        operator.step(X, Y, *factors)
+        X, Y = Y, X
+    return X
+
+
+def recurrence(plan: FilterPlan) -> Iterator[tuple[float, float, float]]:
+    """Yield a, b and c of every step ``Z <- a A X + b X - c Z`` of a filter (see `chebyshev_filter`).
+
+    After it X and Z change places; the first Z is zero.
+    """
     half, centre = (plan.bound - plan.cut) / 2, (plan.bound + plan.cut) / 2
     sigma = half / (plan.low - centre)
     tau = 2 / sigma
-    operator.step(X, Y, sigma / half, -centre * sigma / half, 0.0)
+    yield sigma / half, -centre * sigma / half, 0.0
     for _ in range(2, plan.degree + 1):
         following = 1 / (tau - sigma)
-        operator.step(Y, X, 2 * following / half, -2 * following * centre / half, sigma * following)
-        X, Y = Y, X
+        yield 2 * following / half, -2 * following * centre / half, sigma * following
         sigma = following
-    return Y
 
 
 def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
@@ -178,6 +189,13 @@ class NullSpace:
         Component of each row; one component by default.
     singular
         False for an operator without null vectors: there are none then, and nothing is removed.
+
+    Attributes
+    ----------
+    count
+        Null vectors.
+    squares : array, shape (components,)
+        Squared length of `null` on every component.
     """
 
     def __init__(
@@ -188,15 +206,18 @@ class NullSpace:
         singular: bool = True,
     ) -> None:
         self.null = null
+        self._several = component
         self.component = np.zeros(len(null), np.int32) if component is None else component
         pieces = int(self.component.max()) + 1
         self.count = pieces if singular else 0
-        self._squares = np.bincount(self.component, null * null, pieces)
+        self.squares: NDArray[np.float64] = np.asarray(
+            np.bincount(self.component, null * null, pieces), np.float64
+        )
 
     @cached_property
     def entries(self) -> NDArray[np.float64]:
         """The null vectors, of shape (n,): they do not overlap."""
-        return self.null / np.sqrt(self._squares)[self.component]
+        return self.null / np.sqrt(self.squares)[self.component]
 
     def part_of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the components of one vector, shape (n,), along the null vectors."""
@@ -212,4 +233,6 @@ class NullSpace:
         near the cut would otherwise outgrow it.
         """
         if self.count:
-            kernels.remove_null(self.null, self.component, self._squares, X)
+            sums = tiles.null_sums(self.null, self._several, X, tiles.tile_rows(len(X)))
+            shares = tiles.null_shares(sums, self.squares)
+            kernels.subtract_null(self.null, self.component, shares, X)

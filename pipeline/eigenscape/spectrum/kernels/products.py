@@ -220,25 +220,25 @@ def multiply(indptr, indices, data, diagonal, first, x, image):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def remove_null(null, component, squares, X):  # type: ignore[no-untyped-def]
-    """Make the columns of X orthogonal to the null vector of every component, in place.
+def sum_null(null, place, X, sums):  # type: ignore[no-untyped-def]
+    """Add null X of every row of a tile to the sums of its place, in double.
 
     Parameters
     ----------
-    null : array, shape (n,)
-        On every component its null vector.
-    component : array of int, shape (n,)
-    squares : array of float64, shape (components,)
-        Squared lengths of the null vectors.
-    X : array, shape (n, WIDTH)
+    null : array, shape (rows,)
+    place : array of int, shape (rows,)
+        Row of the sums.
+    X : array, shape (rows, WIDTH)
+    sums : array of float64, shape (places, WIDTH)
     """
-    shares = np.zeros((len(squares), WIDTH))
     for row in range(len(X)):
         for column in range(WIDTH):
-            shares[component[row], column] += null[row] * X[row, column]
-    for which in range(len(squares)):
-        for column in range(WIDTH):
-            shares[which, column] /= squares[which]
+            sums[place[row], column] += null[row] * X[row, column]
+
+
+@njit(cache=True, nogil=True)
+def subtract_null(null, component, shares, X):  # type: ignore[no-untyped-def]
+    """X <- X - null shares of the component, row by row, in place; shares has shape (components, WIDTH)."""
     for row in range(len(X)):
         for column in range(WIDTH):
             X[row, column] -= null[row] * shares[component[row], column]
