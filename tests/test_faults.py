@@ -100,11 +100,17 @@ def test_run__two_processes_at_once(job, tmp_path):
     path = tmp_path / "run"
     first = start("run", job, "--run-dir", path, "--json")
     wait_for_first_stage(path, first)
+    # Or the first would be done before the second has begun.
+    first.send_signal(signal.SIGSTOP)
     second = start("run", job, "--run-dir", path, "--json")
+    said = second.stderr.readline()
+    while said and "being worked on" not in said:
+        said = second.stderr.readline()
+    first.send_signal(signal.SIGCONT)
     results = [finish(first), finish(second)]
     assert [status for status, *_ in results] == [0, 0]
     one, two = (json.loads(out) for _, out, _ in results)
-    assert f"is being worked on by process {first.pid} on " in results[1][2]
+    assert f"is being worked on by process {first.pid} on " in said
     assert "being worked on" not in results[0][2]
     assert all(stage["reused"] for stage in two["stages"])
     assert (one["scores"], one["outputs"]) == (two["scores"], two["outputs"])
