@@ -108,14 +108,18 @@ def save_scratch(path: str | Path, *arrays: NDArray[Any]) -> None:
     arrays
         Contiguous.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    _write_at(path, 0, *arrays, flags=os.O_CREAT)
+
+
+def _write_at(path: str | Path, place: int, *arrays: NDArray[Any], flags: int = 0) -> None:
+    """Write contiguous arrays one after the other from byte `place` on, other bytes left as they are."""
+    descriptor = os.open(path, os.O_WRONLY | flags, 0o644)
     try:
-        at = 0
         for array in arrays:
             left = array.reshape(-1).view(np.uint8).data
             while left:
-                written = os.pwrite(descriptor, left, at)
-                left, at = left[written:], at + written
+                written = os.pwrite(descriptor, left, place)
+                left, place = left[written:], place + written
     finally:
         os.close(descriptor)
     reached("data written", path)
@@ -192,15 +196,7 @@ def write_range(path: str | Path, start: int, values: NDArray[Any]) -> None:
     """
     values = np.ascontiguousarray(values)
     place = start * values.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
-    left, at = values.reshape(-1).view(np.uint8).data, place
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        while left:
-            written = os.pwrite(descriptor, left, at)
-            left, at = left[written:], at + written
-    finally:
-        os.close(descriptor)
-    reached("data written", path)
+    _write_at(path, place, values)
     ledger.wrote(path, place, values)
 
 

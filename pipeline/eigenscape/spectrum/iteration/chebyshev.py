@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.context import Map
-from eigenscape.spectrum.iteration.layout import Layout
+from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution, State
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
@@ -39,8 +39,6 @@ _LOCKED_SHARE = 0.25
 _MOST_TOLD = 12
 """Passes after which the tolerance alone decides, if rounding keeps the vectors from being told apart."""
 
-_COLUMNS = Layout()
-
 _LEAST_GROWTH = 0.25
 """Of a block, that has to be free before random columns fill it up."""
 
@@ -51,7 +49,7 @@ def solve(
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
-    layout: Layout = _COLUMNS,
+    layout: Layout = BY_COLUMNS,
 ) -> Solution:
     """Iterate until the wanted pairs have residuals below the tolerance.
 

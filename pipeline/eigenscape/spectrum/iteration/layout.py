@@ -139,6 +139,10 @@ class Layout:
         return at_once, min(-(-groups // at_once), max(1, math.ceil(_LEAST_S / part)))
 
 
+BY_COLUMNS = Layout()
+"""Columns whatever there is to share: where nobody asks."""
+
+
 @dataclass(frozen=True)
 class RowParts:
     """The parts of one problem, and the steps of the iteration by them.

@@ -95,8 +95,13 @@ class Cut:
         return slice(self.bounds[part], self.bounds[part + 1])
 
     def file(self, name: str, part: int) -> Path:
-        """Return a file of a part."""
-        return self.folder / f"{name}-{part}"
+        """Return a file of a part; a name with an ending keeps it: "halo.npy" of part 3 is halo-3.npy."""
+        return _file(self.folder, name, part)
+
+
+def _file(folder: Path, name: str, part: int) -> Path:
+    stem, dot, ending = name.partition(".")
+    return folder / f"{stem}-{part}{dot}{ending}"
 
 
 def find_halo(operator: StoredOperator, cut: Cut, part: int) -> dict[str, Any]:
@@ -109,7 +114,7 @@ def find_halo(operator: StoredOperator, cut: Cut, part: int) -> dict[str, Any]:
         for columns in piece.columns():
             foreign.append(np.unique(columns[(columns < rows.start) | (columns >= rows.stop)]))
     halo = np.unique(np.concatenate(foreign)).astype(np.int64)
-    save_array(cut.file("halo", part).with_suffix(".npy"), halo)
+    save_array(cut.file("halo.npy", part), halo)
     starts, segments, at = [], list[dict[str, Any]](), 0
     entries = sum(piece.stop - piece.start for piece in pieces)
     path = cut.file("columns", part)
@@ -125,7 +130,7 @@ def find_halo(operator: StoredOperator, cut: Cut, part: int) -> dict[str, Any]:
             at += len(columns)
     save_raw(cut.file("starts", part), np.concatenate(starts).astype(np.int64))
     write_json(
-        cut.file("part", part).with_suffix(".json"),
+        cut.file("part.json", part),
         {"segments": segments, "entries": entries, "halo": len(halo)},
     )
     ends = np.searchsorted(halo, cut.bounds)
@@ -134,7 +139,7 @@ def find_halo(operator: StoredOperator, cut: Cut, part: int) -> dict[str, Any]:
 
 def halo_rows(folder: Path, part: int) -> int | None:
     """Return the size of the halo that `find_halo` has noted, None if it has not."""
-    path = (folder / f"part-{part}").with_suffix(".json")
+    path = _file(folder, "part.json", part)
     return int(json.loads(path.read_text())["halo"]) if path.exists() else None
 
 
@@ -185,13 +190,13 @@ def fill_outbox(cut: Cut, part: int) -> int:
     rows = cut.rows(part)
     wanted, ends = list[NDArray[np.int64]](), [0]
     for other in range(cut.parts):
-        halo = np.load(cut.file("halo", other).with_suffix(".npy"), mmap_mode="r")
+        halo = np.load(cut.file("halo.npy", other), mmap_mode="r")
         begin, end = np.searchsorted(halo, [rows.start, rows.stop])
         # A part names none of its own rows in its halo.
         wanted.append(np.asarray(halo[begin:end]) - rows.start)
         ends.append(ends[-1] + len(wanted[-1]))
-    save_array(cut.file("outbox", part).with_suffix(".npy"), np.concatenate(wanted))
-    save_array(cut.file("mail", part).with_suffix(".npy"), np.array(ends))
+    save_array(cut.file("outbox.npy", part), np.concatenate(wanted))
+    save_array(cut.file("mail.npy", part), np.array(ends))
     return ends[-1]
 
 
@@ -241,7 +246,7 @@ class Part:
         """Map what the preparing tasks have written."""
         rows = cut.rows(part)
         own = rows.stop - rows.start
-        noted = json.loads(cut.file("part", part).with_suffix(".json").read_text())
+        noted = json.loads(cut.file("part.json", part).read_text())
         places = attach_memmap(cut.file("columns", part), (noted["entries"],), np.int32)
         count = own + len(noted["segments"])
         starts = attach_memmap(cut.file("starts", part), (count,), np.int64)
@@ -254,15 +259,15 @@ class Part:
                 places[piece["at"] : piece["at"] + piece["entries"]], data[begin:end],
             ))  # fmt: skip
             first, at = first + piece["rows"], at + piece["rows"] + 1
-        halo = np.load(cut.file("halo", part).with_suffix(".npy"), mmap_mode="r")
+        halo = np.load(cut.file("halo.npy", part), mmap_mode="r")
         ends = np.searchsorted(halo, cut.bounds)
         senders = []
         for other in np.flatnonzero(np.diff(ends)).tolist():
-            mail = np.load(cut.file("mail", other).with_suffix(".npy"))
+            mail = np.load(cut.file("mail.npy", other))
             halos = slice(int(ends[other]), int(ends[other + 1]))
             senders.append(Sender(other, int(mail[part]), halos))
         diagonal = attach_memmap(problem.diagonal, (problem.rows,), problem.dtype)
-        outbox = np.load(cut.file("outbox", part).with_suffix(".npy"), mmap_mode="r")
+        outbox = np.load(cut.file("outbox.npy", part), mmap_mode="r")
         return cls(own, halo, diagonal[rows], outbox, tuple(senders), tuple(segments))
 
     @property

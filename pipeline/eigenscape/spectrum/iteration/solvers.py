@@ -12,7 +12,7 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
-from eigenscape.spectrum.iteration.layout import Layout
+from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
@@ -33,7 +33,6 @@ _QUICK_ROWS = 50_000
 _THIN_DIMENSION = 1.5
 """Intrinsic dimension below which larger graphs are looked at."""
 
-_COLUMNS = Layout()
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
 
@@ -209,7 +208,7 @@ def find_pairs(
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
-    layout: Layout = _COLUMNS,
+    layout: Layout = BY_COLUMNS,
 ) -> Solution:
     """Return the lowest eigenpairs above the null vectors, by any solver.
 

@@ -14,7 +14,7 @@ from eigenscape.context import Map
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
-from eigenscape.spectrum.iteration.layout import Layout, RowParts
+from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout, RowParts
 from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
@@ -33,8 +33,6 @@ _COARSE_DEGREES = (12, 36)
 _OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
 """Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
-
-_COLUMNS = Layout()
 
 _LEAST_GAIN = 3.0
 """Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
@@ -62,11 +60,11 @@ class Subspace:
     run: Map
     bound: float
     short_bound: float | None
-    layout: Layout = _COLUMNS
+    layout: Layout = BY_COLUMNS
     _parts: dict[int, RowParts | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def on(cls, problem: Problem, run: Map, layout: Layout = _COLUMNS) -> "Subspace":
+    def on(cls, problem: Problem, run: Map, layout: Layout = BY_COLUMNS) -> "Subspace":
         """Return a level, its spectrum bounded."""
         work = partial(tasks.measure, problem)
         bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
