@@ -105,7 +105,7 @@ class Sizes:
     `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
     `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says. `labelled`:
     the labelled samples of each class at most, where they are counted. `held`: bytes of libraries that the
-    process has loaded before its first stage.
+    process has loaded before its first stage. `processes`: as many share the parts of the rows of a filter.
     """
 
     job: Job
@@ -119,6 +119,7 @@ class Sizes:
     lookup: tuple[int, float, float] = (0, 0, 0)
     labelled: Mapping[int, int] | None = None
     held: int = 0
+    processes: int = 1
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
@@ -236,7 +237,7 @@ class Sizes:
         dtype = precision(solver, options.tolerance, self._pull())
         size, groups = np.dtype(dtype).itemsize, columns // WIDTH
         vectors: float = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
-        layout = Layout(self.job.limits.layout, self.tasks, self.budget)
+        layout = Layout(self.job.limits.layout, self.tasks * self.processes, self.budget)
         by_rows = layout.footprint(n, int(entries), dtype, block // WIDTH)
         vectors = max(vectors, by_rows[0])
         tile = 16 * min(tile_rows(block), n) * block

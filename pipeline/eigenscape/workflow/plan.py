@@ -179,7 +179,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     check_pairs(job, planned.samples)
     check_factors(job, planned.samples, planned.dimension)
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
-    slots = (planned.threads or on.process_threads()) * (on.process_count(job.limits.threads) or 1)
+    slots = (planned.threads or on.process_threads()) * _processes(job, on)
     further = _notes(job, planned.samples, planned.bands, slots, sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
     if on.kind != "threads":
@@ -211,7 +211,7 @@ def fed_plan(
     asked, limit = _tasks_per_process(job.limits.threads, on), job.limits.memory_bytes
     refused = None
     for tasks in range(asked, 0, -1):
-        sizes = sizes_of(job, scene, tasks)
+        sizes = replace(sizes_of(job, scene, tasks), processes=_processes(job, on))
         planned = Plan(sizes.n, sizes.bands, sizes.d, stages_of(sizes))
         if on.kind != "threads":
             return planned
@@ -386,6 +386,10 @@ def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     return sizes.ingest(
         -(-scene.grid.height // strip), raw, value, held_bytes(scene) + library_bytes(sizes.job)
     )
+
+
+def _processes(job: Job, on: ClusterOptions) -> int:
+    return on.process_count(job.limits.threads) or 1
 
 
 def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
