@@ -1,6 +1,5 @@
 """Fixtures and settings that all tests share."""
 
-import gc
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ import pytest
 import tomlkit
 from hypothesis import HealthCheck, settings
 
+from eigenscape.base.memory import collected_quickly
 from glusterfs import GlusterFS
 from glusterfs import why_not as glusterfs_why_not
 from gridengine import GridEngine
@@ -57,11 +57,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _quick_collections() -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _quick_collections() -> Iterator[None]:
     """Leave what is there already out of `memory.release`, which every stage calls: a third of a run."""
-    gc.collect()
-    gc.freeze()
+    with collected_quickly():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _further_quick_collections(_quick_collections: None) -> Iterator[None]:
+    """The same with what a module has imported since."""
+    with collected_quickly():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -108,6 +108,11 @@ class GlusterFS:
             )  # fmt: skip
         return address
 
+    @property
+    def dask_log(self) -> str:
+        """What scheduler and workers have said so far."""
+        return (self.base / "dask.log").read_text(encoding="utf-8")
+
     def _dask(self, number: int, command: str, *arguments: str) -> None:
         with (self.base / "dask.log").open("a", encoding="utf-8") as log:
             started = self.machines[number].popen(

@@ -175,6 +175,66 @@ def test_reader_of_another_package__damaged_header(install, plain, tmp_path):
         eigenscape.plan(job_of(path, tmp_path))
 
 
+def test_reader_of_another_package__damaged_lines(install, plain, tmp_path):
+    install_from_page(install, "plain")
+    path, _ = plain
+    lines = path.read_text(encoding="ascii").splitlines(keepends=True)
+    for damaged in (lines[:300], [*lines[:50], "a b c\n", *lines[51:]]):
+        path.write_text("".join(damaged), encoding="ascii")
+        with pytest.raises(SceneError, match=r"scene\.plain: damaged after line 1 "):
+            eigenscape.run(job_of(path, tmp_path))
+
+
+def test_reader_of_another_package__keys_of_the_scene(install, plain, tmp_path):
+    install_from_page(install, "plain")
+    path, values = plain
+    values[:, :, 3] += 1e7
+    values[2, 2, 4] = -1
+    lines = (" ".join(map(repr, pixel)) for pixel in values.reshape(-1, 6).tolist())
+    path.write_text("plain 20 30 6\n" + "\n".join(lines) + "\n", encoding="ascii")
+    job = job_of(path, tmp_path)
+    keys = {"bad_bands": (1, 6), "scale": 2.0, "nodata": -1.0}
+    job = job.model_copy(update={"scene": job.scene.model_copy(update=keys)})
+    run = eigenscape.open_run(eigenscape.run(job).path)
+    kept = values[:, :, 1:5]
+    given = np.isfinite(kept).all(axis=2) & (kept != -1).all(axis=2)
+    assert given.sum() == 598
+    # Less an origin: far from 0 single precision would tell whole numbers alone.
+    moved = run["values"].values - 2 * kept[given]
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("bad_bands", (2,)), ("scale", 2.0), ("nodata", -1.0), ("variable", "cube")]
+)
+def test_reader_of_another_package__a_key_that_it_leaves_out_is_refused(
+    install, plain, tmp_path, key, value
+):
+    code, entry = written("plain")
+    for name, usual in {"bad_bands": "()", "scale": "'auto'", "nodata": "None"}.items():
+        code = code.replace(f"options.{name}", usual)
+    install("plain", code, GROUPS["plain"], entry)
+    job = job_of(plain[0], tmp_path)
+    eigenscape.plan(job)
+    job = job.model_copy(update={"scene": job.scene.model_copy(update={key: value})})
+    with pytest.raises(
+        SceneError, match=rf"scene\.{key} = .*: the reader 'plain' of plain does not read this key"
+    ):
+        eigenscape.plan(job)
+
+
+def test_reader_of_another_package__one_that_hands_on_its_options_has_read_them(
+    install, plain, tmp_path
+):
+    code, entry = written("plain")
+    code = code.replace(
+        "        with open(path", "        options = options.model_copy()\n        with open(path"
+    )
+    install("plain", code, GROUPS["plain"], entry)
+    job = job_of(plain[0], tmp_path)
+    eigenscape.plan(job.model_copy(update={"scene": job.scene.model_copy(update={"scale": 2.0})}))
+
+
 def test_reader_of_another_package__its_code_is_in_the_key(install, plain, tmp_path, monkeypatch):
     install_from_page(install, "plain")
     job = job_of(plain[0], tmp_path)
@@ -184,7 +244,7 @@ def test_reader_of_another_package__its_code_is_in_the_key(install, plain, tmp_p
     code = module.read_text(encoding="utf-8")
     module.write_text(f"# A comment.\n{code}", encoding="utf-8")
     assert stage_keys(job) == before
-    module.write_text(code.replace("np.nan_to_num(values)", "np.abs(values)"), encoding="utf-8")
+    module.write_text(code.replace("values[~valid] = 0", "values[~valid] = 1"), encoding="utf-8")
     assert stage_keys(job)["samples"] != before["samples"]
 
 

@@ -2,6 +2,7 @@ import os
 import socket
 import threading
 
+import dask
 import numpy as np
 import pytest
 
@@ -165,6 +166,9 @@ def test_connect__local_workers_are_other_processes_and_go_away():
         assert os.getpid() not in pids
         with pytest.raises(ValueError, match="such as"):
             executor.run(parse_bytes, ["nothing"], lambda *_: None)
+        # It would keep what it sees of an hour.
+        profiled = executor._client.run(dask.config.get, "distributed.worker.profile.enabled")
+        assert [*profiled.values()] == [False, False]
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

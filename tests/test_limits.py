@@ -12,7 +12,9 @@ from confined import can_make_groups, run_confined
 from eigenscape import load_job, plan, run
 from eigenscape.base.progress import Silent
 from eigenscape.clusters.workers import executors
+from eigenscape.errors import MemoryLimitError
 from eigenscape.workflow.plan import project_again
+from eigenscape.workflow.spine import foresee
 
 pytestmark = pytest.mark.slow
 
@@ -133,3 +135,12 @@ def test_run__projects_again_what_a_radius_means(written, write_job):
     assert few.name == "graph"
     assert many.disk_bytes > 50 * few.disk_bytes
     assert summary["mean_neighbors"] > 8
+
+
+def test_foresee__refuses_a_radius_that_is_too_large_with_its_neighbours(write_job):
+    near = {"method": "radius", "radius": 1.0}
+    job = load_job(write_job(neighbors=near, limits={"memory": "1GiB"}))
+    ingested = {"samples": 640_976, "bands": {"good": [True] * 12}}
+    with pytest.raises(MemoryLimitError, match=r"have 500 neighbours on average.*smaller number\."):
+        foresee(job, ingested, 2, 500.0)
+    assert "spectrum" in foresee(job, ingested, 2, 10.0)

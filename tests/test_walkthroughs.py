@@ -150,6 +150,15 @@ def test_cli__a_package_that_brings_methods(installed, job, tmp_path, cli):
     assert 'It is a key of features.method = "band-differences"' in done.stderr
 
 
+def test_classifier__a_class_without_samples(imported):
+    method = imported[2].NearestCentroid()
+    X = np.array([[0, 0], [1, 0], [9, 9]], np.float32)
+    model = method.learn([(X, np.array([0, 0, 2]))], 3)
+    scores = method.estimate(X, model)
+    np.testing.assert_array_equal(scores.argmax(axis=1), [0, 0, 2])
+    assert not scores[:, 1].any()
+
+
 def test_messages__of_toys(imported, job):
     with pytest.raises(InputError, match=r"features\.step = 20: the scene has 20 good bands"):
         eigenscape.plan(job(features={"method": "band-differences", "step": 20}))

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 
@@ -15,7 +16,9 @@ def f(x):
 
 
 @pytest.fixture
-def fingerprint(tmp_path):
+def fingerprint(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
     def of(text):
         path = tmp_path / "module.py"
         path.write_text(text)
@@ -37,6 +40,27 @@ def fingerprint(tmp_path):
 )
 def test_code_fingerprint__looks_at_what_code_does(fingerprint, text):
     assert fingerprint(text) == fingerprint(PLAIN)
+
+
+@pytest.mark.parametrize("content", [b"", b"no code", None], ids=["empty", "other", "cut"])
+def test_code_fingerprint__damaged_compiled_files_change_nothing(tmp_path, fingerprint, content):
+    expected = fingerprint(PLAIN)
+    (kept,) = tmp_path.glob("__pycache__/module.*.opt-2.pyc")
+    kept.write_bytes(kept.read_bytes()[:-9] if content is None else content)
+    # Anew: digests are remembered in a process.
+    (tmp_path / "module.py").touch()
+    assert fingerprint(PLAIN) == expected
+
+
+def test_code_fingerprint__where_nothing_can_be_written(tmp_path, fingerprint, monkeypatch):
+    (tmp_path / "__pycache__").write_text("a file in the place of the directory")
+    closed = fingerprint(PLAIN)
+    (tmp_path / "__pycache__").unlink()
+    assert fingerprint(PLAIN) == closed
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    shutil.rmtree(tmp_path / "__pycache__")
+    assert fingerprint(PLAIN) == closed
+    assert not (tmp_path / "__pycache__").exists()
 
 
 @pytest.mark.parametrize(

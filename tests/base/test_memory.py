@@ -1,3 +1,4 @@
+import gc
 import mmap
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -5,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from eigenscape.base import memory
 from eigenscape.base.memory import (
     ROW_TILE,
     anonymous_bytes,
@@ -110,3 +112,24 @@ def test_watch__thread_ends_and_starts_again():
             if thread.name == "memory-peak":
                 thread.join(5)
                 assert not thread.is_alive()
+
+
+def test_collected_quickly__ends_with_the_last_one(monkeypatch):
+    """Runs are nested in studies and batches, and threads may begin and end in any order."""
+    monkeypatch.setattr(memory, "_frozen", memory._Frozen())
+    calls, count = [], [0]
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: count[0])
+    for name in ("collect", "freeze", "unfreeze"):
+        monkeypatch.setattr(gc, name, lambda name=name: calls.append(name))
+    first, second = memory.collected_quickly(), memory.collected_quickly()
+    first.__enter__()
+    count[0] = 5
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert calls == ["collect", "freeze"] * 2
+    second.__exit__(None, None, None)
+    assert calls[-1] == "unfreeze"
+    # What somebody else has frozen stays so.
+    with memory.collected_quickly():
+        pass
+    assert calls[-1] == "freeze"

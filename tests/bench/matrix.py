@@ -1,16 +1,17 @@
 """Every value of every key of a job on scenes of several sizes: does it run, is it right, does it fit?
 
     python tests/bench/matrix.py [--size NAME]... [--only TEXT]... [--workers] [--directory DIR]
-                                 [--without LINES]...
+                                 [--without LINES]... [--on FILE]
 
 A cell is one key set to one value (with what that value needs), or one of the combinations below,
 on one scene. The keys come from the option models: a key or a value without a cell is an error.
 Each cell is planned first. A job that `plan` refuses is "refused"; one that it lets through runs, and
 what it stored is compared with the slow and obvious where there is such a thing. One JSON object per
 line: cell, size, where, verdict, problems, seconds, peak and projected peak of the stages that ran
-(those that an earlier cell left behind are reused), and the limit. Cells of one and the same job run
-once. Each job is a command of its own (a fork of a process that has loaded everything), so that its
-memory is its own; with --quick all run in this process.
+(those that an earlier cell left behind are reused; but no key of a stage holds a limit, so cells of
+limits start from nothing), and the limit. Cells of one and the same job run once. Each job is a
+command of its own (a fork of a process that has loaded everything), so that its memory is its own;
+with --quick all run in this process.
 
     equal     ran, and what it stored is that of the references
     refused   by `plan`, for the reason that was expected; or a radius, by a sample before the search, or
@@ -24,7 +25,6 @@ import argparse
 import contextlib
 import gc
 import json
-import os
 import re
 import sys
 import tempfile
@@ -45,6 +45,7 @@ import references
 import scenery
 from eigenscape import apply, plan, run
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.loading import load_cluster
 from eigenscape.errors import EigenscapeError, InputError
 from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job, load_job, parse_job
@@ -226,6 +227,8 @@ REFUSED: dict[str, dict[str, str]] = {
     # Pairs of nearest neighbours: more components than bridges are sought for.
     "neighbors.k=1": dict.fromkeys(_LARGE, "components"),
     "spectrum.solver=dense": dict.fromkeys(("chunk", *_LARGE), "the stage spectrum is projected"),
+    "apply x pynndescent": {"679x944": "the stage neighbors is projected"},
+    "spectrum.solver=lobpcg": {"679x944": "the stage spectrum is projected"},
     "spectrum.solver=shift-invert": dict.fromkeys(_LARGE, "the factors"),
     "learn.train=60": {"100": "labelled pixels"},
 }
@@ -274,6 +277,11 @@ class Cell:
     refused: dict[str, str] = field(default_factory=dict)
     kinds: tuple[str, ...] = ("pixels", "table", "sparse")
     applied: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it reuses no stage of another cell: limits are in no key."""
+        return any(key.startswith("limits.") for key in self.keys)
 
 
 def cells() -> list[Cell]:
@@ -356,7 +364,8 @@ def combinations() -> list[Cell]:
         ("landmarks", {"neighbors.landmarks": 60}),
     ):  # fmt: skip
         keys = {"neighbors.method": method, **need}
-        found.append(Cell(f"apply x {method}", keys, applied=True))
+        name = f"apply x {method}"
+        found.append(Cell(name, keys, _expected(name), applied=True))
     for components in ("largest", "each"):
         # Few neighbours: several components.
         keys = {"graph.components": components, "neighbors.k": 2, "learn.method": "eigenfunctions"}
@@ -431,7 +440,8 @@ def _expected(name: str) -> dict[str, str]:
 
 def make_job(cell: Cell, scene: scenery.Scene, directory: Path) -> Job:
     """Return the job of a cell on a scene: what all cells start from, where the cell reads it."""
-    table: dict[str, Any] = {"output": {"directory": str(directory / "runs")}}
+    runs = directory / (f"runs-{cell.name}" if cell.alone else "runs")
+    table: dict[str, Any] = {"output": {"directory": str(runs)}}
     for key, value in {**BASE, **scene.keys, **cell.keys}.items():
         parts, section = key.split("."), table
         for part in parts[:-1]:
@@ -470,7 +480,7 @@ def try_cell(
         said |= _memory(job, prepared, stages)
         if job.open:  # The methods are those that were chosen.
             job = load_job(path / "job.toml").model_copy(update={"scene": job.scene})
-        problems += references.check_run(path, job, scene, checked)
+        problems += references.check_run(path, job, scene, set() if cell.alone else checked)
         if cell.applied:
             problems += _apply(path, job, scene, on, executor)
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
@@ -495,7 +505,7 @@ def _run_apart(
     job: Job, on: ClusterOptions, directory: Path, commands: Nursery
 ) -> tuple[Path, tuple[dict[str, Any], ...]]:
     """Run a job by the command, in a process of its own; return its directory and its stages."""
-    file, cluster = directory / f"job-{os.getpid()}.toml", directory / "cluster.toml"
+    file, cluster = directory / "job.toml", directory / "cluster.toml"
     file.write_text(job.to_toml())
     cluster.write_text(tomlkit.dumps(on.model_dump(exclude_unset=True)))
     where = ["--on", str(cluster)] if on.model_fields_set else []
@@ -580,7 +590,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], help="cells whose names hold this")
     parser.add_argument("--without", action="append", type=Path, default=[],
                         help="lines of an earlier call: their cells are left out")  # fmt: skip
-    parser.add_argument("--workers", action="store_true", help="two worker processes, not threads")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--workers", action="store_true", help="two worker processes, not threads")
+    place.add_argument("--on", help="a cluster file, such as that of a scheduler with workers "
+                       "that stay from cell to cell")  # fmt: skip
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
     parser.add_argument("--quick", action="store_true", help="all in this process, no job twice")
     return parser.parse_args()
@@ -589,7 +602,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Print a line for each cell."""
     given = parse_arguments()
-    on = ClusterOptions(kind="local", workers=2) if given.workers else ClusterOptions()
+    on = ClusterOptions(kind="local", workers=2) if given.workers else load_cluster(given.on)
     lines = [line for file in given.without for line in file.read_text().splitlines()]
     done = {(line["cell"], line["size"], line["where"]) for line in map(json.loads, lines)}
     wrong = 0

@@ -74,7 +74,7 @@ def test_run__the_same_bits_on_mounts_that_are_close_to_open(shared_files, job, 
     assert json.loads(done.stdout.splitlines()[-1])["file_system"].startswith("fuse.glusterfs (")
     there = shared_files.shared / "run"
     done = eigenscape(shared_files, "run", job, "--on", on, "--run-dir", there)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr + shared_files.dask_log
     # Read by a machine that neither led nor worked: what lies on the server.
     found = files_of(shared_files.base / "brick" / "run")
     assert found.keys() == expected.keys()

@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from eigenscape.errors import InputError
 from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
+from eigenscape.learn.classify import coordinates
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
@@ -59,7 +60,7 @@ def learn(tmp_path, scene, graph):
             # They are no eigenpairs of the graph below: systems that start from them end right.
             pairs = {"spectrum/vector": values, "spectrum/value": np.arange(values.shape[1]) / 8}
             harness.put("spectrum", pairs, whole=["spectrum/value"], null_vectors=nulls)
-            features = np.where(np.isfinite(values), values, 0)
+            features = np.where(np.isfinite(values), values, 0)[:, :6]
             harness.put("features", {"features/values": features})
             lists = brute_lists(features, 5)
             arrays = {"neighbors/index": lists.index, "neighbors/distance": lists.distance}
@@ -252,6 +253,29 @@ def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
         assert again == summary
         for name in ("labels/class", "labels/confidence", "labels/entropy"):
             np.testing.assert_array_equal(harness[name], expected[name])
+
+
+def test_learn_stage__many_eigenvectors_are_read_a_part_at_a_time(learn, scene, monkeypatch):
+    """A chunk of the map is all samples here, and with their eigenvectors more than has room."""
+    monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
+    rows = []
+    scores = coordinates.CentroidAngle.scores
+
+    def watched(self, number, block):
+        rows.append(block[1] - block[0])
+        return scores(self, number, block)
+
+    monkeypatch.setattr(coordinates.CentroidAngle, "scores", watched)
+    values = np.concatenate([scene[1], np.zeros((GRID.size, 3000), np.float32)], axis=1)
+    chosen = {"method": "centroid-angle", "trials": 1, "values": values}
+    expected, _ = learn("whole", **chosen)
+    assert rows == [GRID.size]
+    rows.clear()
+    harness, _ = learn("parts", memory="256MiB", **chosen)
+    assert len(rows) > 1
+    assert sum(rows) == GRID.size
+    for name in ("labels/class", "labels/confidence", "labels/entropy"):
+        np.testing.assert_array_equal(harness[name], expected[name])
 
 
 @pytest.mark.parametrize("train", [0.2, 60])

@@ -101,6 +101,12 @@ def test_vrt__files_of_this_machine_are_read(scene, write_vrt, tmp_path):
         np.testing.assert_array_equal(scene(path).read(0, 3)[0][..., 0], BAND)
 
 
+def test_vrt__a_source_that_cannot_be_read_is_refused(scene, write_vrt):
+    # A file by its kind, of which no byte can be read.
+    with pytest.raises(SceneError, match=r"/proc/self/mem: cannot be read \(Input/output error\)"):
+        scene(write_vrt("/proc/self/mem"))
+
+
 def test_vrt__what_reaches_outside_is_refused_and_nothing_is_asked(
     scene, write_vrt, tmp_path, server
 ):

@@ -44,9 +44,20 @@ def test_siblings__manifests_are_read_once(tmp_path, monkeypatch):
     from eigenscape.store import siblings as module
 
     commit(tmp_path / "one", "key")
-    read, reads = module.read_manifest, []
-    monkeypatch.setattr(module, "read_manifest", lambda path: reads.append(path) or read(path))
+    read, reads = module._keys, []
+    monkeypatch.setattr(module, "_keys", lambda path: reads.append(path) or read(path))
     several = Siblings(tmp_path.iterdir)
     for _ in range(3):
         assert found(several, "no such key", tmp_path) == []
     assert len(reads) == 1
+
+
+def test_siblings__a_manifest_that_names_a_key_in_vain_is_none(tmp_path):
+    """Keys are sought in the text; whether they are those of finished stages is seen afterwards."""
+    run = commit(tmp_path / "one", "key")
+    manifest = run.path / "manifest.json"
+    whole = manifest.read_text(encoding="utf-8")
+    manifest.write_text(whole.replace('"key": "key"', '"key": "other"'), encoding="utf-8")
+    assert found(beside(tmp_path / "new"), "other", tmp_path) == []
+    manifest.write_text(whole, encoding="utf-8")
+    assert found(beside(tmp_path / "new"), "key", tmp_path) == ["one"]

@@ -137,6 +137,14 @@ def test_learn__smoothing_holds_every_group_of_classes():
     assert peak(100, smoothing=0.0) < peak(30)
 
 
+def test_learn__many_labelled_pixels_are_planned_as_measured():
+    # 679 x 944 pixels, two polygons over most of them: tests/bench/matrix.py, "scene.labels_field=kind".
+    job = parse_job({"scene": {"path": "none.tif"}, "spectrum": {"dimension": 8}})
+    labelled = {1: 213_344, 2: 320_960}
+    planned = Sizes(job, 640_976, 12, 6, 2, task_bytes(2**30, 2), None, labelled=labelled).learn()
+    assert 1 <= planned.peak_bytes / (295 * MIB) <= 1.25
+
+
 def test_project_plan__counts_what_a_choice_has_loaded(written, write_job):
     job = load_job(write_job(learn={"method": "spectral-clustering", "assign": "k-means"}))
     peaks, more = (project_plan(job, ClusterOptions(), held).peaks for held in (0, 400 * MIB))
@@ -314,6 +322,13 @@ def test_plan__says_how_tasks_share_the_filter(workers, layout, said):
     on = ClusterOptions(kind="local", workers=workers)
     planned = synthetic(2000, 2000, on=on, limits={"layout": layout})
     assert [note for note in planned.notes if note.startswith(said)]
+
+
+def test_plan__landmarks_keep_to_columns():
+    on = ClusterOptions(kind="local", workers=2)
+    landmarks = {"method": "landmarks", "landmarks": 5000}
+    planned = synthetic(2000, 2000, on=on, limits={"layout": "rows"}, neighbors=landmarks)
+    assert [note for note in planned.notes if note.startswith("filter: by columns")]
 
 
 def test_plan__counts_what_the_row_layout_holds():

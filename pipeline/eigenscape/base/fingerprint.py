@@ -3,10 +3,13 @@
 import ast
 import hashlib
 import marshal
+import py_compile
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 from types import CodeType
 
@@ -18,6 +21,8 @@ _IMPORT = re.compile(
 
 _FOLDER = re.compile(rf'folder="({_PACKAGE}[\w.]+)"')
 """Of a registry (`eigenscape.base.registry`): its modules are imported by name."""
+_CHECKED_HASH = (0b11).to_bytes(4, "little")
+"""Flags of a compiled file that is valid as long as the hash of its source is (PEP 552)."""
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+[^\n]*\n|\n)+", re.MULTILINE)
 
 
@@ -163,14 +168,34 @@ def _imports_elsewhere(module: str, path: Path) -> Iterator[str]:
 def _file_digest(file: Path, changed: int) -> bytes:
     if file.suffix != ".py":
         return hashlib.sha256(file.read_bytes()).digest()
-    code = compile(file.read_bytes(), "", "exec", dont_inherit=True, optimize=2)
     # Version 2 has no references between objects, which differ from call to call.
-    return hashlib.sha256(marshal.dumps(_without_lines(code), 2)).digest()
+    return hashlib.sha256(marshal.dumps(_without_place(_compiled(file)), 2)).digest()
 
 
-def _without_lines(code: CodeType) -> CodeType:
+def _compiled(file: Path) -> CodeType:
+    """Return the code of a module without docstrings and assertions.
+
+    It is kept where `python -OO` keeps it, with a hash of its text: most commands compile nothing.
+    """
+    source = file.read_bytes()
+    kept = Path(cache_from_source(str(file), optimization=2))
+    head = MAGIC_NUMBER + _CHECKED_HASH + source_hash(source)
+    with suppress(OSError, EOFError, TypeError, ValueError):  # absent or damaged
+        content = kept.read_bytes()
+        if content.startswith(head) and isinstance(code := marshal.loads(content[16:]), CodeType):
+            return code
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            py_compile.compile(
+                str(file), str(kept), doraise=True, optimize=2,
+                invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
+            )  # fmt: skip
+    return compile(source, "", "exec", dont_inherit=True, optimize=2)
+
+
+def _without_place(code: CodeType) -> CodeType:
     constants = tuple(
-        _without_lines(constant) if isinstance(constant, CodeType) else constant
+        _without_place(constant) if isinstance(constant, CodeType) else constant
         for constant in code.co_consts
     )
-    return code.replace(co_consts=constants, co_firstlineno=1, co_linetable=b"")
+    return code.replace(co_consts=constants, co_filename="", co_firstlineno=1, co_linetable=b"")

@@ -192,18 +192,39 @@ def return_quickly() -> None:
         mallopt(_TRIM_THRESHOLD, _HEAP_BYTES)
 
 
+class _Frozen:
+    """What the garbage collector is told to leave out, as long as somebody wants it."""
+
+    def __init__(self) -> None:
+        self._lock, self._wanted, self._before = threading.Lock(), 0, False
+
+    def add(self) -> None:
+        with self._lock:
+            if not self._wanted:
+                # Freezing is not counted: what somebody froze before stays so. To ask is slow once there is much.
+                self._before = gc.get_freeze_count() > 0
+            self._wanted += 1
+        gc.collect()
+        gc.freeze()
+
+    def remove(self) -> None:
+        with self._lock:
+            self._wanted -= 1
+            if not self._wanted and not self._before:
+                gc.unfreeze()
+
+
+_frozen = _Frozen()
+
+
 @contextmanager
 def collected_quickly() -> Iterator[None]:
     """Leave what is in memory now, libraries above all, out of `release`, which each stage calls."""
-    # Freezing is not counted: what somebody froze before stays so.
-    before = gc.get_freeze_count()
-    gc.collect()
-    gc.freeze()
+    _frozen.add()
     try:
         yield
     finally:
-        if not before:
-            gc.unfreeze()
+        _frozen.remove()
 
 
 def rows_within(budget: int, bytes_per_row: float, *, most: int = 2**20) -> int:

@@ -31,7 +31,7 @@ from eigenscape.workflow.printing import print_plan, print_result
 
 app = typer.Typer(
     name="eigenscape",
-    help="Hyperspectral scene in, eigenmaps and georeferenced class map out, out of core.",
+    help="Compute eigenmaps and georeferenced class maps of hyperspectral scenes, out of core.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -65,7 +65,7 @@ def _main(
 @app.command("run")
 @on_a_job
 def run_command(given: Given) -> None:
-    """Run a job or a study, or what is left of it."""
+    """Run a job or a study; finished stages are reused."""
     with exit_status():
         from eigenscape.base.progress import console_reporter
         from eigenscape.workflow.spine import run
@@ -93,7 +93,10 @@ def run_command(given: Given) -> None:
 @app.command("plan")
 @on_a_job
 def plan_command(given: Given) -> None:
-    """Say what a job or a study would need and what would be reused, without running it."""
+    """Check a job or a study; print memory, disk and tasks.
+
+    Nothing runs.
+    """
     with exit_status():
         from eigenscape.workflow.spine import plan
 
@@ -128,14 +131,15 @@ app.command("doctor")(doctor_command)
 
 @app.command("results")
 def results_command(
-    studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Study files.")],
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Study files (TOML).")],
     page: Page = Path("jobs/RESULTS.md"),
     runs: Annotated[
-        Path | None, typer.Option("--runs", metavar="DIR", help="Where the studies ran.")
+        Path | None,
+        typer.Option("--runs", metavar="DIR", help="Directory of the runs of the studies."),
     ] = None,
     small: Small = False,
 ) -> None:
-    """Write the page of results, ours beside the published ones, from studies that have run."""
+    """Write a page of results beside the published ones."""
     with exit_status():
         from eigenscape.job.jobfile import load_job
         from eigenscape.study.console import write_and_print
@@ -145,14 +149,19 @@ def results_command(
 
 @app.command("synth")
 def synth_command(
-    path: Annotated[Path, typer.Argument(metavar="OUT.tif", help="Scene to write.")],
-    height: Annotated[int, typer.Option(help="Rows.")] = 679,
-    width: Annotated[int, typer.Option(help="Columns.")] = 944,
-    bands: Annotated[int, typer.Option(help="Bands.")] = 110,
-    classes: Annotated[int, typer.Option(help="Materials.")] = 22,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT.tif", help="Scene file to write; the labels go to OUT_labels.tif."
+        ),
+    ],
+    height: Annotated[int, typer.Option(help="Number of rows.")] = 679,
+    width: Annotated[int, typer.Option(help="Number of columns.")] = 944,
+    bands: Annotated[int, typer.Option(help="Number of bands.")] = 110,
+    classes: Annotated[int, typer.Option(help="Number of materials.")] = 22,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
 ) -> None:
-    """Write a labelled synthetic scene of any size, and its labels beside it."""
+    """Write a synthetic scene of any size, and its labels."""
     with exit_status():
         from eigenscape.datasets.synthetic import synthesize
 
@@ -175,10 +184,12 @@ def synth_command(
 def schema_command(
     what: Annotated[
         Literal["job", "result"],
-        typer.Argument(help="The job file, or what run --json and apply --json print."),
+        typer.Argument(
+            help="Schema of job files, or of the output of run --json and apply --json."
+        ),
     ] = "job",
 ) -> None:
-    """Print the JSON Schema of the job file, for editors, or of the result, for programs."""
+    """Print the JSON Schema of job files or of the output of --json."""
     if what == "result":
         from eigenscape.workflow.finished.result import result_schema
 

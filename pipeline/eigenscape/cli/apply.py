@@ -10,20 +10,27 @@ from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
 
 
 def apply_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory with a class map.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Directory of a finished run with a class map.")
+    ],
     scene: Annotated[
         list[str],
-        typer.Option("--scene", metavar="FILE", help="The other scene; once for each band file."),
+        typer.Option(
+            "--scene",
+            metavar="FILE",
+            help="Scene file; repeat the option for scenes of one file per band.",
+        ),
     ],
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="FILE", help="Labels to compare with.")
+        str | None,
+        typer.Option("--labels", metavar="FILE", help="Labels of the scene, to score the map."),
     ] = None,
     on: On = None,
     set_: Set = None,
     run_dir: RunDir = None,
     as_json: Json = False,
 ) -> None:
-    """Classify another scene by what a finished run has learned."""
+    """Classify another scene with the model of a finished run."""
     with exit_status():
         from eigenscape.applied.run import apply
         from eigenscape.base.progress import console_reporter

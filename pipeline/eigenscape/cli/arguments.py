@@ -21,16 +21,21 @@ if TYPE_CHECKING:
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
 On = Annotated[
     str | None,
-    typer.Option("--on", metavar="CLUSTER", help="Cluster file, or address of a Dask scheduler."),
+    typer.Option(
+        "--on", metavar="CLUSTER", help="Cluster file (TOML), or address of a Dask scheduler."
+    ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in neighbors.k=8."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a key of the job, such as neighbors.k=8."
+    ),
 ]
 CheckInput = Annotated[
     Literal["samples", "full"] | None,
     typer.Option(
-        "--check-input", help="Tell input files from earlier ones by samples, or by all content."
+        "--check-input",
+        help="Detect changed input files by sampled blocks or by all of their content.",
     ),
 ]
 RunDir = Annotated[
@@ -38,10 +43,12 @@ RunDir = Annotated[
     typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
 ]
 Small = Annotated[
-    bool, typer.Option("--small", help="The small version of a study: its table [study.small].")
+    bool, typer.Option("--small", help="Run the small version of a study, its table [study.small].")
 ]
-Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="The page to write.")]
-Json = Annotated[bool, typer.Option("--json", help="End stdout with one JSON object.")]
+Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="Page to write.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")
+]
 
 
 def _set_data_dir(directory: Path | None) -> None:
@@ -52,7 +59,7 @@ def _set_data_dir(directory: Path | None) -> None:
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", metavar="DIR", help="Data sets, a folder each; or EIGENSCAPE_DATA.",
+        "--data-dir", metavar="DIR", help="Directory of data sets; or set EIGENSCAPE_DATA.",
         callback=_set_data_dir,
     ),
 ]  # fmt: skip

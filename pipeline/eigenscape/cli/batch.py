@@ -10,32 +10,32 @@ from eigenscape.cli.arguments import CheckInput, Json, On, RunDir, Set, exit_sta
 Scenes = Annotated[
     str | None,
     typer.Option(
-        "--scenes", metavar="GLOB", help="Scene files, a pattern in quotes: 'tiles/*.tif'."
+        "--scenes", metavar="GLOB", help="Pattern of scene files, in quotes: 'tiles/*.tif'."
     ),
 ]
 SceneTable = Annotated[
     Path | None,
     typer.Option(
-        "--table", metavar="CSV", help="Table of scenes: a row each, a column for each job key."
+        "--table", metavar="CSV", help="Table of scenes: one row per scene, one column per job key."
     ),
 ]
 AtOnce = Annotated[
     int | None,
     typer.Option(
         "--at-once", metavar="N", min=1,
-        help="Scenes at a time, each on one worker; 1: one after another, each on all of them.",
+        help="Number of scenes at a time, each on one worker. With 1, each scene uses all workers.",
     ),
 ]  # fmt: skip
 
 
 def batch_command(
     jobs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[JOB]...", help="Job files, a scene each.")
+        list[Path] | None, typer.Argument(metavar="[JOB]...", help="Job files, one per scene.")
     ] = None,
     template: Annotated[
         Path | None,
         typer.Option(
-            "--template", metavar="JOB", help="Job file for all scenes, without the path."
+            "--template", metavar="JOB", help="Job file for all scenes, without scene.path."
         ),
     ] = None,
     scenes: Scenes = None,
@@ -51,12 +51,12 @@ def batch_command(
             "--watch",
             metavar="SECONDS",
             min=0.1,
-            help="Look for new scenes again after so long, until interrupted.",
+            help="Repeat the search for new scenes at this interval, until interrupted.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run many scenes: those that are not finished, or changed.
+    """Run many scenes; skip those that are finished and unchanged.
 
     Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge, 130 interrupted.
     """  # fmt: skip

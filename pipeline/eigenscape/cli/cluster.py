@@ -12,11 +12,11 @@ from eigenscape.workflow.printing import console
 if TYPE_CHECKING:
     from eigenscape.clusters.check import Findings
 
-app = typer.Typer(help="Try a cluster file, or see what it would submit.", no_args_is_help=True)
+app = typer.Typer(help="Check a cluster file, or print its job script.", no_args_is_help=True)
 
 ClusterFile = Annotated[str, typer.Argument(metavar="FILE", help="Cluster file (TOML).")]
 Memory = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="limits.memory of the jobs to come.")
+    str, typer.Option("--memory", metavar="SIZE", help="limits.memory of the jobs that will run.")
 ]
 
 
@@ -24,12 +24,12 @@ Memory = Annotated[
 def check_command(
     file: ClusterFile,
     directory: Annotated[
-        Path, typer.Option("--run-dir", metavar="DIR", help="Where runs will be.")
+        Path, typer.Option("--run-dir", metavar="DIR", help="Directory of the runs.")
     ] = Path("runs"),
     memory: Memory = "2GiB",
     as_json: Json = False,
 ) -> None:
-    """Start one worker and try it: versions, shared directory, memory, bandwidth."""
+    """Start one worker; check versions, shared directory, memory and bandwidth."""
     with exit_status():
         from eigenscape.base.progress import console_reporter
         from eigenscape.clusters.check import check_cluster
@@ -46,7 +46,7 @@ def check_command(
 
 @app.command("script")
 def script_command(file: ClusterFile, memory: Memory = "2GiB") -> None:
-    """Print the script of a job of workers, without submitting it."""
+    """Print the job script of the workers; submit nothing."""
     with exit_status():
         from eigenscape.clusters.loading import load_cluster
         from eigenscape.clusters.registry import check_queue

@@ -10,12 +10,12 @@ from rich.progress import Progress
 from eigenscape.cli.arguments import DataDir, Json, exit_status
 from eigenscape.workflow.printing import console
 
-app = typer.Typer(help="Public data sets that a job can name.", no_args_is_help=True)
+app = typer.Typer(help="List and download public data sets.", no_args_is_help=True)
 
 
 @app.command("list")
 def data_list_command(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the data sets that ``scene.path`` can name."""
+    """List the data sets whose names ``scene.path`` accepts."""
     with exit_status():
         from eigenscape.datasets.listing import data_set_table, list_data_sets
 
@@ -27,10 +27,13 @@ def data_list_command(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 @app.command("fetch")
 def data_fetch_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `data list` names it.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of the data set, from `eigenscape data list`."),
+    ],
     data_dir: DataDir = None,
 ) -> None:
-    """Download a data set that is not here, and prepare it."""
+    """Download a data set and prepare it."""
     with exit_status():
         from eigenscape.datasets.registered import fetchable
 

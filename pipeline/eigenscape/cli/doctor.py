@@ -18,17 +18,20 @@ _FIRST = ("eigenscape", "python", "system", "GDAL")
 
 def doctor_command(
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Try a directory for runs, too.")
+        Path | None, typer.Option("--dir", metavar="DIR", help="Also check a directory for runs.")
     ] = None,
     compile_first: Annotated[
         bool,
         typer.Option(
-            "--compile", help="Compile what the first run would: half a minute, once on a machine."
+            "--compile", help="Compile all kernels now, once per machine: about half a minute."
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what is installed and what this machine is like; exit status 2 if something has to be done."""
+    """Print versions, drivers, cores and memory.
+
+    Exit status: 0 all is well, 2 something is wrong.
+    """
     with exit_status():
         from eigenscape.workflow.doctor import compile_kernels, diagnose
 

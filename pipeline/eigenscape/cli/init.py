@@ -11,19 +11,21 @@ from eigenscape.cli.arguments import exit_status
 def init_command(
     scene: Annotated[
         list[str],
-        typer.Argument(metavar="SCENE...", help="A file, several of one band each, or a name."),
+        typer.Argument(
+            metavar="SCENE...", help="Scene file, one file per band, or name of a data set."
+        ),
     ],
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="FILE", help="Labels of the scene.")
+        str | None,
+        typer.Option("--labels", metavar="FILE", help="File with the labels of the scene."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="JOB", help="Job file; <scene>.toml by default.")
+        Path | None,
+        typer.Option("--to", metavar="JOB", help="Job file to write; <scene>.toml by default."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a job file that is there.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing job file.")] = False,
 ) -> None:
-    """Look at a scene and write a commented job file that fits it."""
+    """Inspect a scene and write a commented job file for it."""
     with exit_status():
         from eigenscape.tuning.initial import job_text, write_new
 

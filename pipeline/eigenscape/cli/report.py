@@ -11,7 +11,7 @@ from eigenscape.cli.arguments import Json, Set, exit_status
 Where = Annotated[
     Path,
     typer.Argument(
-        metavar="RUN", help="Directory of a run, a batch, a study or many runs; or a job file."
+        metavar="RUN", help="Directory of a run, a batch, a study or several runs; or a job file."
     ),
 ]
 
@@ -20,12 +20,14 @@ def report_command(
     path: Where,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="The page; outputs/report.html by default."),
+        typer.Option(
+            "--output", metavar="FILE", help="Page to write; outputs/report.html by default."
+        ),
     ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Write the page about a finished run; of a batch or a study an index with thumbnails."""
+    """Write the HTML report of a run, a batch or a study."""
     with exit_status():
         from eigenscape.base.progress import console_reporter
         from eigenscape.cli.overview import directory_of
@@ -39,12 +41,12 @@ def report_command(
 def open_command(
     path: Where,
     browser: Annotated[
-        bool, typer.Option("--browser", help="Open the report in the web browser, too.")
+        bool, typer.Option("--browser", help="Also open the report in the web browser.")
     ] = False,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Print where the report and the other outputs of a run are."""
+    """Print the paths of the report and of the other outputs."""
     with exit_status():
         import webbrowser
 

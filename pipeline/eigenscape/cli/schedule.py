@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 Keep = Annotated[
     int | None,
-    typer.Option("--keep", metavar="N", min=1, help="Finished runs of each job that stay."),
+    typer.Option(
+        "--keep", metavar="N", min=1, help="Number of finished runs to keep for each job."
+    ),
 ]
 
 
 def schedule_command(
     job: Annotated[
         Path | None,
-        typer.Argument(metavar="[JOB]", help="Job file; of a batch, the one for all scenes."),
+        typer.Argument(metavar="[JOB]", help="Job file; for a batch, the template of all scenes."),
     ] = None,
     cron: Annotated[
         str | None,
-        typer.Option("--cron", metavar="EXPR", help="When, as in crontab(5): '0 3 * * *'."),
+        typer.Option(
+            "--cron", metavar="EXPR", help="Times in the form of crontab(5): '0 3 * * *'."
+        ),
     ] = None,
     scenes: Scenes = None,
     table: SceneTable = None,
@@ -39,28 +43,31 @@ def schedule_command(
     at_once: AtOnce = None,
     keep: Keep = None,
     install: Annotated[
-        bool, typer.Option("--install", help="Put it into place instead of printing it.")
+        bool, typer.Option("--install", help="Install the schedule instead of printing it.")
     ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take it away wherever it is.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List what is installed.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the schedule from all places.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List installed schedules.")] = False,
     now: Annotated[
-        bool, typer.Option("--now", help="Do one scheduled run, as the entry does.")
+        bool, typer.Option("--now", help="Run once now, as the schedule would.")
     ] = False,
     following: Annotated[
-        bool, typer.Option("--next", help="Print when --cron comes next.")
+        bool, typer.Option("--next", help="Print the next time of --cron.")
     ] = False,
-    crontab: Annotated[bool, typer.Option("--crontab", help="For cron: the default.")] = False,
+    crontab: Annotated[bool, typer.Option("--crontab", help="Use cron (default).")] = False,
     scrontab: Annotated[
-        bool, typer.Option("--scrontab", help="For SLURM's scrontab: its default if it is there.")
+        bool,
+        typer.Option("--scrontab", help="Use SLURM's scrontab (default where it is installed)."),
     ] = False,
     chain: Annotated[
-        bool, typer.Option("--chain", help="A SLURM job that submits the next one.")
+        bool, typer.Option("--chain", help="Use a SLURM job that submits its successor.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print or install what runs a job or a batch again and again.
+    """Print or install a schedule that repeats a job or a batch.
 
-    Runs resume, do not overlap, write to a log that is rotated, and delete old runs as --keep says.
+    Runs resume, do not overlap, write to a rotated log, and delete old runs as --keep says.
     """
     with exit_status():
         from eigenscape.errors import InputError
@@ -109,17 +116,22 @@ def schedule_command(
 
 def prune_command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Holds runs, as `runs` does; or a batch.")
+        Path,
+        typer.Argument(metavar="DIR", help="Directory of runs, such as `runs`; or of a batch."),
     ],
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=0, help="Finished runs of each job that stay.")
+        int,
+        typer.Option(
+            "--keep", metavar="N", min=0, help="Number of finished runs to keep for each job."
+        ),
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+        bool,
+        typer.Option("--dry-run", help="Print the runs that would be deleted; delete nothing."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the finished runs of each job but the newest."""
+    """Delete old finished runs; keep the newest of each job."""
     with exit_status():
         from eigenscape.schedule.prune import prune_runs
 

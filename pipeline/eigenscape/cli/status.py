@@ -12,17 +12,17 @@ from eigenscape.cli.arguments import Json, Set, exit_status
 def status_command(
     path: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Run directory, a directory of them, or a job file."),
+        typer.Argument(metavar="RUN", help="Run directory, directory of runs, or job file."),
     ],
     set_: Set = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Show how far a run is until it ends.")
+        bool, typer.Option("--follow", help="Show the progress until the run ends.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what of a run, a study or a batch is finished; of a directory, what runs it holds.
+    """Print the progress of a run, study or batch; or list runs.
 
-    With --follow the exit status is 0 if the run is finished in the end, and 1 if nobody works on it.
+    Exit status with --follow: 0 finished, 1 unfinished and without a driver.
     """
     with exit_status():
         from eigenscape.batch.table import is_batch

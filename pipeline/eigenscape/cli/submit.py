@@ -12,12 +12,14 @@ from eigenscape.cli.arguments import JobFile, Json, RunDir, Set, exit_status
 
 def submit_command(
     job: JobFile,
-    on: Annotated[str, typer.Option("--on", metavar="CLUSTER", help="Cluster file of a queue.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="CLUSTER", help="Cluster file (TOML) of a queue.")
+    ],
     set_: Set = None,
     run_dir: RunDir = None,
     as_json: Json = False,
 ) -> None:
-    """Put the driver of a run into a queue; print the number of its job."""
+    """Submit the driver of a run to a queue; print its job number."""
     with exit_status():
         from eigenscape.base.progress import console_reporter
         from eigenscape.clusters import load_cluster
@@ -35,7 +37,10 @@ def cancel_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
     as_json: Json = False,
 ) -> None:
-    """Cancel the driver of a run that was submitted, and its workers. What is finished stays."""
+    """Cancel a submitted driver and its workers.
+
+    Finished stages are kept.
+    """
     with exit_status():
         from eigenscape.schedule.submit import cancel
 

@@ -19,7 +19,7 @@ from eigenscape.cli.arguments import (
 def tune_command(
     job: JobFile,
     budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="How long it may take: 90s, 10min, 2h.")
+        str, typer.Option("--budget", metavar="TIME", help="Longest duration: 90s, 10min, 2h.")
     ] = "10min",
     on: On = None,
     set_: Set = None,
@@ -27,7 +27,10 @@ def tune_command(
     check_input: CheckInput = None,
     as_json: Json = False,
 ) -> None:
-    """Find the best job for a scene by blocked cross-validation; write it as a job file."""
+    """Find the best job by blocked cross-validation.
+
+    The best job is written as a job file.
+    """
     with exit_status():
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job

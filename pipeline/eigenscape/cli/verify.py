@@ -13,9 +13,9 @@ def verify_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
     as_json: Json = False,
 ) -> None:
-    """Read every file of a run, its outputs included, and hold it against its checksum.
+    """Check every file of a run against its checksum.
 
-    Exit status 0: whole; 1: damaged; 2: no run.
+    Exit status: 0 intact, 1 damaged, 2 no run.
     """
     with exit_status():
         from eigenscape.store.verification import verify

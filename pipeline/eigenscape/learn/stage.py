@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block
+from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.memory import rows_within
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import TEST, Labelled, plan_fits
@@ -89,7 +90,9 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     calibrated, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
     calibration = Calibration.from_json(calibrated)
     row = method.bytes_per_sample + 24 * labelled.count
-    classify = partial(_classify, source, labelled, zones, calibration, class_map)
+    # Chunks of the map may be more samples than have room with all of their eigenvectors.
+    step = rows_within(context.task_bytes, row)
+    classify = partial(_classify, source, labelled, zones, calibration, class_map, step)
     ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
     leading = fits[_leading(scores["held_out"])]
@@ -169,11 +172,16 @@ def _classify(
     zones: Zones,
     calibration: Calibration,
     class_map: ClassMap,
+    step: int,
     block: Block,
 ) -> None:
-    decided = decide(source.scores(block), calibration, zones.of(block))
-    classes = class_numbers(decided.classes, labelled.numbers.tolist())
-    class_map.write(block[0], classes, decided.confidence, decided.entropy)
+    parts = []
+    for begin, end in blocks(block[1] - block[0], step):
+        part = (block[0] + begin, block[0] + end)
+        decided = decide(source.scores(part), calibration, zones.of(part))
+        classes = class_numbers(decided.classes, labelled.numbers.tolist())
+        parts.append((classes, decided.confidence, decided.entropy))
+    class_map.write(block[0], *map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from eigenscape.scenes.outside import is_address, is_contained
 from eigenscape.scenes.paths import scene_paths
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
-from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module
+from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import find_windows
@@ -138,7 +138,7 @@ def _open_lines(
     first = resolve(given[0])
     # Numbers of bad bands count those of all files, where each has one.
     alone = _of_one(options, given[0]).model_copy(update={"bad_bands": ()})
-    if len(find_reader(first).open(first, alone, resolve).bands.good) == 1:
+    if len(open_by(find_reader(first), first, alone, resolve).bands.good) == 1:
         return None
     if options.geometry not in ("auto", "none"):
         raise SceneError(
@@ -195,7 +195,7 @@ def _open_all_bands(
             "and all bands of "
             f"{paths[0]} have one. Leave the key out."
         )
-    return reader.open(paths[0], options, resolve)
+    return open_by(reader, paths[0], options, resolve)
 
 
 def chosen_variable(options: SceneOptions, resolve: Resolve) -> str | None:

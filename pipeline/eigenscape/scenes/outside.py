@@ -193,6 +193,18 @@ def _fault(source: str) -> str:
 
 
 def _start(path: str, size: int = 1024) -> bytes:
-    """Return the beginning of a file, by which GDAL recognises formats."""
-    with open(path, "rb") as stream:
-        return stream.read(size)
+    """Return the beginning of a file, by which GDAL recognises formats.
+
+    Raises
+    ------
+    SceneError
+        It cannot be read, such as a file of /proc or on a broken disk.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(size)
+    except OSError as error:
+        raise SceneError(
+            f"{path}: cannot be read ({error.strerror}). Check the disk and the permissions, or bring the "
+            "file here anew."
+        ) from None

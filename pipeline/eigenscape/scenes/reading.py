@@ -2,13 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from eigenscape.base.fingerprint import reachable_modules
 from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.types import Scene
+
+_KEYS = ("layout", "variable", "bad_bands", "scale", "nodata")
+"""Of ``[scene]``, that nobody but the reader can apply."""
+_ALSO_DROPPED = ", which has the bands of scene.drop_wavelengths too"
 
 Resolve = Callable[[str], str]
 """Turns a path of the job into an absolute one; URLs stay as they are."""
@@ -102,6 +106,47 @@ def _takes(reader: Reader, path: str) -> bool:
         ) from error
 
 
+def open_by(reader: Reader, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
+    """Open a scene by a reader; one of another package must look at every key that a job sets for it.
+
+    Raises
+    ------
+    SceneError
+        The file cannot be used, or the reader has left out a key: its scene would be another one than was
+        asked for.
+    """
+    if not _is_foreign(reader):
+        return reader.open(path, options, resolve)
+    seen = _Seen(options)
+    scene = reader.open(path, cast("SceneOptions", seen), resolve)
+    for key in _KEYS:
+        value = getattr(options, key)
+        if value != SceneOptions.model_fields[key].default and key not in seen.keys:
+            raise SceneError(
+                f"scene.{key} = {value!r}: the reader {reader.name!r} of {type(reader).__module__} does not "
+                f"read this key{_ALSO_DROPPED * (key == 'bad_bands')}. Leave it out, or have the reader "
+                "apply it."
+            )
+    return scene
+
+
+class _Seen:
+    """The keys of ``[scene]`` for a reader; it notes which of them are read."""
+
+    def __init__(self, options: SceneOptions) -> None:
+        self._options = options
+        self.keys: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        # Methods, such as `model_copy`, hand on all keys.
+        self.keys.update([name] if name in SceneOptions.model_fields else _KEYS)
+        return getattr(self._options, name)
+
+
+def _is_foreign(reader: Reader) -> bool:
+    return not type(reader).__module__.startswith(f"{type(reader).registry.folder}.")
+
+
 def foreign_module(reader: Reader) -> str | None:
     """Return the module of a reader of another package, None for one that comes with this package.
 
@@ -111,7 +156,7 @@ def foreign_module(reader: Reader) -> str | None:
         Its class was typed in: nothing could tell whether it has changed.
     """
     module = type(reader).__module__
-    if module.startswith(f"{type(reader).registry.folder}."):
+    if not _is_foreign(reader):
         return None
     if module not in reachable_modules(module):
         raise SceneError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
-from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.memory import ROW_TILE, rows_within
 from eigenscape.export.canvas import STRIP_BYTES
 from eigenscape.export.format import Amounts, formats_of
 from eigenscape.export.orthorectify import LEAST_MAPPED
@@ -22,6 +22,7 @@ from eigenscape.graph.bridges import bridging_bytes
 from eigenscape.graph.stage import block_rows
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import NeighborOptions
+from eigenscape.learn.decide.calibration import MOST_VALUES as CALIBRATED_VALUES
 from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
@@ -51,7 +52,7 @@ _HEAP_BYTES = 4 * _MIB
 """What the heap of a thread keeps at its end: see `eigenscape.base.memory.return_quickly`."""
 
 _CALIBRATED = 20_000
-"""Samples, at most, whose probabilities are calibrated at once."""
+"""Samples, at most, whose probabilities are calibrated at once, where there are many classes."""
 
 _DRIVER_BASE, _DRIVER_SAMPLE = 154 * _MIB, 160
 _DRAWING_BASE, _DRAWN_PIXEL, _DRAWN_PIXELS = 224 * _MIB, 330, 600_000
@@ -96,6 +97,37 @@ def driver_bytes(samples: int) -> int:
     """
     held = _DRIVER_BASE + _DRIVER_SAMPLE * samples
     return max(held, _DRAWING_BASE + _DRAWN_PIXEL * min(samples, _DRAWN_PIXELS))
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What the filter of the eigensolver works on, as far as it is known before the run.
+
+    Attributes
+    ----------
+    rows, columns
+        Of the vectors.
+    groups
+        Of 32 columns, that are filtered at a time.
+    entries
+        Of the matrix.
+    dtype
+        Of both.
+    layout
+        What decides how tasks share them.
+    """
+
+    rows: int
+    columns: int
+    groups: int
+    entries: int
+    dtype: str
+    layout: Layout
+
+    @property
+    def parts(self) -> int:
+        """Parts of the rows, 0 for columns alone; ties, and what converges first, may change it."""
+        return self.layout.choose(self.rows, self.entries, self.dtype, self.groups)
 
 
 @dataclass(frozen=True)
@@ -200,7 +232,7 @@ class Sizes:
         each: float = rows * k * 45
         most = -(-n // rows)
         tasks = 2 * most
-        entries, scratch, shared = 1.5 * k * n, n * k * 20, 16 * n
+        entries, scratch, shared = self._entries(n), n * k * 20, 16 * n
         if spatial := self.job.graph.spatial:
             # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
             tasks += -(-n // rows)
@@ -217,7 +249,7 @@ class Sizes:
         options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
         solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
-        disk, entries = 4.0 * n * modes, 1.5 * k * n
+        disk, entries = 4.0 * n * modes, self._entries(n)
         if self.job.neighbors.form == "landmarks":
             return self._landmark_spectrum(disk)
         if solver == "dense":
@@ -232,13 +264,11 @@ class Sizes:
             # The matrix and its hierarchy; blocks of vectors, directions and images; PyAMG.
             shared = 12 * entries * 8 + 8 * n * 10 * (modes + max(4, modes // 10)) + 8 * _MIB
             return self._stage("spectrum", 1, 0, shared, disk, 8 * n * modes)
-        columns = column_count(options.dimension)
-        block = min(columns, MOST_COLUMNS)
-        dtype = precision(solver, options.tolerance, self._pull())
-        size, groups = np.dtype(dtype).itemsize, columns // WIDTH
-        vectors: float = n * (2 * WIDTH * size * fits(n, dtype, self.budget) + 32)
-        layout = Layout(self.job.limits.layout, self.tasks * self.processes, self.budget)
-        by_rows = layout.footprint(n, int(entries), dtype, block // WIDTH)
+        filtered = self.filter()
+        columns, block = filtered.columns, filtered.groups * WIDTH
+        size, groups = np.dtype(filtered.dtype).itemsize, columns // WIDTH
+        vectors: float = n * (2 * WIDTH * size * fits(n, filtered.dtype, self.budget) + 32)
+        by_rows = filtered.layout.footprint(n, filtered.entries, filtered.dtype, filtered.groups)
         vectors = max(vectors, by_rows[0])
         tile = 16 * min(tile_rows(block), n) * block
         # What strong ties set at their members.
@@ -248,7 +278,7 @@ class Sizes:
         # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
         small: float = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
         small += 8.5 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
-        coarse = 30 * n + 60 * min(n, 2**15) * 1.5 * k + n / 10 * 60 * k
+        coarse = 30 * n + 60 * self._entries(min(n, 2**15)) + n / 10 * 60 * k
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
         shared += 40 * n * (self.job.graph.potential is not None)
@@ -259,11 +289,27 @@ class Sizes:
         scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
 
+    def _entries(self, rows: int) -> float:
+        """Return the entries of a matrix: the neighbours of each row, and half as many that have it."""
+        return 1.5 * self.job.neighbors.k * rows
+
+    def filter(self) -> Filtered:
+        """Return what the filter of the eigensolver works on; of landmarks, on their own graph by columns."""
+        options, neighbors = self.job.spectrum, self.job.neighbors
+        rows = min(self.n, neighbors.most_landmarks or self.n)
+        columns = column_count(options.dimension)
+        dtype = precision("chebyshev", options.tolerance, self._pull())
+        asked = "columns" if neighbors.form == "landmarks" else self.job.limits.layout
+        layout = Layout(asked, self.tasks * self.processes, self.budget)
+        groups = min(columns, MOST_COLUMNS) // WIDTH
+        return Filtered(rows, columns, groups, int(self._entries(rows)), dtype, layout)
+
     def _lanczos(self) -> float:
         """Return the bytes of ARPACK's vectors and results, and of the matrix in double and a copy."""
         modes = self.job.spectrum.dimension + 1
         vectors = max(2 * modes + 1, 20) + 2 * modes
-        return 16 * 1.5 * self.job.neighbors.k * self.n * 2 + 8.0 * self.n * vectors
+        # And a twentieth of it: 598 MiB were measured on 640,976 pixels, where 580 were counted.
+        return 1.05 * (32 * self._entries(self.n) + 8.0 * self.n * vectors)
 
     def _inverted(self) -> float:
         """Return the bytes of an inverse of few entries: the profile, factors to solve with and to count by.
@@ -315,17 +361,23 @@ class Sizes:
         """Count blocks of eigenvectors, or groups of fields."""
         modes = self.job.spectrum.dimension + 1
         tasks, rows = self._step(chunk_rows(self.n, 4), 12 * modes)
+        rows = min(rows, rows_within(self.budget, 12 * modes))
         rows = max(rows, chunk_rows(self.n, 4 * modes))
         most = min(self.tasks, -(-self.n // rows))
         each: float = min(self.n / most, rows) * 4 * modes * 3
-        calibrating = _HEAP_BYTES + 1300 * min(self.n, _CALIBRATED)
+        known, drawn, calibrated = self.labelled, 0.0, float(min(self.n, _CALIBRATED))
+        labelled = math.inf if known is None else float(sum(known.values()))
+        if known:
+            # Draws of training pixels take 108 bytes of each that has a label, as measured.
+            drawn = 120 * labelled
+            calibrated = max(calibrated, min(labelled, CALIBRATED_VALUES // len(known)))
+        calibrating = _HEAP_BYTES + max(1300 * calibrated, drawn)
         usual = Footprint(
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
         )
         # All labels, and the draws of two kinds of split.
-        fits, known = 1 + 2 * self.job.learn.trials, self.labelled
+        fits = 1 + 2 * self.job.learn.trials
         fields = math.inf if known is None else float(fits * len(known))
-        labelled = math.inf if known is None else float(sum(known.values()))
         samples = Samples(
             self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields, labelled
         )

@@ -32,10 +32,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.resampled import bands_read
 from eigenscape.scenes.types import Scene
-from eigenscape.spectrum.iteration.layout import Layout
-from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin, precision
-from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count
-from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.potential import check_potential, check_potential_files
 from eigenscape.workflow.extras import require_extras
@@ -179,8 +176,8 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     check_pairs(job, planned.samples)
     check_factors(job, planned.samples, planned.dimension)
     sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
-    slots = (planned.threads or on.process_threads()) * _processes(job, on)
-    further = _notes(job, planned.samples, planned.bands, slots, sparse=sparse)
+    sizes = sizes_of(job, scene, planned.threads or on.process_threads())
+    further = _notes(replace(sizes, processes=_processes(job, on)), sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
     if on.kind != "threads":
         own = format_bytes(driver_bytes(planned.samples))
@@ -398,7 +395,8 @@ def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
     return on.process_threads()
 
 
-def _notes(job: Job, samples: int, bands: int, slots: int, *, sparse: bool) -> list[str]:
+def _notes(sizes: Sizes, *, sparse: bool) -> list[str]:
+    job, samples, bands = sizes.job, sizes.n, sizes.bands
     notes = feature_method(job).notes(samples, bands)
     columns = feature_method(job).columns(bands)
     # What its memory depends on no note says.
@@ -409,7 +407,7 @@ def _notes(job: Job, samples: int, bands: int, slots: int, *, sparse: bool) -> l
     later = "; shift-invert, if the factors of the graph turn out to be small" if thin else ""
     notes.append(f"eigensolver: {solver} ({reason}){later}")
     if solver == "chebyshev":
-        notes.append(_describe_layout(job, solved, slots))
+        notes.append(_describe_layout(sizes))
     if not _kernels_are_compiled():
         notes.append(
             "first run: kernels are compiled, once, which takes a minute or two and up to 90 MiB beside "
@@ -418,19 +416,14 @@ def _notes(job: Job, samples: int, bands: int, slots: int, *, sparse: bool) -> l
     return notes
 
 
-def _describe_layout(job: Job, samples: int, slots: int) -> str:
-    """Return how tasks share the eigensolver's filter; ties, and what converges first, may change it."""
-    columns = min(column_count(job.spectrum.dimension), MOST_COLUMNS)
-    dtype = precision("chebyshev", job.spectrum.tolerance)
-    budget = task_bytes(job.limits.memory_bytes, 1)
-    layout = Layout(job.limits.layout, slots, budget)
-    groups, entries = columns // WIDTH, int(1.5 * job.neighbors.k * samples)
-    parts = layout.choose(samples, entries, dtype, groups)
-    if not parts:
-        return f"filter: by columns, {groups} groups for {slots} task(s) at a time"
+def _describe_layout(sizes: Sizes) -> str:
+    """Return how tasks share the eigensolver's filter."""
+    filtered, slots = sizes.filter(), sizes.tasks * sizes.processes
+    if not filtered.parts:
+        return f"filter: by columns, {filtered.groups} groups for {slots} task(s) at a time"
     return (
-        f"filter: by rows, {parts} parts for {slots} task(s) at a time ({groups} groups of columns); the run "
-        "will say how many rows of others each part reads"
+        f"filter: by rows, {filtered.parts} parts for {slots} task(s) at a time ({filtered.groups} groups of "
+        "columns); the run will say how many rows of others each part reads"
     )
 
 

@@ -16,7 +16,7 @@ from eigenscape.base.progress import LOG, LogLines, Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.clusters.workers.client import place_of
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.ingest import check_sizes
 from eigenscape.store.lock import lock_holder
@@ -151,7 +151,7 @@ def _run(
     planned = project_plan(fitted, on, held)
     planned.check(fitted.limits.memory_bytes)
     runner = Runner(
-        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, foresee=_foresee,
+        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, foresee=foresee,
         threads=planned.threads, fewer=planned.fewer, remarks=remarks,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
@@ -202,11 +202,11 @@ def plan(
     path = run_directory(job, keys, run_dir)
     on = place_of(on, client)
     if job.open and known_choice(keys, path) is None:
-        jobs, said = plan_choice(job)
+        jobs, notes = plan_choice(job)
         held = HELD_BYTES if jobs else 0
         plans = [project_plan(fit_limits(one, on), on, held) for one in jobs or [job]]
         largest = max(plans, key=lambda planned: planned.peak_bytes)
-        return replace(largest, run=str(path), notes=(*largest.notes, *([said] if said else [])))
+        return replace(largest, run=str(path), notes=(*largest.notes, *notes))
     job, keys = settled(job, keys, path)
     own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
     others = beside(path)
@@ -297,11 +297,23 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     )
 
 
-def _foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
-    """See `eigenscape.workflow.runner.Runner`."""
+def foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
+    """Return what the stages need with so many neighbours, in words; see `eigenscape.workflow.runner.Runner`.
+
+    Raises
+    ------
+    MemoryLimitError
+        It is more than the limit.
+    """
     samples, bands = ingested["samples"], sum(ingested["bands"]["good"])
     planned = project_again(job, samples, bands, tasks, neighbors)
-    planned.check(job.limits.memory_bytes)
+    try:
+        planned.check(job.limits.memory_bytes)
+    except MemoryLimitError as error:
+        raise MemoryLimitError(
+            f"samples drawn at random have {neighbors:,.0f} neighbours on average. With so many, {error} "
+            "Or set neighbors.radius to a smaller number."
+        ) from None
     needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
     return f"projected peaks with so many neighbours: {', '.join(needs)}"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import dask
 import numpy as np
@@ -75,6 +76,15 @@ def test_workers__other_versions(client, monkeypatch):
     # A worker that came later is found by its first task.
     with pytest.raises(ClusterError, match=r"numpy 1\.0\.3 here"):
         executor.run(abs, [-1], lambda *_: None)
+
+
+def test_run__a_client_that_gave_up_its_connection(cluster):
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as client, closing(Workers(client)) as executor:
+        client.close()
+        with pytest.raises(ClusterLostError, match="the scheduler was lost"):
+            executor.run(abs, [-1], lambda *_: None)
 
 
 def test_differences__the_numbers_that_count():

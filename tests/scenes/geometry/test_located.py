@@ -227,6 +227,18 @@ def test_glt__raises_on_that_of_another_scene(located_scene):
         located_scene(LINE, geometry=write)
 
 
+@pytest.mark.parametrize("coordinate", [0, 1])
+def test_glt__raises_on_one_that_names_no_pixel(located_scene, coordinate):
+    table, transform = make_glt(LINE)
+    table[..., coordinate] = 0
+
+    def write(path, _):
+        write_envi(path, table, crs=sensors.CRS, transform=transform)
+
+    with pytest.raises(SceneError, match="no cell of the lookup table names a pixel"):
+        located_scene(LINE, geometry=write)
+
+
 def test_lines__raise_on_what_does_not_go_together(located_scene, tmp_path):
     located_scene(LINE, LINE)
     paths = tuple(str(tmp_path / f"line{number}") for number in (0, 1))

@@ -160,6 +160,14 @@ def test_enmap__levels_and_ways_to_name_them(level, tmp_path, scene):
     assert scene(f"{stem}-SPECTRAL_IMAGE_SWIR.TIF").bands == other.bands
 
 
+def test_enmap__cloud_optimised_copies_of_the_portals(tmp_path, scene):
+    product = products.enmap(tmp_path)
+    for image in product.path.glob("*.TIF"):
+        image.rename(image.with_name(f"{image.stem}_COG.tiff"))
+    check(scene(str(product.path)), product)
+    check(scene(f"{product.path / product.path.name}-SPECTRAL_IMAGE_COG.tiff"), product)
+
+
 @pytest.mark.parametrize("centres", [True, False])
 def test_prisma__corners_are_told_by_their_distance(centres, tmp_path, scene):
     product = products.prisma(tmp_path, by_centres=centres)

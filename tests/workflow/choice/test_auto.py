@@ -266,7 +266,7 @@ def test_run__without_labels_the_defaults(two_lines):
 
 def test_plan__says_what_would_be_tried_and_then_what_was_chosen(finished):
     path, before, result, _ = finished
-    said = before.notes[-1]
+    said = "\n".join(before.notes)
     assert "methods are chosen before the first stage" in said
     assert 'features.method = "pca"' in said
     assert "graph.spatial.weight = 2" in said

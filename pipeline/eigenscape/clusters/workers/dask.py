@@ -236,10 +236,16 @@ class Workers:
         ClusterLostError
             The scheduler or all workers are lost, and none came in time.
         """
-        self._probe()
-        # Workers may be threads of this process.
-        with one_blas_thread() if self._inside else nullcontext():
-            self._run(function, items, on_done, order)
+        from distributed.client import ClosedClientError
+
+        try:
+            self._probe()
+            # Workers may be threads of this process.
+            with one_blas_thread() if self._inside else nullcontext():
+                self._run(function, items, on_done, order)
+        except ClosedClientError:
+            # The client gave up the connection between two of our looks at it.
+            raise ClusterLostError(_LOST_SCHEDULER) from None
 
     def _run(
         self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None
@@ -265,7 +271,8 @@ class Workers:
             while not completed.is_empty():
                 if not completed.has_ready():
                     self._check(patience, completed.count())
-                    completed.update(submit(self._take_back(pending), strict=False))
+                    if lost := self._take_back(pending):
+                        completed.update(submit(lost, strict=False))
                     # Not for a fixed time: tasks that wait for others would wait for that too.
                     with completed.thread_condition:
                         if not completed.has_ready():
@@ -337,7 +344,7 @@ class Workers:
         now = patience.clock()
         if self._client.status == "running":
             patience.connected = now
-        elif now - patience.connected > _RECONNECT_S:
+        elif self._client.status == "closed" or now - patience.connected > _RECONNECT_S:
             raise ClusterLostError(_LOST_SCHEDULER)
         else:
             return

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import dask
 
 from eigenscape.clusters.network import address_of
+from eigenscape.clusters.options import UNPROFILED
 from eigenscape.clusters.words import expanded
 from eigenscape.errors import ClusterError
 
@@ -24,6 +25,7 @@ SETTINGS = {
     "distributed.worker.memory.terminate": 0.95,
     # The port is opened all the same; everyone who reaches it would read what the worker does.
     "distributed.worker.http.routes": [],
+    **UNPROFILED,
 }
 """Settings of Dask for every worker that is started here."""
 

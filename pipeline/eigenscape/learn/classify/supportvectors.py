@@ -27,9 +27,6 @@ MOST_TRAINED = 4000
 _MOST_SEARCHED = 800
 """The same for the search of its parameters."""
 
-FIT_BYTES = 96 * 2**20
-"""Of the solver's cache and of kernel values."""
-
 _STREAM = 101
 _PARTS = ("support", "coefficients", "offsets", "first", "second", "shift", "factor", "width")
 
@@ -55,7 +52,7 @@ class SupportVectors:
 
     @property
     def bytes_per_sample(self) -> float:
-        """Features, scaled, and scores; kernel values are in `FIT_BYTES`."""
+        """Features, scaled, and scores; kernel values are those of a fit."""
         return 12 * self.nearest.rows.shape[1] + 8 * self.nearest.labelled.count
 
     def implied(self, number: int) -> None:

@@ -23,9 +23,8 @@ BINS = 15
 STEPS = (0.5, 1.0)
 """How far the odds may be taken: see `eigenscape.learn.decide.calibrationfit.Fit.taken`."""
 
-_MOST_VALUES = 2**18
+MOST_VALUES = 2**18
 """Scores that a calibration is fitted to and measured on, at most: seconds of work."""
-
 
 _MOST_CALLED = 2**20
 """Scores of a fit of which the ranks of calls are learned, at most: 4 MiB."""
@@ -147,7 +146,7 @@ def calibrate_fits(
     rng = np.random.default_rng([seed, 4])
     second = rng.random(len(labelled.sample)) < 0.5
     trials = max(map(len, protocols.values()), default=1)
-    most = max(1, _MOST_VALUES // (labelled.count * trials))
+    most = max(1, MOST_VALUES // (labelled.count * trials))
 
     def half(numbers: list[int], *, last: bool) -> Sample:
         taken = numbers[last::2] if len(numbers) > 1 else numbers

@@ -22,11 +22,10 @@ those of the shares, whichever has the lower log loss of calls, right or wrong, 
 are fitted by maximum likelihood, and keep the called class the most probable one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 
 from eigenscape.learn.kernels.decisions import (
@@ -260,11 +259,8 @@ def _fit_shares(logs: F8, truth: NDArray[np.intp]) -> tuple[float, float]:
         )
         return float((weight * x**2).sum() / 2 - np.log(p).sum()), slope + weight * x
 
-    found = scipy.optimize.minimize(
-        loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-5, 5), (0, _MOST_EVEN)],
-        options={"maxiter": _MOST_STEPS},
-    )  # fmt: skip
-    return float(np.exp(found.x[0])), float(found.x[1])
+    x = _minimize(loss, [(-5, 5), (0, _MOST_EVEN)])
+    return float(np.exp(x[0])), float(x[1])
 
 
 def _fit_odds(
@@ -284,9 +280,18 @@ def _fit_odds(
         )
 
     bounds = [_SLOPES, _OFFSETS, _WEIGHTS, _WEIGHTS, *[_OFFSETS] * count]
-    x = scipy.optimize.minimize(
-        loss, np.zeros(len(ridge)), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": _MOST_STEPS},
-    ).x  # fmt: skip
+    x = _minimize(loss, bounds)
     offsets = tuple((x[1] + x[4:]).tolist())
     return float(np.exp(x[0])), offsets, (float(x[2]), float(x[3]))
+
+
+def _minimize(loss: Callable[[F8], tuple[float, F8]], bounds: Sequence[tuple[float, float]]) -> F8:
+    """Return where a function, whose value and gradient are given, is least within bounds, from 0 on."""
+    # Here: it takes a third of a second, which commands that fit nothing would wait for.
+    import scipy.optimize
+
+    found: F8 = scipy.optimize.minimize(
+        loss, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": _MOST_STEPS},
+    ).x  # fmt: skip
+    return found

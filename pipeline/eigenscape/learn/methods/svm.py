@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from eigenscape.context import Context
     from eigenscape.labels.training import Labelled
 
+_FIT_BYTES = 96 * 2**20
+"""Of the solver's cache and of kernel values."""
+
 Positive = Annotated[float, Field(gt=0, le=1e6)]
 
 
@@ -40,6 +43,4 @@ class SupportVectorMachine(Classifier):
 
     def footprint(self, samples: Samples) -> Footprint:
         """Count the solver's cache and kernel values."""
-        from eigenscape.learn.classify.supportvectors import FIT_BYTES
-
-        return replace(samples.usual, each=samples.usual.each + FIT_BYTES)
+        return replace(samples.usual, each=samples.usual.each + _FIT_BYTES)

@@ -152,7 +152,13 @@ class GltPart:
         return low, high
 
     def surveyed(self) -> "GltPart":
-        """Return the part with the rows of the scene that each tile names: the table is read through once."""
+        """Return the part with the rows of the scene that each tile names: the table is read through once.
+
+        Raises
+        ------
+        SceneError
+            The table names no pixel at all.
+        """
         rows = []
         for top, bottom in blocks(self.extent.height, TILE):
             for left, right in blocks(self.extent.width, TILE):
@@ -161,6 +167,12 @@ class GltPart:
                 rows.append(
                     (int(named.min()), int(named.max()) + 1) if len(named) else (self.height, 0)
                 )
+        if not any(first < last for first, last in rows):
+            raise SceneError(
+                f"{self.geolocation.x.path}: no cell of the lookup table names a pixel, so that the map "
+                'would be empty. Give the table of this scene in scene.geometry, or "none" for maps in '
+                "sensor geometry."
+            )
         return GltPart(self.geolocation, self.height, self.width, self.extent, tuple(rows))
 
     def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> I8:

@@ -48,9 +48,9 @@ _MOST_NOISE = 20.0
 """Half of the interval of the best accuracy on a part, in percent, above which it says nothing. Measured:
 6 to 11 on Indian Pines, EnMAP and Urban, 26 on polygons of Landsat, a few of which are in a part."""
 
-HELD_BYTES = 68 * 2**20
+HELD_BYTES = 96 * 2**20
 """What a process keeps of what was tried: libraries and compiled kernels of all methods. Measured by
-tests/bench/memory.py: 39 to 64 MiB, by stage, on scenes of 2,000 and 160,000 pixels."""
+tests/bench/memory.py, by stage: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 on one of 20,000."""
 
 ENTRY = "choice"
 """What the manifest calls it."""
@@ -157,13 +157,13 @@ def forget_trials(path: Path) -> None:
     shutil.rmtree(trial_parent(path), ignore_errors=True)
 
 
-def plan_choice(job: Job) -> tuple[list[Job], str]:
-    """Return the jobs of which one would be chosen, about, and what to say of it; none without labels."""
+def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
+    """Return the candidates, about, and the notes that list them; none of both without labels."""
     scene = survey(job)
     if not scene.labelled:
-        return [], ""
+        return [], ()
     if sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled):
-        return [candidate(job, FEW_LABELS).job], "methods for few labels: nothing is tried"
+        return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
     tried = [
         (rung.name, option.keys)
         for rung in AUTO.rungs
@@ -171,13 +171,13 @@ def plan_choice(job: Job) -> tuple[list[Job], str]:
         if option.keys and option.fits(job, scene)
     ]
     jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
-    listed = "; ".join(
-        f"{name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
-        for name, keys in tried
-    )
     return jobs, (
-        f"methods are chosen before the first stage, on {min(scene.pixels, MOST_PIXELS):,} of "
-        f"{scene.pixels:,} pixels, one step after the other: {listed}"
+        "methods are chosen before the first stage, by blocked cross-validation on "
+        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} pixels, in steps:",
+        *(
+            f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
+            for name, keys in tried
+        ),
     )
 
 
@@ -264,11 +264,14 @@ def _describe(search: Search, best: Tried, where: str) -> tuple[str, ...]:
         + ", ".join(f"{key} = {show(value)}" for key, value in best.candidate.values.items()),
     ]
     if others:
-        pairs = zip(best.accuracy, first.accuracy, strict=False)
-        gain = Interval.of([one - other for one, other in pairs])
+        over = ""
+        if best is not first:
+            pairs = zip(best.accuracy, first.accuracy, strict=False)
+            gain = Interval.of([one - other for one, other in pairs])
+            over = f", {gain} over {first.candidate.title}"
         second = max(others, key=lambda one: one.mean(one.drawn))
         lines.append(
-            f"accuracy there {Interval.of(best.accuracy)}, {gain} over {first.candidate.title}; the next: "
+            f"accuracy there {Interval.of(best.accuracy)}{over}; the next: "
             f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
         )
     return tuple(lines)

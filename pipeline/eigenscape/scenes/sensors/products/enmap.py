@@ -26,7 +26,7 @@ from eigenscape.scenes.sensors.rasterbands import RasterBands
 from eigenscape.scenes.types import Grid
 
 _NAME = re.compile(
-    r"ENMAP.*?(?P<level>L1B|L1C|L2A).*-(METADATA\.XML|SPECTRAL_IMAGE(_VNIR|_SWIR)?(_COG)?\.TIF)",
+    r"ENMAP.*?(?P<level>L1B|L1C|L2A).*-(METADATA\.XML|SPECTRAL_IMAGE(_VNIR|_SWIR)?(_COG)?\.TIFF?)",
     re.IGNORECASE,
 )
 _METADATA = r"ENMAP.*(L1B|L1C|L2A).*-METADATA\.XML"
@@ -155,11 +155,16 @@ def _detector(path: str, options: SceneOptions) -> str:
 
 
 def _raster(package: Package, stem: str, what: str, *, classes: bool = False) -> RasterBands:
-    pattern = re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIF"
+    pattern = _pattern(stem, what)
     found = package.match(pattern)
     # The same raster may be there as a cloud-optimised copy.
     name = min(found, key=len) if found else package.one(pattern, f"{what}.TIF")
     return RasterBands.of(package.address(name), package.files(name), classes=classes)
+
+
+def _pattern(stem: str, what: str) -> str:
+    """Return a pattern of the name of a raster: the portals' cloud-optimised copies end in ``_COG.tiff``."""
+    return re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIFF?"
 
 
 def _of_image(path: str, bands: list[Element], count: int, image: str) -> list[Element]:
@@ -178,8 +183,7 @@ def _of_image(path: str, bands: list[Element], count: int, image: str) -> list[E
 def _flags(package: Package, stem: str, image: RasterBands) -> list[Flag]:
     flags = []
     for name, (layer, values) in _FLAGS.items():
-        pattern = re.escape(PurePosixPath(stem).name) + rf"-{layer}(_COG)?\.TIF"
-        if not package.match(pattern):
+        if not package.match(_pattern(stem, layer)):
             continue
         source = _raster(package, stem, layer, classes=True)
         if source.size == image.size:
@@ -192,7 +196,7 @@ def _defects(package: Package, stem: str, image: RasterBands) -> list[Flag]:
     """Return the flag of defective detector elements of an image."""
     part = re.search(r"SPECTRAL_IMAGE(_VNIR|_SWIR)?", image.address, re.IGNORECASE)
     what = f"QL_PIXELMASK{part[1] or ''}" if part else "QL_PIXELMASK"
-    if not package.match(re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIF"):
+    if not package.match(_pattern(stem, what)):
         return []
     source = _raster(package, stem, what, classes=True)
     if source.size != image.size or source.count != image.count:
