@@ -201,7 +201,7 @@ class _Frozen:
     def add(self) -> None:
         with self._lock:
             if not self._wanted:
-                # Freezing is not counted: what somebody froze before stays so. To ask is slow once there is much.
+                # What somebody froze before stays frozen. Asked once: the count is slow when there is much.
                 self._before = gc.get_freeze_count() > 0
             self._wanted += 1
         gc.collect()
