@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.files import written_whole
-from eigenscape.labels.splits import random_split
+from eigenscape.labels.splits import draw_at_most
 from eigenscape.learn.decide.calibrationfit import Calls, Sample, fit_calibration
 from eigenscape.learn.kernels.decisions import Calibration
 from eigenscape.neighbors.kernels.distances import squared
@@ -208,10 +208,7 @@ def choose_machine(
 
 def draw_labels(classes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the places of the labelled samples to fit to, ascending: all, or a share of every class."""
-    if len(classes) <= MOST_LABELS:
-        return np.arange(len(classes))
-    rng = np.random.default_rng([0, 17])
-    return np.flatnonzero(random_split(classes, MOST_LABELS / len(classes), rng))
+    return draw_at_most(classes, MOST_LABELS, np.random.default_rng([0, 17]))
 
 
 def standard(X: F4) -> tuple[F4, F4]:

@@ -38,6 +38,24 @@ def random_split(
     return _draw_within(classes, numbers, np.array(sizes, np.int64), rng)
 
 
+def draw_at_most(
+    classes: NDArray[np.intp], most: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Return the places of so many pixels, ascending: of each class its share, one at least.
+
+    Parameters
+    ----------
+    classes : array of int, shape (labelled,)
+    most
+        About how many; all are returned where there are no more.
+    rng
+        Source of the draw.
+    """
+    if len(classes) <= most:
+        return np.arange(len(classes))
+    return np.flatnonzero(random_split(classes, most / len(classes), rng))
+
+
 def uniform_split(
     classes: NDArray[np.intp], size: int, rng: np.random.Generator
 ) -> NDArray[np.bool_] | None:

@@ -154,7 +154,7 @@ def test_run__where_draws_of_a_part_differ_too_much_the_whole_scene_decides(two_
     tried = []
 
     def score(self, job, trials):
-        graph = job.learn.method != "svm"
+        graph = job.learn.needs_graph
         tried.append((graph, job.scene.mask is not None))
         accuracies = [0.9, 0.2] if graph else [0.7, 0.6]
         draws = [

@@ -140,7 +140,8 @@ def test_climb__what_stands_alone_begins_anew(monkeypatch):
 def test_trial_stages__end_where_the_classifier_reads():
     trials = Trials("all", "random", 0, 2)
     for method, last in {
-        "svm": "features", "k-nn": "features", "poisson": "graph", "eigenfunctions": "spectrum",
+        "svm": "features", "random-forest": "features", "k-nn": "features", "poisson": "graph",
+        "eigenfunctions": "spectrum",
     }.items():  # fmt: skip
         job = parse_job({"scene": {"path": "scene.npy"}, "learn": {"method": method}})
         *_, before, scoring = trial_stages(job, trials)

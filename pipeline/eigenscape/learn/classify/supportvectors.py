@@ -15,7 +15,7 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.mapped import save_array
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
-from eigenscape.labels.splits import random_split, side_of
+from eigenscape.labels.splits import draw_at_most, side_of
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.classify.nearestneighbors import NearestNeighbors, prepare_nearest
 from eigenscape.learn.kernels.supportvectors import FOLDS, Machine, Scaling, fit, score, search
@@ -63,7 +63,8 @@ class SupportVectors:
         """See `eigenscape.learn.method.Prepared`."""
         labelled, features = self.nearest.labelled, self.nearest.features()
         rng = np.random.default_rng([self.seed, number, _STREAM])
-        members = _at_most(np.flatnonzero(labelled.train[number]), labelled, MOST_TRAINED, rng)
+        members = np.flatnonzero(labelled.train[number])
+        members = members[draw_at_most(labelled.classes[members], MOST_TRAINED, rng)]
         scaling = Scaling.of(features[members])
         if len(np.unique(labelled.classes[members])) < 2:
             machine = _constant(int(labelled.classes[members[0]]))
@@ -79,7 +80,7 @@ class SupportVectors:
         self, members: NDArray[np.intp], features: Vectors, scaling: Scaling, rng: np.random.Generator
     ) -> tuple[float, float]:  # fmt: skip
         labelled = self.nearest.labelled
-        some = _at_most(members, labelled, _MOST_SEARCHED, rng)
+        some = members[draw_at_most(labelled.classes[members], _MOST_SEARCHED, rng)]
         square = np.load(self.nearest.folder / "square.npy", mmap_mode="r")[some]
         _, place = np.unique(square, return_inverse=True)
         fold = rng.permutation(int(place.max()) + 1)[place] % FOLDS
@@ -105,15 +106,6 @@ def _constant(number: int) -> Machine:
     """Return the machine of training samples of one class: it calls that one."""
     none, one = np.zeros(0, np.intp), np.array([number])
     return Machine(none, np.zeros((0, 1), np.float32), np.ones(1, np.float32), one, one, 1.0)
-
-
-def _at_most(
-    members: NDArray[np.intp], labelled: Labelled, most: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Return so many of some labelled samples, of each class its share, one at least."""
-    if len(members) <= most:
-        return members
-    return members[random_split(labelled.classes[members], most / len(members), rng)]
 
 
 def prepare_machines(
