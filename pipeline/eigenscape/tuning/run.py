@@ -116,8 +116,8 @@ def tune(
     with explain_write_errors(path):
         (path / "variants").mkdir(parents=True, exist_ok=True)
     with hold(path, reporter.note):
-        part, said = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
-        notes = [f"Tuned on {said}."] if said else []
+        window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
+        part, notes = window.job, [f"Tuned on {window.said}."] if window.said else []
         for note in notes:
             reporter.note(note)
         limits = job.limits

@@ -4,7 +4,7 @@ import pytest
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
 from eigenscape.workflow.choice import window
-from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.choice.window import Window, window_of
 
 HEIGHT, WIDTH = 60, 90
 
@@ -29,19 +29,31 @@ def job_of(tmp_path, monkeypatch):
 
 def test_window_of__small_scenes_are_left_alone(job_of, tmp_path):
     job = job_of(None)
-    assert window_of(job, tmp_path / "w.npy", HEIGHT * WIDTH, 0) == (job, "")
+    assert window_of(job, tmp_path / "w.npy", HEIGHT * WIDTH, 0) == Window(job)
 
 
 def test_window_of__holds_the_labels(job_of, tmp_path):
     labels = np.zeros((HEIGHT, WIDTH), np.uint8)
     labels[3, 4], labels[55, 82:86], labels[21:29, 41:49] = 1, 2, 3
-    part, said = window_of(job_of(labels), tmp_path / "w.npy", 600, 0)
+    part = window_of(job_of(labels), tmp_path / "w.npy", 600, 0)
     chosen = np.load(tmp_path / "w.npy")
     assert chosen.sum() == 600
     assert (chosen[labels > 0] == 1).all()
-    assert "69 of 69 labelled ones of 3 of 3 classes" in said
-    _, valid = open_scene(part.scene, part.resolve).read(0, HEIGHT)
+    assert "69 of 69 labelled ones of 3 of 3 classes" in part.said
+    assert (part.labelled, part.lacking) == (69, 0)
+    _, valid = open_scene(part.job.scene, part.job.resolve).read(0, HEIGHT)
     np.testing.assert_array_equal(valid, chosen > 0)
+
+
+def test_window_of__counts_the_labels_of_classes_that_it_lacks(job_of, tmp_path):
+    labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    labels[:10, :20], labels[30:32, 50:53], labels[55, 82:86] = 1, 2, 3
+    part = window_of(job_of(labels), tmp_path / "w.npy", 200, 0)
+    inside = labels[np.load(tmp_path / "w.npy") > 0]
+    assert len(set(inside.tolist()) - {0}) == 2
+    lacked = 4 if 3 not in inside else 6
+    assert part.labelled == np.count_nonzero(inside)
+    assert part.lacking == lacked / np.count_nonzero(labels)
 
 
 def test_window_of__keeps_the_mask_of_the_job(job_of, tmp_path):

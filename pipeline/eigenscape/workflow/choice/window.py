@@ -1,6 +1,7 @@
 """A part of a big scene to choose by: squares that hold the labels, as a mask beside the job's own."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,30 @@ _ENOUGH = 200
 _STRIP_PIXELS = 2**22
 
 
-def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
-    """Return a job on a part of its scene, and what to say; the job itself where the scene is small.
+@dataclass(frozen=True)
+class Window:
+    """A part of a scene.
+
+    Attributes
+    ----------
+    job
+        A job on it; the job that was given where the scene is small.
+    said
+        What part it is, in words; nothing where the scene is small.
+    labelled
+        Number of labelled pixels in it.
+    lacking
+        Share of all labelled pixels whose classes it lacks.
+    """
+
+    job: Job
+    said: str = ""
+    labelled: int = 0
+    lacking: float = 0.0
+
+
+def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
+    """Return a part of a job's scene that holds labels of as many classes as it can.
 
     Squares are taken one after the other, each the one that adds most to the labels of the classes that
     have few so far; without labels, at random. Of a table labelled rows are drawn, and others at random.
@@ -54,12 +77,12 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
     """
     scene = open_scene(job.scene, job.resolve)
     if scene.grid.size <= most:
-        return job, ""
+        return Window(job)
     labels = open_labels(job.scene, scene, job.resolve)
     if isinstance(scene, SparseScene) or subset_of(scene) is not None:
         drawn = job.scene.model_copy(update={"samples": most})
         said = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
-        return job.model_copy(update={"scene": drawn}), said
+        return Window(job.model_copy(update={"scene": drawn}), said)
     rng = np.random.default_rng(seed)
     if scene.grid.is_table:
         chosen, what = _choose_rows(scene, labels, most, rng), "samples"
@@ -69,28 +92,14 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> tuple[Job, str]:
     _write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
     said = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
+    labelled, lacking = 0, 0.0
     if labels is not None:
         inside, whole = _count(labels, chosen), _count(labels, np.ones_like(chosen))
         classes = f"{np.count_nonzero(inside)} of {np.count_nonzero(whole)} classes"
-        said += f", with {int(inside.sum()):,} of {int(whole.sum()):,} labelled ones of {classes}"
-    return job.model_copy(update={"scene": options}), said
-
-
-def count_inside(job: Job) -> int:
-    """Return how many labelled pixels lie in the part of an image that a job's mask leaves.
-
-    Raises
-    ------
-    SceneError
-        The scene or its labels cannot be read.
-    """
-    scene = open_scene(job.scene, job.resolve)
-    labels = open_labels(job.scene, scene, job.resolve)
-    if labels is None:
-        return 0
-    inside = np.ones((scene.grid.height, scene.grid.width), np.bool_)
-    _keep_masked(scene, inside)
-    return int(_count(labels, inside).sum())
+        labelled, total = int(inside.sum()), int(whole.sum())
+        said += f", with {labelled:,} of {total:,} labelled ones of {classes}"
+        lacking = float(whole[inside == 0].sum() / max(total, 1))
+    return Window(job.model_copy(update={"scene": options}), said, labelled, lacking)
 
 
 def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
