@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
@@ -275,8 +275,15 @@ def _modules(folder: str) -> tuple[str, ...]:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    """Return the entry points of a group by name; finding them reads a file of every package of the path."""
+    """Return the entry points of a group by name."""
     found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=group):
+    for entry in _all_entry_points(path).select(group=group):
         found.setdefault(entry.name, []).append(entry)
     return found
+
+
+@cache
+def _all_entry_points(path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of all groups: finding them reads a file of every package of the path."""
+    found = entry_points()
+    return EntryPoints(entry for group in found.groups for entry in found.select(group=group))
