@@ -292,6 +292,23 @@ def test_run__refuses_a_value(job, cli, override, words):
         assert word in message, message
 
 
+@pytest.mark.parametrize("name", ["run", "plan", "tune", "submit"])
+def test_commands__import_no_stage_for_a_typing_error(job, name):
+    """What is wrong in a job file is printed at once."""
+    arguments = [name, str(job), "--set", "learn.methd=k-nn"]
+    arguments += ["--on", "ssh.toml"] if name == "submit" else []
+    code = (
+        "import sys; from eigenscape.cli.app import main\n"
+        f"sys.argv = ['eigenscape', *{arguments}]\n"
+        "try: main()\n"
+        "finally: print([m for m in ('dask', 'numba', 'rasterio', 'scipy', 'zarr') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Did you mean learn.method?" in done.stderr
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize(
     ("clusters", "words"),
     [(20, ["learn.clusters = 20", "dimension to 19"]), (1, ["learn.clusters = 1", "equal to 2"])],

@@ -67,10 +67,12 @@ def _main(
 def run_command(given: Given) -> None:
     """Run a job or a study; finished stages are reused."""
     with exit_status():
+        # The job first: what is wrong in a file is printed before the stages are imported.
+        loaded, cluster = given.load()
+
         from eigenscape.base.progress import console_reporter
         from eigenscape.workflow.spine import run
 
-        loaded, cluster = given.load()
         if loaded.study is not None:
             from eigenscape.study.console import run_and_print
 
@@ -98,9 +100,10 @@ def plan_command(given: Given) -> None:
     Nothing runs.
     """
     with exit_status():
+        loaded, cluster = given.load()
+
         from eigenscape.workflow.spine import plan
 
-        loaded, cluster = given.load()
         if loaded.study is not None:
             from eigenscape.study.console import plan_and_print
 

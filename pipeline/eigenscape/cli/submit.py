@@ -21,12 +21,14 @@ def submit_command(
 ) -> None:
     """Submit the driver of a run to a queue; print its job number."""
     with exit_status():
-        from eigenscape.base.progress import console_reporter
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job
-        from eigenscape.schedule.submit import submit
 
         loaded, cluster = load_job(job, set_ or ()), load_cluster(on)
+
+        from eigenscape.base.progress import console_reporter
+        from eigenscape.schedule.submit import submit
+
         path, found = submit(loaded, cluster, run_dir=run_dir, reporter=console_reporter())
         print(f"{path}: `eigenscape status` follows it", file=sys.stderr)
         told = {"run": str(path), "kind": found.kind, "job_id": found.job_id}

@@ -35,8 +35,10 @@ def tune_command(
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job
         from eigenscape.tuning.budget import parse_budget
-        from eigenscape.tuning.console import tune_and_print
 
         seconds = parse_budget(budget)
-        loaded = load_job(job, overrides(set_, check_input))
-        tune_and_print(loaded, load_cluster(on), run_dir, seconds, as_json=as_json)
+        loaded, cluster = load_job(job, overrides(set_, check_input)), load_cluster(on)
+
+        from eigenscape.tuning.console import tune_and_print
+
+        tune_and_print(loaded, cluster, run_dir, seconds, as_json=as_json)
