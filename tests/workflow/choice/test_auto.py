@@ -190,6 +190,18 @@ def test_run__a_doubtful_part_is_compared_in_the_whole_scene(
     assert {(False, False), (True, False)} <= {*tried}
 
 
+def test_run__a_part_decides_where_labels_are_too_many_to_compare_in_the_whole_scene(
+    two_lines, monkeypatch
+):
+    path = two_lines()
+    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    monkeypatch.setattr(auto, "MOST_COMPARED", 50)
+    lacking = partial(replace, lacking=0.02)
+    monkeypatch.setattr(auto, "window_of", lambda *given: lacking(window_of(*given)))
+    (said, *_) = read_manifest(run(load_job(path)).path)["choice"]["said"]
+    assert "on a part of the scene" in said
+
+
 def test_run__the_better_method_is_taken(two_lines, monkeypatch):
     def score(self, job, trials):
         accuracy = (
