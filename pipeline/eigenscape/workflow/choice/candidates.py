@@ -158,7 +158,7 @@ AUTO = read_ladder(_TABLES["auto"])
 """What ``learn.method = "auto"`` tries."""
 
 SCATTERED = read_ladder(_TABLES["scattered"])
-"""The same where a part of the scene holds too few labels to try anything by."""
+"""Jobs compared on the whole scene, where a part of it holds too few labels or is doubtful."""
 
 FEW_LABELS: Mapping[str, Any] = _TABLES["auto"]["few"]
 """What it takes where labels are too few to try anything by."""
