@@ -33,15 +33,26 @@ def test_probe_sharing__of_one_file_system_leaves_nothing(client, hosts, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_probe_sharing__names_who_reads_what_and_what_to_change(
+def test_probe_sharing__on_a_machine_too_slow_to_see_what_is_kept_ends(
     client, hosts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sharing, "_CACHED_S", 0)
+    monkeypatch.setattr(sharing, "_PATIENCE_S", 0.5)
+    probe_sharing(client, tmp_path, hosts)
+    assert list(tmp_path.iterdir()) == []
+
+
+# A stale file may be seen as it is by chance, and is found in a later turn.
+@pytest.mark.parametrize("at", [2, 4])
+def test_probe_sharing__names_who_reads_what_and_what_to_change(
+    client, hosts, tmp_path, monkeypatch, at
 ):
     real = sharing._differs
 
     def stale(file, turn, size, **options):
         # As a cache would that keeps pages: what was there in the turn before.
         return real(file, turn, size, **options) or (
-            "read as it had been before" if file.name == "replaced" and turn == 2 else None
+            "read as it had been before" if file.name == "replaced" and turn == at else None
         )
 
     monkeypatch.setattr(sharing, "_differs", stale)

@@ -3,7 +3,7 @@
 ::
 
     turn        one machine                       all others
-    0 ... n     writes files anew, in five ways   read them; fill a range each of one more file
+    1 ... n     writes files anew, in five ways   read them; fill a range each of one more file
     next                                          read what all of them have filled
 
 A run needs close-to-open consistency: what a file holds when it is opened is what was written before
@@ -12,6 +12,7 @@ and then tasks compute with what was there before, without any error. So this lo
 """
 
 import errno
+import math
 import mmap
 import os
 import secrets
@@ -30,7 +31,16 @@ from eigenscape.base.files import explain_write_errors, written_whole
 from eigenscape.clusters.mounts import Mount, mount_of
 from eigenscape.errors import ClusterError
 
-_TURNS = 2
+_MOST_TURNS = 255
+"""The content of a file is the number of the turn, a byte."""
+_QUICK = 3
+"""Number of turns so quick that what was kept from the turn before is still kept. One alone may see
+what is new by chance."""
+_CACHED_S = 0.8
+"""From the start of one reading to the end of the next: mounts that keep names and attributes do so for
+a second by default."""
+_PATIENCE_S = 8.0
+"""On a machine under load few turns are quick, and they are not waited for any longer."""
 _LAG_S = 3.0
 """How long a file may be missing: tasks try again, for longer."""
 _PAUSE_S = 0.05
@@ -123,7 +133,7 @@ class Shared:
 def probe_sharing(client: Any, directory: Path, hosts: Mapping[str, str]) -> None:
     """Let machines write and read files in turns, and refuse the directory if one reads stale data.
 
-    It takes a dozen round trips, and leaves nothing there.
+    It takes about twenty round trips, more on machines under load, and leaves nothing there.
 
     Parameters
     ----------
@@ -168,11 +178,17 @@ def _take_turns(client: Any, folder: Path, writer: str | None, hosts: Mapping[st
             if isinstance(fault, _Fault):
                 raise ClusterError(_describe(folder.parent, names[address], names[writer], fault))
 
-    for turn in range(1, _TURNS + 1):
+    end, quick, started = time.monotonic() + _PATIENCE_S, 0, -math.inf
+    for turn in range(1, _MOST_TURNS + 1):
         ask([writer], _write, turn)
+        before, started = started, time.monotonic()
         ask(readers, _read, turn)
+        read = time.monotonic()
+        quick += read - before < _CACHED_S
+        if quick == _QUICK or read > end:
+            break
         time.sleep(_PAUSE_S)
-    ask(readers, _read_filled, _TURNS)
+    ask(readers, _read_filled, turn)
 
 
 def _describe(directory: Path, reader: str, writer: str, fault: _Fault) -> str:
