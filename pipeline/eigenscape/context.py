@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.ledger import Noted, Recorded, Sums
-from eigenscape.base.memory import anonymous_bytes, trim
+from eigenscape.base.memory import anonymous_bytes, bound_heaps, heap_bytes, trim
 from eigenscape.base.points import reached
 from eigenscape.base.progress import Reporter
 from eigenscape.clusters import Executor, OnDone, Order, on_one_machine
@@ -175,6 +176,9 @@ class Context:
                 finished.take(name, result, noted)
             self.reporter.advance()
 
+        tasks = self.executor.tasks_per_process
+        kept = heap_bytes(self.job.limits.memory_bytes, tasks)
+        function = partial(_bounded, function, kept, tasks)
         if recording:
             function = Recorded(function, str(self.workspace.path))
         before = anonymous_bytes()
@@ -220,6 +224,12 @@ class _Finished:
         if self._blocks:
             whole = self._journal.sum_now(sorted(self._open))
             self._journal.finish(self._blocks, self._sums | whole)
+
+
+def _bounded(function: Callable[[Any], Any], kept: int, tasks: int, item: Any) -> Any:
+    """Run a task in a process that keeps little freed memory."""
+    bound_heaps(kept, tasks)
+    return function(item)
 
 
 def _run(

@@ -5,15 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eigenscape.base import memory
 from eigenscape.base.memory import (
     ROW_TILE,
     anonymous_bytes,
+    bound_heaps,
     format_bytes,
+    heap_bytes,
     parse_bytes,
     release,
-    return_quickly,
     rows_within,
     watch,
 )
@@ -66,8 +69,16 @@ def test_anonymous_bytes__leaves_mapped_files_out(tmp_path):
     held.close()
 
 
-def test_return_quickly__heaps_of_threads_keep_little():
-    return_quickly()
+@given(limit=st.integers(0, 2**45), tasks=st.integers(1, 64))
+def test_heap_bytes__a_small_share_of_the_limit(limit, tasks):
+    kept = heap_bytes(limit, tasks)
+    assert 4 * MIB <= kept <= 16 * MIB
+    assert kept == 4 * MIB or 64 * tasks * kept <= limit
+    assert kept == 16 * MIB or 64 * tasks * (kept + 1) > limit
+
+
+def test_bound_heaps__heaps_of_threads_keep_little():
+    bound_heaps(4 * MIB, 4)
     # What teaches glibc to keep more, where it may learn.
     del [np.ones(31 * MIB, np.uint8)][:]
     release()

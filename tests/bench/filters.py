@@ -30,7 +30,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.memory import CHUNK_VARIABLE, return_quickly, watch
+from eigenscape.base.memory import CHUNK_VARIABLE, watch
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.features.method import feature_method
 from eigenscape.features.spatial.filtering import filter_blocks
@@ -57,7 +57,6 @@ def make_scene(height: int, width: int, features: int) -> tuple[Any, Any]:
 
 def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     """Run the features stage once in this process; return what it took."""
-    return_quickly()
     height, width = map(int, cell["size"].split("x"))
     tables = {
         "features": {"method": "none", "spatial": {"method": cell["method"], **cell["options"]}},

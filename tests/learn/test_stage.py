@@ -100,7 +100,7 @@ def test_learn_stage__eigenfunctions_equal_lstsq(learn, scene, count):
     accuracies = []
     for trial in range(3):
         chosen = splits.random_split(
-            classes[labelled], 0.1, np.random.default_rng([4, trial, False])
+            splits.Strata.of(classes[labelled]), 0.1, np.random.default_rng([4, trial, False])
         )
         train = np.zeros(GRID.size, bool)
         train[labelled[chosen]] = True
@@ -155,7 +155,9 @@ def test_learn_stage__spread_labels_equal_dense_solves(learn, scene, method, mem
     assert confidence.min() >= 0
     assert confidence.max() <= 1
     # Three classes of 13 fits take more than one group: a fit may lie across two of them.
-    chosen = splits.random_split(classes[labelled], 0.1, np.random.default_rng([0, 5, False]))
+    chosen = splits.random_split(
+        splits.Strata.of(classes[labelled]), 0.1, np.random.default_rng([0, 5, False])
+    )
     rows = labelled[chosen]
     field = expected_field(method, W, rows, np.eye(3)[classes[rows]])
     held = labelled[~chosen]

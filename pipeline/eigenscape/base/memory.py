@@ -17,9 +17,12 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _PAGE = 4096
 
-# malloc.h; larger arrays are mappings of their own, and more than this is not kept at a heap's end.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_HEAP_BYTES = 4 * 2**20
+# malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+
+_LEAST_HEAP, _MOST_HEAP = 4 * 2**20, 16 * 2**20
+_HEAPS_SHARE = 1 / 64
+"""Of ``limits.memory``, in all heaps together."""
 
 CHUNK_VARIABLE = "EIGENSCAPE_CHUNK_ROWS"
 """Environment variable with the most rows of a chunk, for tests: with few of them a small scene has
@@ -178,18 +181,46 @@ def trim() -> None:
         malloc_trim(0)
 
 
-@cache
-def return_quickly() -> None:
-    """Have glibc give freed memory back to the system: once for a process, and from then on.
+def heap_bytes(limit: int, tasks: int) -> int:
+    """Return the bytes of freed memory that the heap of each thread may keep.
 
-    By default it learns from the first large array that is freed to keep up to 64 MiB at the end of the
-    heap of every thread, for good: `trim` reaches the end of the first heap alone. On 640,976 samples
-    that came to 190 MiB beside what the stages hold.
+    Parameters
+    ----------
+    limit
+        ``limits.memory`` in bytes.
+    tasks
+        Number of tasks that a process runs at a time.
+
+    Examples
+    --------
+    >>> heap_bytes(2**31, 2) // 2**20, heap_bytes(2**29, 2) // 2**20
+    (16, 4)
+    """
+    return int(min(_MOST_HEAP, max(_LEAST_HEAP, limit * _HEAPS_SHARE / tasks)))
+
+
+@cache
+def bound_heaps(kept: int, tasks: int) -> None:
+    """Bound the freed memory that glibc keeps in this process, in as many heaps as tasks run at a time.
+
+    Without bounds, glibc keeps up to 64 MiB at the end of the heap of every thread, for good, and `trim`
+    reaches the end of the first heap alone: 190 MiB beside what the stages hold, on 640,976 samples. With
+    a low bound, arrays get new pages from the system again and again. Measured there with two threads:
+    2.7 million page faults, 20 s of system time and a peak of 469 MiB with 4 MiB in any number of heaps;
+    1.2 million, 15 s and 507 MiB with 16 MiB in two heaps.
+
+    Parameters
+    ----------
+    kept
+        Bytes at the end of each heap; larger arrays are mappings of their own.
+    tasks
+        Number of tasks that run at a time. There are at least two heaps.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # glibc only
-        mallopt(_MMAP_THRESHOLD, _HEAP_BYTES)
-        mallopt(_TRIM_THRESHOLD, _HEAP_BYTES)
+        mallopt(_ARENA_MAX, max(2, tasks))
+        mallopt(_MMAP_THRESHOLD, kept)
+        mallopt(_TRIM_THRESHOLD, kept)
 
 
 class _Frozen:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.job.options import LearnOptions
-from eigenscape.labels.splits import random_split
+from eigenscape.labels.splits import Strata, random_split
 from eigenscape.labels.training import Draws
 from eigenscape.scenes.types import Grid
 
@@ -165,7 +165,7 @@ class Nested:
                 (self.row // side) * across + self.column // side, return_inverse=True
             )
             return halves_of_squares(self.classes, square, rng)[square]
-        return random_split(self.classes, SHARE, rng)
+        return random_split(Strata.of(self.classes), SHARE, rng)
 
     def _train(self, seen: NDArray[np.bool_], side: int, trial: int) -> NDArray[np.bool_]:
         train = np.zeros(len(self.classes), np.bool_)

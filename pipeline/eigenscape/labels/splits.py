@@ -1,5 +1,7 @@
 """Which labelled pixels a classifier learns from, and which it is tested on."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,14 +16,92 @@ MOST_DRAWS = 100_000
 _DRAWS = 1000
 
 
-def random_split(
-    classes: NDArray[np.intp], share: float, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+@dataclass(frozen=True)
+class Strata:
+    """Labelled pixels by class, sorted once for all draws.
+
+    Attributes
+    ----------
+    labelled
+        Number of labelled pixels.
+    members
+        Places of the pixels of each class among them, ascending; the classes in ascending order.
+    """
+
+    labelled: int
+    members: tuple[NDArray[np.intp], ...]
+
+    @classmethod
+    def of(cls, classes: NDArray[np.intp]) -> "Strata":
+        """Sort pixels by class, given as an array of int of shape (labelled,).
+
+        Examples
+        --------
+        >>> [members.tolist() for members in Strata.of(np.array([7, 2, 7])).members]
+        [[1], [0, 2]]
+        """
+        order = np.argsort(classes, kind="stable")
+        _, first = np.unique(classes[order], return_index=True)
+        return cls(len(classes), tuple(np.split(order, first[1:])) if len(first) else ())
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of pixels of each class."""
+        return np.array([len(members) for members in self.members], np.int64)
+
+    def draw(self, sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw a number of pixels of each class; return a mask of shape (labelled,)."""
+        train = np.zeros(self.labelled, np.bool_)
+        for members, size in zip(self.members, sizes, strict=True):
+            train[rng.choice(members, size, replace=False)] = True
+        return train
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares of the scene that hold labelled pixels, found once for all draws.
+
+    Attributes
+    ----------
+    square : array of int, shape (labelled,)
+        Square of each labelled pixel, 0 ... S-1.
+    sizes : array of int, shape (S,)
+        Labelled pixels in each square.
+    of_class
+        Squares that hold pixels of each class, ascending; the classes in ascending order.
+    """
+
+    square: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+    of_class: tuple[NDArray[np.intp], ...]
+
+    @classmethod
+    def of(
+        cls, strata: Strata, row: NDArray[np.int64], column: NDArray[np.int64], side: int
+    ) -> "Squares":
+        """Find the squares of labelled pixels.
+
+        Parameters
+        ----------
+        strata
+            The pixels by class.
+        row, column : array of int, shape (labelled,)
+            Their positions.
+        side
+            Pixels along a square.
+        """
+        names, square = np.unique(_squares(row, column, side), return_inverse=True)
+        held = tuple(np.unique(square[members]) for members in strata.members)
+        return cls(square, np.bincount(square, minlength=len(names)), held)
+
+
+def random_split(strata: Strata, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw a share of every class, pixel by pixel.
 
     Parameters
     ----------
-    classes : array of int, shape (labelled,)
+    strata
+        The labelled pixels by class.
     share
         Between 0 and 1. At least one pixel of a class is drawn, and at least one is left if the
         class has two.
@@ -33,9 +113,8 @@ def random_split(
     array of bool, shape (labelled,)
         True for training.
     """
-    numbers, counts = np.unique(classes, return_counts=True)
-    sizes = [min(max(1, round(share * size)), max(1, size - 1)) for size in counts.tolist()]
-    return _draw_within(classes, numbers, np.array(sizes, np.int64), rng)
+    sizes = [min(max(1, round(share * size)), max(1, size - 1)) for size in strata.sizes.tolist()]
+    return strata.draw(np.array(sizes, np.int64), rng)
 
 
 def draw_at_most(
@@ -53,12 +132,10 @@ def draw_at_most(
     """
     if len(classes) <= most:
         return np.arange(len(classes))
-    return np.flatnonzero(random_split(classes, most / len(classes), rng))
+    return np.flatnonzero(random_split(Strata.of(classes), most / len(classes), rng))
 
 
-def uniform_split(
-    classes: NDArray[np.intp], size: int, rng: np.random.Generator
-) -> NDArray[np.bool_] | None:
+def uniform_split(strata: Strata, size: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
     """Draw exactly `size` pixels uniformly from all, again and again until every class has one.
 
     The draw of Belkin 2003, 3.8. The sizes of the classes are drawn first, and pixels within the
@@ -66,7 +143,8 @@ def uniform_split(
 
     Parameters
     ----------
-    classes : array of int, shape (labelled,)
+    strata
+        The labelled pixels by class.
     size
         Pixels to draw, fewer than there are.
     rng
@@ -77,23 +155,21 @@ def uniform_split(
     array of bool, shape (labelled,), or None
         True for training. None where `MOST_DRAWS` draws all lacked a class.
     """
-    numbers, counts = np.unique(classes, return_counts=True)
     for _ in range(MOST_DRAWS // _DRAWS):
-        drawn = rng.multivariate_hypergeometric(counts, size, _DRAWS, method="marginals")
+        drawn = rng.multivariate_hypergeometric(strata.sizes, size, _DRAWS, method="marginals")
         complete = np.flatnonzero((drawn > 0).all(axis=1))
         if len(complete):
-            return _draw_within(classes, numbers, drawn[complete[0]], rng)
+            return strata.draw(drawn[complete[0]], rng)
     return None
 
 
-def balanced_split(
-    classes: NDArray[np.intp], each: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def balanced_split(strata: Strata, each: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw the same number of pixels of every class.
 
     Parameters
     ----------
-    classes : array of int, shape (labelled,)
+    strata
+        The labelled pixels by class.
     each
         At most the size of the smallest class.
     rng
@@ -104,31 +180,10 @@ def balanced_split(
     array of bool, shape (labelled,)
         True for training.
     """
-    numbers = np.unique(classes)
-    return _draw_within(classes, numbers, np.full(len(numbers), each), rng)
+    return strata.draw(np.full(len(strata.members), each), rng)
 
 
-def _draw_within(
-    classes: NDArray[np.intp],
-    numbers: NDArray[np.intp],
-    sizes: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> NDArray[np.bool_]:
-    train = np.zeros(len(classes), np.bool_)
-    for number, size in zip(numbers, sizes, strict=True):
-        members = np.flatnonzero(classes == number)
-        train[rng.choice(members, size, replace=False)] = True
-    return train
-
-
-def blocked_split(
-    classes: NDArray[np.intp],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    side: int,
-    share: float,
-    rng: np.random.Generator,
-) -> NDArray[np.bool_]:
+def blocked_split(squares: Squares, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw squares of the scene until they hold a share of the labelled pixels.
 
     Neighbouring pixels are alike, so a random split tests on near copies of what it learned from;
@@ -137,32 +192,27 @@ def blocked_split(
 
     Parameters
     ----------
-    classes, row, column : array of int, shape (labelled,)
-        Class and position of the labelled pixels.
-    side
-        Pixels along a square.
+    squares
+        Squares of the scene that hold labelled pixels.
     share, rng
         See `random_split`.
     """
-    names, block = np.unique(_squares(row, column, side), return_inverse=True)
-    sizes = np.bincount(block, minlength=len(names))
-    order = rng.permutation(len(names))
-    rank = np.empty(len(names), np.int64)
-    rank[order] = np.arange(len(names))
-    chosen = np.zeros(len(names), np.bool_)
-    for number in np.unique(classes):
+    order = rng.permutation(len(squares.sizes))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    chosen = np.zeros(len(order), np.bool_)
+    for candidates in squares.of_class:
         # Its first square in the drawn order: as random as the order is.
-        candidates = np.unique(block[classes == number])
         chosen[candidates[rank[candidates].argmin()]] = True
-    wanted = share * len(classes)
-    held = int(sizes[chosen].sum())
+    wanted = share * len(squares.square)
+    held = int(squares.sizes[chosen].sum())
     for number in order:
         if held >= wanted:
             break
         if not chosen[number]:
             chosen[number] = True
-            held += int(sizes[number])
-    return chosen[block]
+            held += int(squares.sizes[number])
+    return chosen[squares.square]
 
 
 def side_of(grid: Grid) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
     MOST_DRAWS,
+    Squares,
+    Strata,
     balanced_split,
     blocked_split,
     random_split,
@@ -192,12 +195,12 @@ class Draws:
             )
         rng = np.random.default_rng([self.options.seed, trial, _STREAMS.index(split)])
         if split == "random":
-            return random_split(self.classes, self.share, rng)
+            return random_split(self._strata, self.share, rng)
         if split == "uniform":
             return self._draw_uniform(rng)
         if split == "balanced":
-            return balanced_split(self.classes, self._each(), rng)
-        return blocked_split(self.classes, self.row, self.column, self.side, self.share, rng)
+            return balanced_split(self._strata, self._each(), rng)
+        return blocked_split(self._squares, self.share, rng)
 
     def _draw_uniform(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         labelled, count = len(self.classes), self._count
@@ -208,7 +211,7 @@ class Draws:
                 f"{asked}: there are {labelled} labelled pixels of {count} classes. Set learn.train "
                 f"to a number from {count} to {labelled - 1}."
             )
-        train = uniform_split(self.classes, size, rng)
+        train = uniform_split(self._strata, size, rng)
         if train is None:
             rare = int(np.bincount(self.classes).min())
             raise InputError(
@@ -238,6 +241,14 @@ class Draws:
                 f"{smallest}. Set learn.train to {limit * count} or less."
             )
         return train // count
+
+    @cached_property
+    def _strata(self) -> Strata:
+        return Strata.of(self.classes)
+
+    @cached_property
+    def _squares(self) -> Squares:
+        return Squares.of(self._strata, self.row, self.column, self.side)
 
     @property
     def _count(self) -> int:

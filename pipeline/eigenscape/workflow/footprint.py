@@ -12,7 +12,7 @@ import numpy as np
 
 from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
-from eigenscape.base.memory import ROW_TILE, rows_within
+from eigenscape.base.memory import ROW_TILE, heap_bytes, rows_within
 from eigenscape.export.canvas import STRIP_BYTES
 from eigenscape.export.format import Amounts, formats_of
 from eigenscape.export.orthorectify import LEAST_MAPPED
@@ -47,9 +47,6 @@ _BASES = {
 
 _PLACING_BYTES = 32 * _MIB
 """Of the search for places of pixels: its library, and what the heap keeps of reading (measured: 25 MiB)."""
-
-_HEAP_BYTES = 4 * _MIB
-"""What the heap of a thread keeps at its end: see `eigenscape.base.memory.return_quickly`."""
 
 _CALIBRATED = 20_000
 """Samples, at most, whose probabilities are calibrated at once, where there are many classes."""
@@ -153,6 +150,11 @@ class Sizes:
     held: int = 0
     processes: int = 1
 
+    @property
+    def heap(self) -> int:
+        """Bytes that the heap of a thread keeps at its end."""
+        return heap_bytes(self.job.limits.memory_bytes, self.tasks)
+
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
         *, most: float = math.inf, before: float = 0,
@@ -163,7 +165,7 @@ class Sizes:
         is done before them.
         """
         at_once = min(tasks, self.tasks, most)
-        working = at_once * (each + _HEAP_BYTES * (each > 0))
+        working = at_once * (each + self.heap * (each > 0))
         libraries = 0
         if name not in ("ingest", "features"):
             libraries += neighbor_method(self.job).library_bytes
@@ -241,7 +243,7 @@ class Sizes:
             scratch += 8 * spatial.neighbors * n
         before, disk = 48.0 * n, 8 * entries + 24 * n
         if self.job.graph.components == "connect":
-            before = max(before, self.tasks * (_HEAP_BYTES + bridging_bytes(n, 4.0 * self.d)))
+            before = max(before, self.tasks * (self.heap + bridging_bytes(n, 4.0 * self.d)))
         return self._stage("graph", tasks, each, shared, disk, scratch, most=most, before=before)
 
     def spectrum(self) -> StagePlan:
@@ -284,7 +286,7 @@ class Sizes:
         shared += 40 * n * (self.job.graph.potential is not None)
         if options.solver == "auto" and self.d == 1:
             # A curve: its factors are small.
-            shared = max(shared, self._inverted() - min(groups, self.tasks) * (each + _HEAP_BYTES))
+            shared = max(shared, self._inverted() - min(groups, self.tasks) * (each + self.heap))
         copies = 4 + (self.job.graph.potential is not None)
         scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
@@ -371,7 +373,7 @@ class Sizes:
             # Draws of training pixels take 108 bytes of each that has a label, as measured.
             drawn = 120 * labelled
             calibrated = max(calibrated, min(labelled, CALIBRATED_VALUES // len(known)))
-        calibrating = _HEAP_BYTES + max(1300 * calibrated, drawn)
+        calibrating = self.heap + max(1300 * calibrated, drawn)
         usual = Footprint(
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
         )
@@ -388,7 +390,7 @@ class Sizes:
             group = array_count(count) * self.n * WIDTH * 4
             inside = group <= self.budget
             bundles = min(self.tasks, fits if count > WIDTH / 2 else fields // (WIDTH / 2) + 1)
-            smoothing = bundles * (group + _HEAP_BYTES) if inside else 0
+            smoothing = bundles * (group + self.heap) if inside else 0
             needs = replace(
                 needs, before=max(needs.before, smoothing),
                 scratch=needs.scratch + 150.0 * self.n + group * (not inside),

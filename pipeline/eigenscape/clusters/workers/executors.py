@@ -130,7 +130,6 @@ def _measured_after(function: Task, item: Any, *_: Any) -> tuple[Any, int]:
 
 def measured(function: Task, item: Any) -> tuple[Any, int]:
     """Run a task and return its result with the peak of its process's anonymous memory."""
-    memory.return_quickly()
     with memory.watch() as peak:
         result = function(item)
     return result, peak.bytes
