@@ -93,7 +93,7 @@ def test_write_raster__no_georeference_no_warning(tmp_path, transform):
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), layout=st.sampled_from(["tiles", "strips"]))
-def test_write_raster__same_bytes_for_any_strips(tmp_path, data, layout):
+def test_write_raster__same_bytes_for_any_strips_and_threads(tmp_path, data, layout):
     height = data.draw(st.integers(1, 600))
     width = data.draw(st.integers(1, 40))
     count = data.draw(st.integers(1, 3))
@@ -101,11 +101,12 @@ def test_write_raster__same_bytes_for_any_strips(tmp_path, data, layout):
     values = np.random.default_rng(0).integers(0, 9, (count, height, width)).astype(np.int16)
     grid = Grid(height, width, UTM, NORTH_UP)
     files = []
-    for name, parts in (("a", []), ("b", cuts)):
+    for name, parts, threads in (("a", [], 1), ("b", cuts, 3)):
         path = tmp_path / f"{name}.tif"
         write_raster(
-            path, grid, _strips(values, parts), count=count, dtype="i2", nodata=-1, layout=layout
-        )
+            path, grid, _strips(values, parts), count=count, dtype="i2", nodata=-1, layout=layout,
+            threads=threads,
+        )  # fmt: skip
         files.append(path.read_bytes())
         with rasterio.open(path) as source:
             np.testing.assert_array_equal(source.read(), values)

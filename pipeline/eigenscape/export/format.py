@@ -1,5 +1,6 @@
 """What an output format is, and what it is given to write."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -86,6 +87,11 @@ class Product:
     def shares(self, name: str, label: str | None) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield first row and values, shape (rows, width), of "confidence" or "entropy"; NaN is none."""
         yield from self.canvas.strips(f"labels/{name}", np.nan, label=label)
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that may write a file."""
+        return self.context.job.limits.threads or os.cpu_count() or 1
 
     @property
     def tags(self) -> dict[str, str]:

@@ -65,6 +65,7 @@ def write_raster(
     legend: Legend | None = None,
     scale: float | None = None,
     layout: Layout = "tiles",
+    threads: int = 1,
 ) -> None:
     """Stream strips of rows into a GeoTIFF on a grid.
 
@@ -101,6 +102,8 @@ def write_raster(
         "tiles": cloud-optimised, compressed tiles, bands one after the other, overviews of large
         scenes (of classes the most frequent one); for what is looked at. "strips": pixels with all their
         bands, not compressed; for what is computed on in windows of whole rows.
+    threads
+        Number of threads that compress tiles; the file is the same for any number.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def write_raster(
     profile = _profile(grid, count, kind, nodata, layout)
     shape = (count, grid.height, grid.width)
     step = _rows_per_write(profile, shape, kind)
-    with quiet(), replacing(path) as temporary, _draft(temporary, layout) as draft:
+    with quiet(threads), replacing(path) as temporary, _draft(temporary, layout) as draft:
         # Only GDAL's own calls are translated: an error of `rows` is not one of this file.
         with _translated(path):
             _check_room(draft)
@@ -263,9 +266,10 @@ def _rows_per_write(
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Bound GDAL's cache, and say nothing about a grid that has no georeference on purpose."""
-    with rasterio.Env(GDAL_CACHEMAX=_CACHE_BYTES), warnings.catch_warnings():
+def quiet(threads: int = 1) -> Iterator[None]:
+    """Bound GDAL's cache and threads, and say nothing about a grid that has no georeference on purpose."""
+    bounds = {"GDAL_CACHEMAX": _CACHE_BYTES, "GDAL_NUM_THREADS": str(threads)}
+    with rasterio.Env(**bounds), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield
 

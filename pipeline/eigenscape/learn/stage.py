@@ -7,12 +7,13 @@ Clusterings have steps of their own: `eigenscape.learn.clustering.stage`.
     gather     sample blocks   data of the labelled samples that the method needs
     fit        training sets   a model each, its scores and its confusion on the labelled samples
     smooth     training sets   the same after smoothing over the scene       (with learn.smoothing)
-    calibrate  one task        scores to probabilities, on pixels that were held out
+    judge      two tasks       scores to probabilities, on pixels that were held out; intervals of the scores
     classify   sample blocks   class, probability, entropy of every sample, by the first model
-    assess     one task        intervals of the scores, areas of the classes (with learn.areas)
+    areas      one task        areas of the classes                          (with learn.areas)
     queries    one task        pixels to label next                          (with learn.queries)
 """
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,15 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
     protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
-    work = partial(_calibrate, source, labelled, zones, protocols, options.seed)
-    calibrated, scores["calibration"] = context.map("calibrate", work, ["all"])[0]
+    leading, test = fits[_leading(scores["held_out"])], TEST in fits
+    judge: dict[str, Callable[[], Any]] = {
+        "calibration": partial(_calibrate, source, labelled, zones, protocols, options.seed),
+        "intervals": partial(
+            _find_intervals, source, labelled, zones.own, scene.grid, leading, test, options.seed
+        ),
+    }
+    judged = context.map("judge", partial(_call, judge), list(judge), label="calibrating")
+    (calibrated, scores["calibration"]), scores["intervals"] = judged
     calibration = Calibration.from_json(calibrated)
     row = method.bytes_per_sample + 24 * labelled.count
     # Chunks of the map may be more samples than have room with all of their eigenvectors.
@@ -95,12 +103,9 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     classify = partial(_classify, source, labelled, zones, calibration, class_map, step)
     ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
-    leading = fits[_leading(scores["held_out"])]
-    assess = partial(
-        _assess, source, labelled, zones.own, scene.grid, leading, TEST in fits, options.seed,
-        class_map if options.areas else None,
-    )  # fmt: skip
-    scores |= context.map("assess", assess, ["all"])[0]
+    if options.areas:
+        areas = partial(_find_areas, source, labelled, class_map.classes, scene.grid, test)
+        scores["areas"] = context.map("areas", areas, ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0])
     summary = {
@@ -142,13 +147,12 @@ def _calibrate(
     zones: Zones,
     protocols: dict[str, list[int]],
     seed: int,
-    _: str,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     calibration, report = calibrate_fits(source, labelled, zones, protocols, seed)
     return calibration.to_json(), report
 
 
-def _assess(
+def _find_intervals(
     source: FitScores,
     labelled: Labelled,
     pixel: Path,
@@ -156,14 +160,18 @@ def _assess(
     fits: list[int],
     test: bool,
     seed: int,
-    class_map: ClassMap | None,
-    _: str,
 ) -> dict[str, Any]:
-    intervals = find_intervals(source, labelled, np.load(pixel), grid, fits, test=test, seed=seed)
-    scores: dict[str, Any] = {"intervals": intervals}
-    if class_map is not None:
-        scores["areas"] = find_areas(source, labelled, class_map.classes, grid, test=test)
-    return scores
+    return find_intervals(source, labelled, np.load(pixel), grid, fits, test=test, seed=seed)
+
+
+def _find_areas(
+    source: FitScores, labelled: Labelled, classes: str, grid: Grid, test: bool, _: str
+) -> dict[str, Any]:
+    return find_areas(source, labelled, classes, grid, test=test)
+
+
+def _call(works: Mapping[str, Callable[[], Any]], name: str) -> Any:
+    return works[name]()
 
 
 def _classify(

@@ -45,6 +45,7 @@ def _write_classes(product: Product) -> str:
         nodata=0,
         band_names=("class",),
         tags=product.tags,
+        threads=product.threads,
         legend=product.legend,
     )
     write_categories(path, product.legend)
@@ -61,6 +62,7 @@ def _write_shares(product: Product, name: str) -> str:
         nodata=float("nan"),
         band_names=(name,),
         tags=product.tags,
+        threads=product.threads,
     )
     return path.name
 
@@ -79,5 +81,6 @@ def _write_eigenvectors(product: Product) -> str:
         band_names=[f"eig_{number:03d}" for number in range(1, count + 1)],
         band_tags=[{"eigenvalue": f"{value:.9g}"} for value in values],
         tags=product.tags,
+        threads=product.threads,
     )
     return path.name
