@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -31,6 +33,13 @@ def test_shares__are_the_votes_of_the_same_trees_in_scikit_learn(rng, thresholds
         np.testing.assert_allclose(
             shares_of_votes(found, some, 4), oracle.predict_proba(some), atol=1e-6
         )
+
+
+@pytest.mark.parametrize("thresholds", ["best", "random"])
+def test_grow__leaves_warnings_of_other_threads_alone(rng, monkeypatch, thresholds):
+    rows, of = groups(rng, 3)
+    monkeypatch.setattr(warnings, "resetwarnings", lambda: pytest.fail("filters are those of all"))
+    assert len(grow(rows, of, 6, thresholds, rng).roots) == 6
 
 
 @pytest.mark.parametrize("thresholds", ["best", "random"])

@@ -4,7 +4,9 @@ A tree is grown until its leaves hold one class each. Its node compares one colu
 their number that are drawn at random, with the threshold that separates the classes best (Breiman 2001),
 or of thresholds drawn at random, one for each of these columns, with the best of them; then every tree
 learns from all samples (extremely randomised trees: Geurts, Ernst, Wehenkel 2006). scikit-learn grows the
-trees. What is kept are the nodes as arrays: no pickled objects, and the same votes in any block.
+trees, one by one: its forests change the filters of warnings of all threads for each tree, and so warn by
+mistake where two are grown at a time. What is kept are the nodes as arrays: no pickled objects, and the same
+votes in any block.
 """
 
 from dataclasses import dataclass, fields
@@ -13,20 +15,20 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from eigenscape.base.vectors import Vectors
 
 F4 = NDArray[np.float32]
 
-_GROWN = 5
-"""Trees that are grown at a time: scikit-learn's take ten times the memory of what is kept."""
+_GROUP = 5
+"""Trees whose seeds follow from one draw."""
 
 _TILE_ROWS = 512
 _TILE_ENTRIES = 2**21
 """Of sparse rows that are dense at a time."""
 
-_GROWERS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}
+_GROWERS = {"best": DecisionTreeClassifier, "random": ExtraTreeClassifier}
 
 
 @dataclass(frozen=True)
@@ -78,17 +80,24 @@ def grow(
         # scikit-learn takes no others; there are fewer entries than that.
         rows.indices, rows.indptr = rows.indices.astype(np.intc), rows.indptr.astype(np.intc)
     parts, roots, first = [], [], 0
-    for begin in range(0, trees, _GROWN):
-        grower = _GROWERS[thresholds](
-            min(_GROWN, trees - begin), random_state=int(rng.integers(2**31))
-        ).fit(rows, classes)
-        for tree in grower.estimators_:
-            part = _nodes(tree.tree_, grower.classes_, first)
-            parts.append(part)
-            roots.append(first)
-            first += len(part[0])
+    for number in range(trees):
+        if number % _GROUP == 0:
+            seeds = np.random.RandomState(int(rng.integers(2**31)))
+        seed = seeds.randint(np.iinfo(np.int32).max)
+        tree = _GROWERS[thresholds](max_features="sqrt", random_state=seed)
+        tree.fit(rows, classes, _times_drawn(len(classes), seed) if thresholds == "best" else None)
+        part = _nodes(tree.tree_, tree.classes_, first)
+        parts.append(part)
+        roots.append(first)
+        first += len(part[0])
     column, threshold, children = map(np.concatenate, zip(*parts, strict=True))
     return Forest(np.array(roots, np.int64), column, threshold, children)
+
+
+def _times_drawn(samples: int, seed: int) -> NDArray[np.intp]:
+    """Return how often a tree's draw with replacement takes each sample, as scikit-learn's forests do."""
+    drawn = np.random.RandomState(seed).randint(0, samples, samples)
+    return np.bincount(drawn, minlength=samples)
 
 
 def _nodes(
