@@ -39,7 +39,7 @@ from eigenscape.store.arrays import chunk_rows
 _MIB = 2**20
 
 _BASES = {
-    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 160, "learn": 154,
+    "ingest": 120, "features": 123, "neighbors": 152, "graph": 152, "spectrum": 152, "learn": 154,
     "export": 224,
 }  # fmt: skip
 """MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
@@ -165,13 +165,15 @@ class Sizes:
         is done before them.
         """
         at_once = min(tasks, self.tasks, most)
-        working = at_once * (each + self.heap * (each > 0))
+        # The heap of a task keeps no more than the task has freed.
+        working = at_once * (each + min(each, self.heap))
         libraries = 0
         if name not in ("ingest", "features"):
             libraries += neighbor_method(self.job).library_bytes
         if name in ("learn", "export"):
             libraries += learn_method(self.job).library_bytes
-        shared += max(libraries, self.held)
+        # And what the heap of the process's first thread keeps of arrays of all samples.
+        shared += max(libraries, self.held) + min(24.0 * self.n, self.heap)
         peak = _BASES[name] * _MIB + max(working, before) + shared
         return StagePlan(name, tasks, int(peak), int(disk), int(scratch))
 
@@ -406,7 +408,7 @@ class Sizes:
         needs = [each.footprint(amounts) for each in formats_of(self.job.output.formats)]
         # Strips, and the writer's rows of tiles; formats are written one after the other.
         strip = min(STRIP_BYTES, 4 * cells * max(self.bands, dimension + 1))
-        shared = 2.2 * strip + max((need.shared for need in needs), default=0)
+        shared = 2.6 * strip + max((need.shared for need in needs), default=0)
         scratch = max((need.scratch for need in needs), default=0)
         if self.map_cells:
             # Samples of the cells, what is taken of them, and arrays that are small enough to be held.
