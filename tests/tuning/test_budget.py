@@ -17,40 +17,58 @@ def test_parse_budget__refuses_what_is_no_time(text):
         parse_budget(text)
 
 
-def test_budget__counts_what_earlier_calls_have_spent(tmp_path):
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr("eigenscape.tuning.budget.time", found)
+    return found
+
+
+def score(budget, clock, seconds, *, fresh=True):
+    budget.begin()
+    clock.now += seconds
+    budget.end(fresh=fresh)
+
+
+def test_budget__counts_what_earlier_calls_have_spent(tmp_path, clock):
     budget = Budget(100, tmp_path / "tune.json")
     assert budget.allows()
-    budget.begin()
-    budget.end(fresh=True)
-    spent = budget.spent
-    assert 0 < spent < 1
-    budget.begin()
-    budget.end(fresh=False)
-    assert budget.spent == spent
-    assert Budget(100, tmp_path / "tune.json").spent == pytest.approx(spent, abs=1e-3)
+    clock.now += 3  # whatever is done beside the scores
+    score(budget, clock, 4)
+    score(budget, clock, 0.5, fresh=False)
+    assert budget.spent == 7.5
+    following = Budget(100, tmp_path / "tune.json")
+    assert following.spent == 7.5
+    clock.now += 1
+    assert following.spent == 8.5
+    # What was finished before says nothing of the next.
+    assert budget.allows(17)
+    assert not budget.allows(18)
 
 
-def test_budget__allows_as_many_as_took_no_longer_than_those_before(tmp_path, monkeypatch):
-    now = iter([0.0, 8.0, 10.0, 22.0])
-    monkeypatch.setattr("eigenscape.tuning.budget.time.monotonic", lambda: next(now))
-    budget = Budget(60, tmp_path / "tune.json")
-    for _ in range(2):
-        budget.begin()
-        budget.end(fresh=True)
-    # 20 s are spent, and one takes 12.5 s with caution.
-    assert str(budget) == "20 s of 60 s, "
-    assert budget.allows(3)
-    assert not budget.allows(4)
+def test_budget__allows_as_many_as_took_no_longer_than_the_last_ones(tmp_path, clock):
+    budget = Budget(200, tmp_path / "tune.json")
+    score(budget, clock, 60)
+    for _ in range(4):
+        score(budget, clock, 8)
+        score(budget, clock, 12)
+    # 140 s are spent and 6 reserved, and one takes 12.5 s with caution.
+    assert str(budget) == "140 s of 200 s, "
+    assert budget.allows(4)
+    assert not budget.allows(5)
 
 
-def test_budget__counts_what_is_done_beside_but_expects_no_more_of_it(tmp_path, monkeypatch):
-    now = iter([0.0, 50.0, 50.0, 52.0])
-    monkeypatch.setattr("eigenscape.tuning.budget.time.monotonic", lambda: next(now))
-    budget = Budget(60, tmp_path / "tune.json")
-    with budget.beside():
-        pass
-    budget.begin()
-    budget.end(fresh=True)
-    assert budget.spent == 52
-    assert budget.allows(3)
-    assert not budget.allows(4)
+def test_budget__leaves_time_for_what_follows_the_last_score(tmp_path, clock):
+    budget = Budget(100, tmp_path / "tune.json")
+    clock.now += 96.9
+    assert budget.allows()
+    clock.now += 0.2
+    assert not budget.allows()

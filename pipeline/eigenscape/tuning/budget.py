@@ -3,8 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from eigenscape.base.files import write_json
@@ -14,7 +12,14 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _FORM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*")
 
 _CAUTION = 1.25
-"""The next scores may take so many times as long as those before them did on average."""
+"""The next scores may take so many times as long as the last `_RECENT` did on average."""
+
+_RECENT = 8
+"""Later scores take longer: they have more neighbours, draws and slower classifiers."""
+
+_RESERVED = 0.03
+"""Share of the budget for what begins before the clock and ends after the last score: the libraries, the
+table and the picture."""
 
 
 def parse_budget(text: str) -> float:
@@ -44,7 +49,7 @@ def parse_budget(text: str) -> float:
 
 
 class Budget:
-    """Seconds that are left; what calls before this one have spent counts too.
+    """Seconds that are left, by the clock; what calls before this one have spent counts too.
 
     Parameters
     ----------
@@ -56,36 +61,29 @@ class Budget:
 
     def __init__(self, seconds: float, path: Path) -> None:
         self.seconds, self._path = seconds, path
-        self.spent = _read(path)
+        self._before, self._start = _read(path), time.monotonic()
         self._took: list[float] = []
-        self._began = 0.0
+        self._began = self._start
+
+    @property
+    def spent(self) -> float:
+        """Seconds that are spent."""
+        return self._before + time.monotonic() - self._start
 
     def allows(self, calls: int = 1) -> bool:
         """Whether so many more scores fit."""
-        mean = sum(self._took) / len(self._took) if self._took else 0.0
-        return self.spent + _CAUTION * calls * mean < self.seconds
+        recent = self._took[-_RECENT:]
+        mean = sum(recent) / len(recent) if recent else 0.0
+        return self.spent + _CAUTION * calls * mean < (1 - _RESERVED) * self.seconds
 
     def begin(self) -> None:
         """Note that a job begins."""
         self._began = time.monotonic()
 
     def end(self, *, fresh: bool) -> None:
-        """Note that it has ended; one that was finished before costs nothing."""
+        """Note that it has ended; one that was finished before says nothing of the next."""
         if fresh:
             self._took.append(time.monotonic() - self._began)
-            self._spend(self._took[-1])
-
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Count what the block takes, but not as the scores of a job."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._spend(time.monotonic() - began)
-
-    def _spend(self, seconds: float) -> None:
-        self.spent += seconds
         write_json(self._path, {"spent_seconds": round(self.spent, 3)})
 
     def __str__(self) -> str:

@@ -116,6 +116,7 @@ def tune(
     with explain_write_errors(path):
         (path / "variants").mkdir(parents=True, exist_ok=True)
     with hold(path, reporter.note):
+        spent = Budget(budget, path / "tune.json")
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
         part, notes = window.job, [f"Tuned on {window.said}."] if window.said else []
         for note in notes:
@@ -127,15 +128,13 @@ def tune(
             kind = Stability if clusters else Accuracy
             scorer = kind(path, on, StudyProgress(reporter, 0, []), executor, siblings)
             split = "parts" if clusters else split_of(job, table=scene.table)
-            spent = Budget(budget, path / "tune.json")
             search = Search(part, scene, split, scorer, spent, reporter)
             start: Mapping[str, Any] = {}
             if clusters and not job.learn.unsupervised:
                 start = CLUSTERS.start
             elif is_open and not clusters:
                 # About what a run would choose by itself; of the labels that judge it sees none.
-                with spent.beside():
-                    chosen = choose(part, path / "default", on, reporter, executor, "choosing")
+                chosen = choose(part, path / "default", on, reporter, executor, "choosing")
                 start = chosen.values
             given = candidate(part, start)
             return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)

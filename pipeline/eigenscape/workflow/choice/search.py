@@ -57,7 +57,7 @@ class Budget(Protocol):
         ...
 
     def end(self, *, fresh: bool) -> None:
-        """Note that it has ended; one that was finished before costs nothing."""
+        """Note that it has ended; one that was finished before says nothing of the next."""
         ...
 
 
