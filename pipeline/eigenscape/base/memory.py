@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 
 from eigenscape.errors import InputError
 
@@ -199,7 +198,6 @@ def heap_bytes(limit: int, tasks: int) -> int:
     return int(min(_MOST_HEAP, max(_LEAST_HEAP, limit * _HEAPS_SHARE / tasks)))
 
 
-@cache
 def bound_heaps(kept: int, tasks: int) -> None:
     """Bound the freed memory that glibc keeps in this process, in as many heaps as tasks run at a time.
 
