@@ -166,6 +166,17 @@ def test_spectrum__solvers_that_hold_the_matrix_are_planned_as_measured():
         assert 1 <= planned / (peak * MIB) <= 1.3
 
 
+def test_graph__of_sparse_features_counts_what_their_search_has_loaded():
+    dense = {"method": "random-projection", "dimension": 6}
+    found = []
+    for features in ({"method": "none"}, dense):
+        tables = {"features": features, "graph": {"components": "each"}}
+        job = parse_job({"scene": {"path": "none.npz"}, **tables})
+        sizes = Sizes(job, 160_000, 36, 6, 2, task_bytes(2**30, 2), 2_000_000)
+        found.append(sizes.graph().peak_bytes)
+    assert found[0] - found[1] == 30 * MIB
+
+
 def test_project_plan__counts_what_pynndescent_compiles(project):
     usual, descent = (
         project(neighbors={"k": 8, "searcher": name}).peaks for name in ("blas", "pynndescent")

@@ -48,6 +48,9 @@ _BASES = {
 _PLACING_BYTES = 32 * _MIB
 """Of the search for places of pixels: its library, and what the heap keeps of reading (measured: 25 MiB)."""
 
+_SPARSE_SEARCH = 30 * _MIB
+"""What the search among sparse features loads, which stays (measured: 27 to 30 MiB)."""
+
 _CALIBRATED = 20_000
 """Samples, at most, whose probabilities are calibrated at once, where there are many classes."""
 
@@ -170,6 +173,7 @@ class Sizes:
         libraries = 0
         if name not in ("ingest", "features"):
             libraries += neighbor_method(self.job).library_bytes
+            libraries += _SPARSE_SEARCH * self.neighbor_table().sparse
         if name in ("learn", "export"):
             libraries += learn_method(self.job).library_bytes
         # And what the heap of the process's first thread keeps of arrays of all samples.
