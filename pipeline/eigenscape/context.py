@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -178,7 +177,7 @@ class Context:
 
         tasks = self.executor.tasks_per_process
         kept = heap_bytes(self.job.limits.memory_bytes, tasks)
-        function = partial(_bounded, function, kept, tasks)
+        function = _Bounded(function, kept, tasks)
         if recording:
             function = Recorded(function, str(self.workspace.path))
         before = anonymous_bytes()
@@ -226,10 +225,17 @@ class _Finished:
             self._journal.finish(self._blocks, self._sums | whole)
 
 
-def _bounded(function: Callable[[Any], Any], kept: int, tasks: int, item: Any) -> Any:
-    """Run a task in a process that keeps little freed memory."""
-    bound_heaps(kept, tasks)
-    return function(item)
+@dataclass(frozen=True)
+class _Bounded:
+    """A task, in a process that keeps little freed memory: see `bound_heaps`."""
+
+    func: Callable[[Any], Any]
+    kept: int
+    tasks: int
+
+    def __call__(self, item: Any) -> Any:
+        bound_heaps(self.kept, self.tasks)
+        return self.func(item)
 
 
 def _run(
