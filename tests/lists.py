@@ -27,6 +27,7 @@ from harness import Frail, Harness, name_of
 # Methods import these on demand, and would take over the constants that `cut_small` has changed by then.
 for _found in pkgutil.iter_modules(search.__path__, f"{search.__name__}."):
     importlib.import_module(_found.name)
+importlib.import_module("eigenscape.neighbors.writing")
 
 COMPILED_FIRST = pytest.param("pynndescent", marks=pytest.mark.slow)
 """The library compiles itself in every process, for most of a minute."""
