@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.ledger import Noted, Recorded, Sums
-from eigenscape.base.memory import anonymous_bytes, bound_heaps, heap_bytes, trim
+from eigenscape.base.memory import anonymous_bytes, bound_heaps, trim
 from eigenscape.base.points import reached
 from eigenscape.base.progress import Reporter
 from eigenscape.clusters import Executor, OnDone, Order, on_one_machine
@@ -175,9 +175,8 @@ class Context:
                 finished.take(name, result, noted)
             self.reporter.advance()
 
-        tasks = self.executor.tasks_per_process
-        kept = heap_bytes(self.job.limits.memory_bytes, tasks)
-        function = _Bounded(function, kept, tasks)
+        limit = self.job.limits.memory_bytes
+        function = _Bounded(function, limit, self.executor.tasks_per_process)
         if recording:
             function = Recorded(function, str(self.workspace.path))
         before = anonymous_bytes()
@@ -230,11 +229,11 @@ class _Bounded:
     """A task, in a process that keeps little freed memory: see `bound_heaps`."""
 
     func: Callable[[Any], Any]
-    kept: int
+    limit: int
     tasks: int
 
     def __call__(self, item: Any) -> Any:
-        bound_heaps(self.kept, self.tasks)
+        bound_heaps(self.limit, self.tasks)
         return self.func(item)
 
 

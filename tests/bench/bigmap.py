@@ -55,14 +55,14 @@ def main() -> int:
 def measure(name: str, height: int, width: int, given: Any) -> dict[str, Any]:
     """Write one format; return what it held and how long it took."""
     from eigenscape.base.formats import FORMATS as REGISTRY
-    from eigenscape.base.memory import anonymous_bytes, bound_heaps, heap_bytes
+    from eigenscape.base.memory import anonymous_bytes, bound_heaps
     from eigenscape.export.canvas import Canvas
     from eigenscape.export.format import Product
     from eigenscape.export.sidecar import write_legend_csv
     from eigenscape.scenes.types import Legend
 
     # As the command does.
-    bound_heaps(heap_bytes(2**31, 2), 2)
+    bound_heaps(2**31, 2)
     with tempfile.TemporaryDirectory(dir=given.directory, prefix="bigmap-") as directory:
         run = MadeRun(Path(directory), height, width, confidence=given.confidence)
         context = run.context()

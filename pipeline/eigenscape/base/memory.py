@@ -198,7 +198,7 @@ def heap_bytes(limit: int, tasks: int) -> int:
     return int(min(_MOST_HEAP, max(_LEAST_HEAP, limit * _HEAPS_SHARE / tasks)))
 
 
-def bound_heaps(kept: int, tasks: int) -> None:
+def bound_heaps(limit: int, tasks: int) -> None:
     """Bound the freed memory that glibc keeps in this process, in as many heaps as tasks run at a time.
 
     Without bounds, glibc keeps up to 64 MiB at the end of the heap of every thread, for good, and `trim`
@@ -209,11 +209,10 @@ def bound_heaps(kept: int, tasks: int) -> None:
 
     Parameters
     ----------
-    kept
-        Bytes at the end of each heap; larger arrays are mappings of their own.
-    tasks
-        Number of tasks that run at a time. There are at least two heaps.
+    limit, tasks
+        See `heap_bytes`. There are at least two heaps; larger arrays are mappings of their own.
     """
+    kept = heap_bytes(limit, tasks)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # glibc only
         mallopt(_ARENA_MAX, max(2, tasks))

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.mapped import save_array
-from eigenscape.base.memory import bound_heaps, heap_bytes, parse_bytes
+from eigenscape.base.memory import bound_heaps, parse_bytes
 from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
 from eigenscape.context import Loop
@@ -149,7 +149,7 @@ def eigenpairs(
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(W), symmetric_mode=True)
     W, degree, component = W[order][:, order].tocsr(), degree[order], component[order]
     executor = Threads(threads)
-    bound_heaps(heap_bytes(limit, executor.tasks_per_process), executor.tasks_per_process)
+    bound_heaps(limit, executor.tasks_per_process)
 
     def measure() -> Profile:
         return profile(W if extra is None else (W + extra[order][:, order]).tocsr())
