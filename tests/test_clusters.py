@@ -6,6 +6,7 @@ import dask
 import numpy as np
 import pytest
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.clusters import ClusterOptions, Threads, connect, load_cluster
 from eigenscape.errors import ClusterError
 
@@ -123,7 +124,7 @@ def test_threads__every_item_once_and_no_more_at_a_time(threads):
 
 
 def test_threads__all_cores_by_default():
-    assert Threads().width == os.cpu_count()
+    assert Threads().width == usable_cores()
 
 
 def test_threads__first_error_ends_it():

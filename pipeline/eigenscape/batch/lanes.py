@@ -1,6 +1,5 @@
 """How many scenes are worked on at a time, and where."""
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.progress import Reporter
 from eigenscape.batch.outcomes import SceneOutcome
@@ -78,7 +78,7 @@ def run_scenes(
     memory = max(job.limits.memory_bytes for job in jobs if job is not None)
     threads = max((job.limits.threads or 0 for job in jobs if job is not None), default=0) or None
     if on.in_process:
-        cores = threads or os.cpu_count() or 1
+        cores = threads or usable_cores()
         many = at_once or _processes(todo, cores)
         if many > 1:
             with _children(min(many, len(todo))) as lanes:

@@ -1,6 +1,5 @@
 """What an output format is, and what it is given to write."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.base.fingerprint import reachable_modules
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.formats import FORMATS
@@ -91,7 +91,7 @@ class Product:
     @property
     def threads(self) -> int:
         """Number of threads that may write a file."""
-        return self.context.job.limits.threads or os.cpu_count() or 1
+        return self.context.job.limits.threads or usable_cores()
 
     @property
     def tags(self) -> dict[str, str]:

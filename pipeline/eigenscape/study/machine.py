@@ -1,11 +1,11 @@
 """In words, what a study was computed on: times mean nothing without it."""
 
-import os
 import platform
 from pathlib import Path
 
 import psutil
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
 
@@ -20,10 +20,9 @@ def describe_machine(on: ClusterOptions, width: int) -> str:
     width
         Tasks that run at a time.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = format_bytes(psutil.virtual_memory().total)
     where = "threads" if on.kind == "threads" else f"{on.kind} cluster"
-    return f"{_processor()}, {cores} cores, {memory}; {width} tasks at a time ({where})"
+    return f"{_processor()}, {usable_cores()} cores, {memory}; {width} tasks at a time ({where})"
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.progress import Silent
 from eigenscape.base.version import __version__
@@ -197,9 +198,7 @@ def _look_at_machine(found: Diagnosis) -> None:
     memory = psutil.virtual_memory()
     limit = memory_limit()
     found.machine = {
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": usable_cores(),
         "cores_of_machine": os.cpu_count(),
         "memory_total": memory.total,
         "memory_available": memory.available,

@@ -48,9 +48,6 @@ _BASES = {
 _PLACING_BYTES = 32 * _MIB
 """Of the search for places of pixels: its library, and what the heap keeps of reading (measured: 25 MiB)."""
 
-_SPARSE_SEARCH = 30 * _MIB
-"""What the search among sparse features loads, which stays (measured: 27 to 30 MiB)."""
-
 _CALIBRATED = 20_000
 """Samples, at most, whose probabilities are calibrated at once, where there are many classes."""
 
@@ -172,8 +169,8 @@ class Sizes:
         working = at_once * (each + min(each, self.heap))
         libraries = 0
         if name not in ("ingest", "features"):
-            libraries += neighbor_method(self.job).library_bytes
-            libraries += _SPARSE_SEARCH * self.neighbor_table().sparse
+            sparse = self.neighbor_table().sparse
+            libraries += neighbor_method(self.job).library_bytes(sparse=sparse)
         if name in ("learn", "export"):
             libraries += learn_method(self.job).library_bytes
         # And what the heap of the process's first thread keeps of arrays of all samples.

@@ -11,6 +11,7 @@ import platformdirs
 
 from eigenscape.base import html
 from eigenscape.base.blocks import task_bytes
+from eigenscape.base.cores import usable_cores
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import ClusterOptions
@@ -391,7 +392,7 @@ def _processes(job: Job, on: ClusterOptions) -> int:
 
 def _tasks_per_process(threads: int | None, on: ClusterOptions) -> int:
     if on.in_process:
-        return threads or os.cpu_count() or 1
+        return threads or usable_cores()
     return on.process_threads()
 
 

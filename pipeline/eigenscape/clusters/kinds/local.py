@@ -1,7 +1,6 @@
 """Worker processes of this machine."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from eigenscape.base.cores import usable_cores
 from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
 from eigenscape.clusters.workers.supply import Supply, Unmended
@@ -28,7 +28,7 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
 
     def process_count(self, threads: int | None) -> int:
         """Return how many processes run tasks."""
-        return self.workers or threads or os.cpu_count() or 1
+        return self.workers or threads or usable_cores()
 
     def process_threads(self) -> int:
         """Return the tasks that share the memory of one worker process."""

@@ -1,6 +1,5 @@
 """What runs a function over many items: the calling thread, or threads of this process."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import dask.threaded
 from threadpoolctl import ThreadpoolController
 
 from eigenscape.base import memory
+from eigenscape.base.cores import usable_cores
 
 Task = Callable[[Any], Any]
 OnDone = Callable[[int, Any, int], None]
@@ -75,7 +75,7 @@ class Threads:
     """Threads of this process: BLAS, numba and scipy.sparse release the GIL. Opens no port."""
 
     def __init__(self, threads: int | None = None) -> None:
-        self.width = threads or os.cpu_count() or 1
+        self.width = threads or usable_cores()
         self.tasks_per_process = self.width
 
     def at_most(self, threads: int) -> "Threads":

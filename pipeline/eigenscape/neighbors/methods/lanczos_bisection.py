@@ -36,12 +36,13 @@ class LanczosBisection(NearestMethod):
     recall: Annotated[float, Field(gt=0, le=1)] | None = None
     """Recall to reach, by as many rounds and further trees as it takes; instead of ``refine``."""
 
-    @property
-    def library_bytes(self) -> int:
-        """Memory of pynndescent, where it is asked for."""
-        from eigenscape.neighbors.search.searchers import DESCENT_BYTES
+    def library_bytes(self, *, sparse: bool) -> int:
+        """Return the memory of pynndescent, where it is asked for."""
+        from eigenscape.neighbors.search.searchers import descent_bytes
 
-        return DESCENT_BYTES if self.searcher == "pynndescent" else 0
+        if self.searcher == "pynndescent":
+            return descent_bytes(sparse=sparse)
+        return super().library_bytes(sparse=sparse)
 
     def leaves(self, rows: int, columns: int, *, sparse: bool = False) -> "Leaves":
         """Return how the parts of the first tree are cut and searched."""

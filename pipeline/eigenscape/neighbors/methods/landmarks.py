@@ -27,10 +27,9 @@ class Landmarks(NeighborMethod):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of k-means and of the samples that it sees."""
 
-    @property
-    def library_bytes(self) -> int:
-        """Memory of scikit-learn."""
-        return 64 * 2**20
+    def library_bytes(self, *, sparse: bool) -> int:
+        """Return the memory of scikit-learn, too."""
+        return super().library_bytes(sparse=sparse) + 64 * 2**20
 
     @model_validator(mode="after")
     def _check_count(self) -> "Landmarks":

@@ -17,12 +17,11 @@ class NNDescent(InMemoryMethod):
     method: Literal["pynndescent"] = "pynndescent"
     """NN-descent in memory."""
 
-    @property
-    def library_bytes(self) -> int:
-        """Memory of pynndescent."""
-        from eigenscape.neighbors.search.searchers import DESCENT_BYTES
+    def library_bytes(self, *, sparse: bool) -> int:
+        """Return the memory of pynndescent."""
+        from eigenscape.neighbors.search.searchers import descent_bytes
 
-        return DESCENT_BYTES
+        return descent_bytes(sparse=sparse)
 
     def find(
         self, features: "Vectors", k: int, threads: int, dtype: str

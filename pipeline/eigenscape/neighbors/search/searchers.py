@@ -9,8 +9,14 @@ Measured on parts of 16,384 samples, one core, at the same recall: 40 columns 0.
 MANY = 1_000_000
 """Samples from which that makes up for the 25 s that pynndescent compiles in every process."""
 
-DESCENT_BYTES = 240 * 2**20
-"""Of pynndescent and what it compiles in every process: 171 to 237 MiB on 160,000 samples, by stage."""
+_DESCENT_BYTES, _SPARSE_DESCENT_BYTES = 240 * 2**20, 330 * 2**20
+"""Of pynndescent and what it compiles in every process, measured by stage on 160,000 samples: 171 to 237 MiB,
+315 to 330 MiB where the samples are sparse."""
+
+
+def descent_bytes(*, sparse: bool) -> int:
+    """Return the memory of pynndescent and of what it compiles."""
+    return _SPARSE_DESCENT_BYTES if sparse else _DESCENT_BYTES
 
 
 def choose_searcher(
