@@ -279,21 +279,27 @@ def prisma(folder: Path, *, by_centres: bool = True) -> Product:
 
 
 LANDSAT = {1: 443.0, 2: 482.0, 3: 561.5, 4: 654.5, 5: 865.0, 6: 1608.5, 7: 2200.5}
+LANDSAT5 = {1: 485.0, 2: 560.0, 3: 660.0, 4: 830.0, 5: 1650.0, 7: 2215.0}
 
 
-def landsat(folder: Path, *, xml: bool = False) -> Product:
-    """Landsat 8 Collection 2 Level 2: bands, QA layers, MTL."""
+def landsat(folder: Path, *, xml: bool = False, tm: bool = False) -> Product:
+    """Landsat 8, or 5 with its TM, Collection 2 Level 2: bands, QA layers, MTL."""
     name = "LC08_L2SP_193023_20220801_20220806_02_T1"
+    known = LANDSAT
+    if tm:
+        name, known = "LT05_L2SP_193023_20100801_20200823_02_T1", LANDSAT5
     folder = folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    stored = np.round((cube(7) + 0.2) / 0.0000275).astype("u2")
+    stored = np.round((cube(len(known)) + 0.2) / 0.0000275).astype("u2")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1] = False
     stored[~valid] = 0
-    for band in LANDSAT:
-        write_tif(folder / f"{name}_SR_B{band}.TIF", stored[..., band - 1], nodata=0)
-    write_tif(folder / f"{name}_ST_B10.TIF", stored[..., 0], nodata=0)
+    for number, band in enumerate(known):
+        write_tif(folder / f"{name}_SR_B{band}.TIF", stored[..., number], nodata=0)
+    write_tif(folder / f"{name}_ST_B{6 if tm else 10}.TIF", stored[..., 0], nodata=0)
     bits = {"clouds": 3, "cirrus": 2, "cloud-shadows": 4, "snow": 5, "water": 7}
+    if tm:
+        del bits["cirrus"]
     flags = {flag: marks(row=row) for row, flag in enumerate(bits)}
     quality = np.where(valid, 1 << 6, 1).astype("u2")
     for flag, bit in bits.items():
@@ -302,30 +308,32 @@ def landsat(folder: Path, *, xml: bool = False) -> Product:
     flags["clouds"][8, 8] = True  # dilated
     write_tif(folder / f"{name}_QA_PIXEL.TIF", quality, nodata=1)
     flags["saturated"] = marks(row=6)
-    # Bit 11 says that terrain hides the pixel, which is no saturation.
-    write_tif(
-        folder / f"{name}_QA_RADSAT.TIF", np.where(flags["saturated"], 1 << 2, 1 << 11).astype("u2")
-    )
-    parameters = [(f"REFLECTANCE_MULT_BAND_{band}", "2.75e-05") for band in LANDSAT]
-    parameters += [(f"REFLECTANCE_ADD_BAND_{band}", "-0.200000") for band in LANDSAT]
+    # Bit 11 of OLI says that terrain hides the pixel, bit 5 of TM that the thermal band is saturated.
+    radiometry = np.where(flags["saturated"], 1 << 2, 1 << (5 if tm else 11)).astype("u2")
+    if tm:
+        flags["defective"] = marks(row=7)
+        radiometry[flags["defective"]] = 1 << 9
+    write_tif(folder / f"{name}_QA_RADSAT.TIF", radiometry)
+    parameters = [(f"REFLECTANCE_MULT_BAND_{band}", "2.75e-05") for band in known]
+    parameters += [(f"REFLECTANCE_ADD_BAND_{band}", "-0.2") for band in known]
     group = "LEVEL2_SURFACE_REFLECTANCE_PARAMETERS"
     if xml:
         lines = "".join(f"<{key}>{value}</{key}>" for key, value in parameters)
         text = (
-            '<?xml version="1.0" encoding="UTF-8"?>\n<LANDSAT_METADATA_FILE><LEVEL1_RADIOMETRIC_RESCALING>'
-            "<REFLECTANCE_MULT_BAND_1>2.0000E-05</REFLECTANCE_MULT_BAND_1></LEVEL1_RADIOMETRIC_RESCALING>"
-            f"<{group}>{lines}</{group}></LANDSAT_METADATA_FILE>"
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<LANDSAT_METADATA_FILE><{group}>{lines}</{group}>'
+            "<LEVEL1_RADIOMETRIC_RESCALING><REFLECTANCE_MULT_BAND_1>2.0000E-05</REFLECTANCE_MULT_BAND_1>"
+            "</LEVEL1_RADIOMETRIC_RESCALING></LANDSAT_METADATA_FILE>"
         )
     else:
         lines = "".join(f"    {key} = {value}\n" for key, value in parameters)
         text = (
             f"GROUP = LANDSAT_METADATA_FILE\n  GROUP = {group}\n{lines}  END_GROUP = {group}\n"
             "  GROUP = LEVEL1_RADIOMETRIC_RESCALING\n    REFLECTANCE_MULT_BAND_1 = 2.0000E-05\n"
-            "  END_GROUP = LEVEL1_RADIOMETRIC_RESCALING\nEND_GROUP = LANDSAT_METADATA_FILE\nEND\n"
+            "  END_GROUP = LEVEL1_RADIOMETRIC_RESCALING\nEND_GROUP = LANDSAT_METADATA_FILE\n"
         )
     (folder / f"{name}_MTL.{'xml' if xml else 'txt'}").write_text(text)
     return Product(
-        folder, stored * 2.75e-5 - 0.2, np.array(list(LANDSAT.values())), valid, flags,
+        folder, stored * 2.75e-5 - 0.2, np.array(list(known.values())), valid, flags,
         place=centres(),
     )  # fmt: skip
 

@@ -194,6 +194,16 @@ def test_landsat__folder_tar_and_mtl(xml, tmp_path, scene):
     np.testing.assert_allclose(values[valid][:, 4], stored[valid] * 0.0000275 - 0.2, rtol=1e-5)
 
 
+def test_landsat__bits_of_tm(tmp_path, scene):
+    product = products.landsat(tmp_path, tm=True)
+    for flag in product.flags:
+        check(scene(str(product.path), mask=flag), product, flagged=(flag,))
+    told = " ".join(describe_scene(check(scene(str(product.path)), product)))
+    assert "not masked" not in told
+    with pytest.raises(SceneError, match=r'does not mark "cirrus"'):
+        scene(str(product.path), mask="cirrus")
+
+
 @pytest.mark.parametrize("level", ["L2A", "L1C"])
 def test_sentinel2__three_resolutions_on_one_grid(level, tmp_path, scene):
     product = products.sentinel2(tmp_path, level, driver="GTiff")
