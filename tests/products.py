@@ -346,9 +346,15 @@ SENTINEL2 = {
 """Metres and nanometres of each band of Sentinel-2A."""
 
 
-def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") -> Product:
-    """Sentinel-2 SAFE: bands of 10, 20 and 60 m, scene classification, product metadata."""
+def sentinel2(
+    folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG", early: bool = False
+) -> Product:
+    """Sentinel-2 SAFE: bands of 10, 20 and 60 m, scene classification, product metadata.
+
+    L2A of the first baselines has other names of files and tags, no offset and no wavelengths.
+    """
     stamp = "S2A_MSI{}_20230601T101601_N0509_R065_T33UVT_20230601T151608"
+    before = "L2A_" if early else ""
     safe = folder / f"{stamp.format(level)}.SAFE"
     granule = f"GRANULE/{level}_T33UVT_A041468_20230601T101559"
     side = 24  # of the finest bands, in pixels
@@ -356,7 +362,7 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
     extra = {"QUALITY": "100", "REVERSIBLE": "YES"} if ending == "jp2" else {}
     full = np.clip(np.round((cube(13, side, side) + 0.1) * 10000), 1, None).astype("u2")
     full[:6, :6] = 0
-    offset = -1000
+    offset = 0 if early else -1000
     files, values, kept = [], [], []
     for number, (band, (metres, centre)) in enumerate(SENTINEL2.items()):
         if level == "L2A" and band == "B10":
@@ -365,7 +371,7 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
         image = full[::step, ::step, number]
         below = f"R{metres}m/" if level == "L2A" else ""
         end = f"_{metres}m" if level == "L2A" else ""
-        name = f"{granule}/IMG_DATA/{below}T33UVT_20230601T101601_{band}{end}"
+        name = f"{granule}/IMG_DATA/{below}{before}T33UVT_20230601T101601_{band}{end}"
         target = safe / f"{name}.{ending}"
         target.parent.mkdir(parents=True, exist_ok=True)
         write_tif(target, image, float(metres), driver=driver, **extra)
@@ -375,11 +381,13 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
             kept.append(centre)
         if level == "L2A" and metres == 10:
             # ESA's own copies at 20 m are not taken.
-            coarse = safe / f"{granule}/IMG_DATA/R20m/T33UVT_20230601T101601_{band}_20m.{ending}"
+            name = f"{granule}/IMG_DATA/R20m/{before}T33UVT_20230601T101601_{band}_20m"
+            coarse = safe / f"{name}.{ending}"
             coarse.parent.mkdir(parents=True, exist_ok=True)
             write_tif(
                 coarse, np.full((side // 2, side // 2), 77, "u2"), 20.0, driver=driver, **extra
             )
+            files.append(name)
     flags = {}
     if level == "L2A":
         classes = np.full((side // 2, side // 2), 4, "u1")
@@ -395,28 +403,43 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
         ):
             classes[4 + row, 5:8] = value
             flags[flag] = (classes == value).repeat(2, axis=0).repeat(2, axis=1)
-        target = safe / f"{granule}/IMG_DATA/R20m/T33UVT_20230601T101601_SCL_20m.{ending}"
-        write_tif(target, classes, 20.0, driver=driver, **extra)
-    quantity, added = ("BOA_QUANTIFICATION_VALUE", "BOA_ADD_OFFSET")
+        name = f"{granule}/IMG_DATA/R20m/{before}T33UVT_20230601T101601_SCL_20m"
+        write_tif(safe / f"{name}.{ending}", classes, 20.0, driver=driver, **extra)
+        files.append(name)
+    added, among = "BOA_ADD_OFFSET", "BOA_ADD_OFFSET_VALUES_LIST"
+    scaling = (
+        '<QUANTIFICATION_VALUES_LIST><BOA_QUANTIFICATION_VALUE unit="none">10000'
+        '</BOA_QUANTIFICATION_VALUE><AOT_QUANTIFICATION_VALUE unit="none">1000.0'
+        "</AOT_QUANTIFICATION_VALUE></QUANTIFICATION_VALUES_LIST>"
+    )
     if level == "L1C":
-        quantity, added = ("QUANTIFICATION_VALUE", "RADIO_ADD_OFFSET")
+        added, among = "RADIO_ADD_OFFSET", "Radiometric_Offset_List"
+        scaling = '<QUANTIFICATION_VALUE unit="none">10000</QUANTIFICATION_VALUE>'
     offsets = "".join(f'<{added} band_id="{number}">{offset}</{added}>' for number in range(13))
+    offsets = f"<{among}>{offsets}</{among}>"
     spectral = "".join(
         f'<Spectral_Information bandId="{number}" physicalBand="{band.replace("B0", "B")}">'
         f'<Wavelength><MIN unit="nm">{centre - 10}</MIN><MAX unit="nm">{centre + 10}</MAX>'
         f'<CENTRAL unit="nm">{centre}</CENTRAL></Wavelength></Spectral_Information>'
         for number, (band, (_, centre)) in enumerate(SENTINEL2.items())
     )
-    listed = "".join(f"<IMAGE_FILE>{name}</IMAGE_FILE>" for name in files)
+    spectral = f"<Spectral_Information_List>{spectral}</Spectral_Information_List>"
+    info, picture, image = "Product_Info", "Product_Image_Characteristics", "IMAGE_FILE"
+    if early:
+        info, picture, image = f"L2A_{info}", f"L2A_{picture}", f"{image}_2A"
+        offsets = spectral = ""
+        scaling = (
+            '<L1C_L2A_Quantification_Values_List><L1C_TOA_QUANTIFICATION_VALUE unit="none">10000'
+            '</L1C_TOA_QUANTIFICATION_VALUE><L2A_BOA_QUANTIFICATION_VALUE unit="none">10000'
+            "</L2A_BOA_QUANTIFICATION_VALUE></L1C_L2A_Quantification_Values_List>"
+        )
+    listed = "".join(f"<{image}>{name}</{image}>" for name in files)
     (safe / f"MTD_MSI{level}.xml").write_text(
         f'<?xml version="1.0" encoding="UTF-8"?>\n<n1:Level-{level[1:]}_User_Product xmlns:n1="https://psd-14">'
-        "<n1:General_Info><Product_Info><Product_Organisation><Granule_List>"
-        f'<Granule granuleIdentifier="x" imageFormat="JPEG2000">{listed}</Granule></Granule_List>'
-        "</Product_Organisation></Product_Info><Product_Image_Characteristics>"
-        f'<QUANTIFICATION_VALUES_LIST><{quantity} unit="none">10000</{quantity}></QUANTIFICATION_VALUES_LIST>'
-        f"<{added}_VALUES_LIST>{offsets}</{added}_VALUES_LIST><Spectral_Information_List>{spectral}"
-        "</Spectral_Information_List></Product_Image_Characteristics></n1:General_Info>"
-        f"</n1:Level-{level[1:]}_User_Product>"
+        f"<n1:General_Info><{info}><Datatake><SPACECRAFT_NAME>Sentinel-2A</SPACECRAFT_NAME></Datatake>"
+        '<Product_Organisation><Granule_List><Granule granuleIdentifier="x" imageFormat="JPEG2000">'
+        f"{listed}</Granule></Granule_List></Product_Organisation></{info}><{picture}>{scaling}{offsets}"
+        f"{spectral}</{picture}></n1:General_Info></n1:Level-{level[1:]}_User_Product>"
     )
     stored = np.stack(values, axis=-1).astype(float)
     return Product(

@@ -204,6 +204,15 @@ def test_landsat__bits_of_tm(tmp_path, scene):
         scene(str(product.path), mask="cirrus")
 
 
+def test_sentinel2__names_and_tags_of_the_first_baselines(tmp_path, scene):
+    product = products.sentinel2(tmp_path, driver="GTiff", early=True)
+    check(scene(str(product.path)), product)
+    # Without a spacecraft that is known the wavelengths are not.
+    metadata = product.path / "MTD_MSIL2A.xml"
+    metadata.write_text(metadata.read_text().replace("Sentinel-2A", "Sentinel-2"))
+    assert scene(str(product.path)).bands.wavelength is None
+
+
 @pytest.mark.parametrize("level", ["L2A", "L1C"])
 def test_sentinel2__three_resolutions_on_one_grid(level, tmp_path, scene):
     product = products.sentinel2(tmp_path, level, driver="GTiff")
