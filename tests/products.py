@@ -448,8 +448,8 @@ def sentinel2(
     )  # fmt: skip
 
 
-def neon(folder: Path) -> Product:
-    """NEON AOP reflectance of one flight line or tile."""
+def neon(folder: Path, *, copied: bool = False) -> Product:
+    """NEON AOP reflectance of one flight line or tile; the map of clouds may be a copy of another layer."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -467,6 +467,12 @@ def neon(folder: Path) -> Product:
     ):  # fmt: skip
         flags[flag] = marks(row=row)
         classes[flags[flag]] = value
+    # The shadow of a building, and that of the terrain, which is no flag.
+    classes[8, 8], classes[9, 9] = 22, 21
+    flags["cloud-shadows"][8, 8] = True
+    vegetation = np.where(valid, 3, 0).astype("u1")
+    if copied:
+        classes, flags = vegetation, {}
     with h5py.File(path, "w") as file:
         group = file.create_group("BART/Reflectance")
         cells = group.create_dataset(
@@ -479,12 +485,15 @@ def neon(folder: Path) -> Product:
         group.attrs["Band_Window_2_Nanometers"] = [1790, 1955]
         group["Metadata/Spectral_Data/Wavelength"] = wavelength
         group["Metadata/Spectral_Data/FWHM"] = np.full(10, 5.9, "f4")
-        group["Metadata/Coordinate_System/Map_Info"] = np.bytes_(
-            f"UTM, 1.000, 1.000, {PLACE[0]:.2f}, {PLACE[1]:.2f}, 1.0000000000e+00, 1.0000000000e+00, 33, "
-            "North, WGS-84, units=Meters, rotation=0"
+        # Of any length, as h5py writes what is a str.
+        group["Metadata/Coordinate_System/Map_Info"] = (
+            f"UTM,  1.000,  1.000,  {PLACE[0]:.3f},  {PLACE[1]:.3f},  1.000000e+00,  1.000000e+00,  33,  "
+            "North,  WGS-84,  units=Meters, 0"
         )
-        group["Metadata/Coordinate_System/EPSG Code"] = np.bytes_("32633")
-        group["Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map"] = classes
+        group["Metadata/Coordinate_System/EPSG Code"] = "32633"
+        layers = group.create_group("Metadata/Ancillary_Imagery")
+        layers["Haze_Cloud_Water_Map"] = classes
+        layers["Dark_Dense_Vegetation_Classification"] = vegetation
         group["Metadata/Logs/Solar_Zenith_Angle"] = 40.0
     kept = [0, 1, 2, 3, 4, 6, 8, 9]
     return Product(

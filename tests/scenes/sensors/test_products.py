@@ -296,6 +296,18 @@ def test_neon__map_info_and_gdal_agree(tmp_path, scene):
     np.testing.assert_allclose(values[valid][:, 0], stored[valid][:, 0] / 10000, rtol=1e-6)
 
 
+def test_neon__a_copy_of_another_layer_masks_nothing(tmp_path, scene):
+    product = products.neon(tmp_path, copied=True)
+    opened = check(scene(str(product.path)), product)
+    assert "no clouds are masked" in " ".join(describe_scene(opened))
+    with h5py.File(product.path, "a") as file:
+        layers = file["BART/Reflectance/Metadata/Ancillary_Imagery"]
+        layers["Haze_Cloud_Water_Map"][4, 4] = 15
+        product.flags["clouds"] = layers["Haze_Cloud_Water_Map"][()] == 15
+        product.flags["cirrus"] = layers["Haze_Cloud_Water_Map"][()] == 3
+    check(scene(str(product.path)), product)
+
+
 @pytest.mark.parametrize("ortho", [True, False])
 def test_aviris__map_grid_or_lookup_table(ortho, tmp_path, scene):
     product = products.aviris(tmp_path, ortho=ortho)
