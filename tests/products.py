@@ -279,21 +279,27 @@ def prisma(folder: Path, *, by_centres: bool = True) -> Product:
 
 
 LANDSAT = {1: 443.0, 2: 482.0, 3: 561.5, 4: 654.5, 5: 865.0, 6: 1608.5, 7: 2200.5}
+LANDSAT5 = {1: 485.0, 2: 560.0, 3: 660.0, 4: 830.0, 5: 1650.0, 7: 2215.0}
 
 
-def landsat(folder: Path, *, xml: bool = False) -> Product:
-    """Landsat 8 Collection 2 Level 2: bands, QA layers, MTL."""
+def landsat(folder: Path, *, xml: bool = False, tm: bool = False) -> Product:
+    """Landsat 8, or 5 with its TM, Collection 2 Level 2: bands, QA layers, MTL."""
     name = "LC08_L2SP_193023_20220801_20220806_02_T1"
+    known = LANDSAT
+    if tm:
+        name, known = "LT05_L2SP_193023_20100801_20200823_02_T1", LANDSAT5
     folder = folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    stored = np.round((cube(7) + 0.2) / 0.0000275).astype("u2")
+    stored = np.round((cube(len(known)) + 0.2) / 0.0000275).astype("u2")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1] = False
     stored[~valid] = 0
-    for band in LANDSAT:
-        write_tif(folder / f"{name}_SR_B{band}.TIF", stored[..., band - 1], nodata=0)
-    write_tif(folder / f"{name}_ST_B10.TIF", stored[..., 0], nodata=0)
+    for number, band in enumerate(known):
+        write_tif(folder / f"{name}_SR_B{band}.TIF", stored[..., number], nodata=0)
+    write_tif(folder / f"{name}_ST_B{6 if tm else 10}.TIF", stored[..., 0], nodata=0)
     bits = {"clouds": 3, "cirrus": 2, "cloud-shadows": 4, "snow": 5, "water": 7}
+    if tm:
+        del bits["cirrus"]
     flags = {flag: marks(row=row) for row, flag in enumerate(bits)}
     quality = np.where(valid, 1 << 6, 1).astype("u2")
     for flag, bit in bits.items():
@@ -302,30 +308,32 @@ def landsat(folder: Path, *, xml: bool = False) -> Product:
     flags["clouds"][8, 8] = True  # dilated
     write_tif(folder / f"{name}_QA_PIXEL.TIF", quality, nodata=1)
     flags["saturated"] = marks(row=6)
-    # Bit 11 says that terrain hides the pixel, which is no saturation.
-    write_tif(
-        folder / f"{name}_QA_RADSAT.TIF", np.where(flags["saturated"], 1 << 2, 1 << 11).astype("u2")
-    )
-    parameters = [(f"REFLECTANCE_MULT_BAND_{band}", "2.75e-05") for band in LANDSAT]
-    parameters += [(f"REFLECTANCE_ADD_BAND_{band}", "-0.200000") for band in LANDSAT]
+    # Bit 11 of OLI says that terrain hides the pixel, bit 5 of TM that the thermal band is saturated.
+    radiometry = np.where(flags["saturated"], 1 << 2, 1 << (5 if tm else 11)).astype("u2")
+    if tm:
+        flags["defective"] = marks(row=7)
+        radiometry[flags["defective"]] = 1 << 9
+    write_tif(folder / f"{name}_QA_RADSAT.TIF", radiometry)
+    parameters = [(f"REFLECTANCE_MULT_BAND_{band}", "2.75e-05") for band in known]
+    parameters += [(f"REFLECTANCE_ADD_BAND_{band}", "-0.2") for band in known]
     group = "LEVEL2_SURFACE_REFLECTANCE_PARAMETERS"
     if xml:
         lines = "".join(f"<{key}>{value}</{key}>" for key, value in parameters)
         text = (
-            '<?xml version="1.0" encoding="UTF-8"?>\n<LANDSAT_METADATA_FILE><LEVEL1_RADIOMETRIC_RESCALING>'
-            "<REFLECTANCE_MULT_BAND_1>2.0000E-05</REFLECTANCE_MULT_BAND_1></LEVEL1_RADIOMETRIC_RESCALING>"
-            f"<{group}>{lines}</{group}></LANDSAT_METADATA_FILE>"
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<LANDSAT_METADATA_FILE><{group}>{lines}</{group}>'
+            "<LEVEL1_RADIOMETRIC_RESCALING><REFLECTANCE_MULT_BAND_1>2.0000E-05</REFLECTANCE_MULT_BAND_1>"
+            "</LEVEL1_RADIOMETRIC_RESCALING></LANDSAT_METADATA_FILE>"
         )
     else:
         lines = "".join(f"    {key} = {value}\n" for key, value in parameters)
         text = (
             f"GROUP = LANDSAT_METADATA_FILE\n  GROUP = {group}\n{lines}  END_GROUP = {group}\n"
             "  GROUP = LEVEL1_RADIOMETRIC_RESCALING\n    REFLECTANCE_MULT_BAND_1 = 2.0000E-05\n"
-            "  END_GROUP = LEVEL1_RADIOMETRIC_RESCALING\nEND_GROUP = LANDSAT_METADATA_FILE\nEND\n"
+            "  END_GROUP = LEVEL1_RADIOMETRIC_RESCALING\nEND_GROUP = LANDSAT_METADATA_FILE\n"
         )
     (folder / f"{name}_MTL.{'xml' if xml else 'txt'}").write_text(text)
     return Product(
-        folder, stored * 2.75e-5 - 0.2, np.array(list(LANDSAT.values())), valid, flags,
+        folder, stored * 2.75e-5 - 0.2, np.array(list(known.values())), valid, flags,
         place=centres(),
     )  # fmt: skip
 
@@ -338,9 +346,15 @@ SENTINEL2 = {
 """Metres and nanometres of each band of Sentinel-2A."""
 
 
-def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") -> Product:
-    """Sentinel-2 SAFE: bands of 10, 20 and 60 m, scene classification, product metadata."""
+def sentinel2(
+    folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG", early: bool = False
+) -> Product:
+    """Sentinel-2 SAFE: bands of 10, 20 and 60 m, scene classification, product metadata.
+
+    L2A of the first baselines has other names of files and tags, no offset and no wavelengths.
+    """
     stamp = "S2A_MSI{}_20230601T101601_N0509_R065_T33UVT_20230601T151608"
+    before = "L2A_" if early else ""
     safe = folder / f"{stamp.format(level)}.SAFE"
     granule = f"GRANULE/{level}_T33UVT_A041468_20230601T101559"
     side = 24  # of the finest bands, in pixels
@@ -348,7 +362,7 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
     extra = {"QUALITY": "100", "REVERSIBLE": "YES"} if ending == "jp2" else {}
     full = np.clip(np.round((cube(13, side, side) + 0.1) * 10000), 1, None).astype("u2")
     full[:6, :6] = 0
-    offset = -1000
+    offset = 0 if early else -1000
     files, values, kept = [], [], []
     for number, (band, (metres, centre)) in enumerate(SENTINEL2.items()):
         if level == "L2A" and band == "B10":
@@ -357,7 +371,7 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
         image = full[::step, ::step, number]
         below = f"R{metres}m/" if level == "L2A" else ""
         end = f"_{metres}m" if level == "L2A" else ""
-        name = f"{granule}/IMG_DATA/{below}T33UVT_20230601T101601_{band}{end}"
+        name = f"{granule}/IMG_DATA/{below}{before}T33UVT_20230601T101601_{band}{end}"
         target = safe / f"{name}.{ending}"
         target.parent.mkdir(parents=True, exist_ok=True)
         write_tif(target, image, float(metres), driver=driver, **extra)
@@ -367,11 +381,13 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
             kept.append(centre)
         if level == "L2A" and metres == 10:
             # ESA's own copies at 20 m are not taken.
-            coarse = safe / f"{granule}/IMG_DATA/R20m/T33UVT_20230601T101601_{band}_20m.{ending}"
+            name = f"{granule}/IMG_DATA/R20m/{before}T33UVT_20230601T101601_{band}_20m"
+            coarse = safe / f"{name}.{ending}"
             coarse.parent.mkdir(parents=True, exist_ok=True)
             write_tif(
                 coarse, np.full((side // 2, side // 2), 77, "u2"), 20.0, driver=driver, **extra
             )
+            files.append(name)
     flags = {}
     if level == "L2A":
         classes = np.full((side // 2, side // 2), 4, "u1")
@@ -387,28 +403,43 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
         ):
             classes[4 + row, 5:8] = value
             flags[flag] = (classes == value).repeat(2, axis=0).repeat(2, axis=1)
-        target = safe / f"{granule}/IMG_DATA/R20m/T33UVT_20230601T101601_SCL_20m.{ending}"
-        write_tif(target, classes, 20.0, driver=driver, **extra)
-    quantity, added = ("BOA_QUANTIFICATION_VALUE", "BOA_ADD_OFFSET")
+        name = f"{granule}/IMG_DATA/R20m/{before}T33UVT_20230601T101601_SCL_20m"
+        write_tif(safe / f"{name}.{ending}", classes, 20.0, driver=driver, **extra)
+        files.append(name)
+    added, among = "BOA_ADD_OFFSET", "BOA_ADD_OFFSET_VALUES_LIST"
+    scaling = (
+        '<QUANTIFICATION_VALUES_LIST><BOA_QUANTIFICATION_VALUE unit="none">10000'
+        '</BOA_QUANTIFICATION_VALUE><AOT_QUANTIFICATION_VALUE unit="none">1000.0'
+        "</AOT_QUANTIFICATION_VALUE></QUANTIFICATION_VALUES_LIST>"
+    )
     if level == "L1C":
-        quantity, added = ("QUANTIFICATION_VALUE", "RADIO_ADD_OFFSET")
+        added, among = "RADIO_ADD_OFFSET", "Radiometric_Offset_List"
+        scaling = '<QUANTIFICATION_VALUE unit="none">10000</QUANTIFICATION_VALUE>'
     offsets = "".join(f'<{added} band_id="{number}">{offset}</{added}>' for number in range(13))
+    offsets = f"<{among}>{offsets}</{among}>"
     spectral = "".join(
         f'<Spectral_Information bandId="{number}" physicalBand="{band.replace("B0", "B")}">'
         f'<Wavelength><MIN unit="nm">{centre - 10}</MIN><MAX unit="nm">{centre + 10}</MAX>'
         f'<CENTRAL unit="nm">{centre}</CENTRAL></Wavelength></Spectral_Information>'
         for number, (band, (_, centre)) in enumerate(SENTINEL2.items())
     )
-    listed = "".join(f"<IMAGE_FILE>{name}</IMAGE_FILE>" for name in files)
+    spectral = f"<Spectral_Information_List>{spectral}</Spectral_Information_List>"
+    info, picture, image = "Product_Info", "Product_Image_Characteristics", "IMAGE_FILE"
+    if early:
+        info, picture, image = f"L2A_{info}", f"L2A_{picture}", f"{image}_2A"
+        offsets = spectral = ""
+        scaling = (
+            '<L1C_L2A_Quantification_Values_List><L1C_TOA_QUANTIFICATION_VALUE unit="none">10000'
+            '</L1C_TOA_QUANTIFICATION_VALUE><L2A_BOA_QUANTIFICATION_VALUE unit="none">10000'
+            "</L2A_BOA_QUANTIFICATION_VALUE></L1C_L2A_Quantification_Values_List>"
+        )
+    listed = "".join(f"<{image}>{name}</{image}>" for name in files)
     (safe / f"MTD_MSI{level}.xml").write_text(
         f'<?xml version="1.0" encoding="UTF-8"?>\n<n1:Level-{level[1:]}_User_Product xmlns:n1="https://psd-14">'
-        "<n1:General_Info><Product_Info><Product_Organisation><Granule_List>"
-        f'<Granule granuleIdentifier="x" imageFormat="JPEG2000">{listed}</Granule></Granule_List>'
-        "</Product_Organisation></Product_Info><Product_Image_Characteristics>"
-        f'<QUANTIFICATION_VALUES_LIST><{quantity} unit="none">10000</{quantity}></QUANTIFICATION_VALUES_LIST>'
-        f"<{added}_VALUES_LIST>{offsets}</{added}_VALUES_LIST><Spectral_Information_List>{spectral}"
-        "</Spectral_Information_List></Product_Image_Characteristics></n1:General_Info>"
-        f"</n1:Level-{level[1:]}_User_Product>"
+        f"<n1:General_Info><{info}><Datatake><SPACECRAFT_NAME>Sentinel-2A</SPACECRAFT_NAME></Datatake>"
+        '<Product_Organisation><Granule_List><Granule granuleIdentifier="x" imageFormat="JPEG2000">'
+        f"{listed}</Granule></Granule_List></Product_Organisation></{info}><{picture}>{scaling}{offsets}"
+        f"{spectral}</{picture}></n1:General_Info></n1:Level-{level[1:]}_User_Product>"
     )
     stored = np.stack(values, axis=-1).astype(float)
     return Product(
@@ -417,8 +448,8 @@ def sentinel2(folder: Path, level: str = "L2A", *, driver: str = "JP2OpenJPEG") 
     )  # fmt: skip
 
 
-def neon(folder: Path) -> Product:
-    """NEON AOP reflectance of one flight line or tile."""
+def neon(folder: Path, *, copied: bool = False) -> Product:
+    """NEON AOP reflectance of one flight line or tile; the map of clouds may be a copy of another layer."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -436,6 +467,12 @@ def neon(folder: Path) -> Product:
     ):  # fmt: skip
         flags[flag] = marks(row=row)
         classes[flags[flag]] = value
+    # The shadow of a building, and that of the terrain, which is no flag.
+    classes[8, 8], classes[9, 9] = 22, 21
+    flags["cloud-shadows"][8, 8] = True
+    vegetation = np.where(valid, 3, 0).astype("u1")
+    if copied:
+        classes, flags = vegetation, {}
     with h5py.File(path, "w") as file:
         group = file.create_group("BART/Reflectance")
         cells = group.create_dataset(
@@ -448,12 +485,15 @@ def neon(folder: Path) -> Product:
         group.attrs["Band_Window_2_Nanometers"] = [1790, 1955]
         group["Metadata/Spectral_Data/Wavelength"] = wavelength
         group["Metadata/Spectral_Data/FWHM"] = np.full(10, 5.9, "f4")
-        group["Metadata/Coordinate_System/Map_Info"] = np.bytes_(
-            f"UTM, 1.000, 1.000, {PLACE[0]:.2f}, {PLACE[1]:.2f}, 1.0000000000e+00, 1.0000000000e+00, 33, "
-            "North, WGS-84, units=Meters, rotation=0"
+        # Of any length, as h5py writes what is a str.
+        group["Metadata/Coordinate_System/Map_Info"] = (
+            f"UTM,  1.000,  1.000,  {PLACE[0]:.3f},  {PLACE[1]:.3f},  1.000000e+00,  1.000000e+00,  33,  "
+            "North,  WGS-84,  units=Meters, 0"
         )
-        group["Metadata/Coordinate_System/EPSG Code"] = np.bytes_("32633")
-        group["Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map"] = classes
+        group["Metadata/Coordinate_System/EPSG Code"] = "32633"
+        layers = group.create_group("Metadata/Ancillary_Imagery")
+        layers["Haze_Cloud_Water_Map"] = classes
+        layers["Dark_Dense_Vegetation_Classification"] = vegetation
         group["Metadata/Logs/Solar_Zenith_Angle"] = 40.0
     kept = [0, 1, 2, 3, 4, 6, 8, 9]
     return Product(

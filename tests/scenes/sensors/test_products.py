@@ -194,6 +194,25 @@ def test_landsat__folder_tar_and_mtl(xml, tmp_path, scene):
     np.testing.assert_allclose(values[valid][:, 4], stored[valid] * 0.0000275 - 0.2, rtol=1e-5)
 
 
+def test_landsat__bits_of_tm(tmp_path, scene):
+    product = products.landsat(tmp_path, tm=True)
+    for flag in product.flags:
+        check(scene(str(product.path), mask=flag), product, flagged=(flag,))
+    told = " ".join(describe_scene(check(scene(str(product.path)), product)))
+    assert "not masked" not in told
+    with pytest.raises(SceneError, match=r'does not mark "cirrus"'):
+        scene(str(product.path), mask="cirrus")
+
+
+def test_sentinel2__names_and_tags_of_the_first_baselines(tmp_path, scene):
+    product = products.sentinel2(tmp_path, driver="GTiff", early=True)
+    check(scene(str(product.path)), product)
+    # Without a spacecraft that is known the wavelengths are not.
+    metadata = product.path / "MTD_MSIL2A.xml"
+    metadata.write_text(metadata.read_text().replace("Sentinel-2A", "Sentinel-2"))
+    assert scene(str(product.path)).bands.wavelength is None
+
+
 @pytest.mark.parametrize("level", ["L2A", "L1C"])
 def test_sentinel2__three_resolutions_on_one_grid(level, tmp_path, scene):
     product = products.sentinel2(tmp_path, level, driver="GTiff")
@@ -275,6 +294,18 @@ def test_neon__map_info_and_gdal_agree(tmp_path, scene):
         stored = dataset.read()
     values, valid = opened.read(0, opened.grid.height)
     np.testing.assert_allclose(values[valid][:, 0], stored[valid][:, 0] / 10000, rtol=1e-6)
+
+
+def test_neon__a_copy_of_another_layer_masks_nothing(tmp_path, scene):
+    product = products.neon(tmp_path, copied=True)
+    opened = check(scene(str(product.path)), product)
+    assert "no clouds are masked" in " ".join(describe_scene(opened))
+    with h5py.File(product.path, "a") as file:
+        layers = file["BART/Reflectance/Metadata/Ancillary_Imagery"]
+        layers["Haze_Cloud_Water_Map"][4, 4] = 15
+        product.flags["clouds"] = layers["Haze_Cloud_Water_Map"][()] == 15
+        product.flags["cirrus"] = layers["Haze_Cloud_Water_Map"][()] == 3
+    check(scene(str(product.path)), product)
 
 
 @pytest.mark.parametrize("ortho", [True, False])

@@ -5,6 +5,11 @@ QA_RADSAT bits), and LSDS-1618 for Landsat 4-7: files ``*_SR_B1.TIF`` ..., ``*_Q
 ``*_QA_RADSAT.TIF`` and ``*_MTL.txt`` or ``*_MTL.xml`` with ``REFLECTANCE_MULT_BAND_n`` and
 ``REFLECTANCE_ADD_BAND_n`` of LEVEL2_SURFACE_REFLECTANCE_PARAMETERS (0.0000275 and -0.2); 0 is fill.
 Centre wavelengths are the middle of the ranges in which USGS lists the bands of TM, ETM+ and OLI.
+
+The documents could not be opened. Names of files, groups and keys, scale and offset were compared with the
+MTL files of real products of Landsat 4, 5, 7, 8 and 9 (stactools-packages/landsat, tests/data-files;
+pytroll/satpy, landsat_metadata); fill values and the bits of each instrument with the descriptions in
+stactools-packages/landsat, src/stactools/landsat/fragments.
 """
 
 import re
@@ -20,15 +25,18 @@ from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.sensors.rasterbands import RasterBands
 from eigenscape.scenes.types import Grid
 
-_MTL = r"L[COTEM]0[4-9]_L(2S[PR]|1..)_.*_MTL\.(txt|xml)"
+_MTL = r"L[COTEM]0[45789]_L(2S[PR]|1..)_.*_MTL\.(txt|xml)"
 _SCALE, _OFFSET = 0.0000275, -0.2
 
-_TM = {1: 485.0, 2: 560.0, 3: 660.0, 4: 835.0, 5: 1650.0, 7: 2215.0}
+_TM = {1: 485.0, 2: 560.0, 3: 660.0, 4: 830.0, 5: 1650.0, 7: 2215.0}
 _ETM = {1: 485.0, 2: 560.0, 3: 660.0, 4: 835.0, 5: 1650.0, 7: 2220.0}
 _OLI = {1: 443.0, 2: 482.0, 3: 561.5, 4: 654.5, 5: 865.0, 6: 1608.5, 7: 2200.5}
 _CENTRES = {"4": _TM, "5": _TM, "7": _ETM, "8": _OLI, "9": _OLI}
 
-_FLAGS = {
+_Marks = dict[str, tuple[str, tuple[int, ...], str]]
+"""File and bits of each flag, and what they say."""
+
+_OLI_MARKS: _Marks = {
     "clouds": ("QA_PIXEL", (1, 3), "cloud or dilated cloud"),
     "cirrus": ("QA_PIXEL", (2,), "cirrus, high confidence"),
     "cloud-shadows": ("QA_PIXEL", (4,), "cloud shadow, high confidence"),
@@ -36,7 +44,14 @@ _FLAGS = {
     "water": ("QA_PIXEL", (7,), "water"),
     "saturated": ("QA_RADSAT", (0, 1, 2, 3, 4, 5, 6), "a band is saturated"),
 }
-"""File and bits of each flag."""
+
+# They have no cirrus band. Band 6, of bit 5, is thermal and says nothing of the reflectance.
+_TM_MARKS: _Marks = {
+    **{name: mark for name, mark in _OLI_MARKS.items() if name != "cirrus"},
+    "saturated": ("QA_RADSAT", (0, 1, 2, 3, 4, 6), "a band is saturated"),
+    "defective": ("QA_RADSAT", (9,), "dropped pixel"),
+}
+_MARKS = {"4": _TM_MARKS, "5": _TM_MARKS, "7": _TM_MARKS, "8": _OLI_MARKS, "9": _OLI_MARKS}
 
 
 class Landsat(Product):
@@ -76,7 +91,7 @@ class Landsat(Product):
                 "products with "
                 "surface reflectance; unpack all of the archive."
             )
-        centres = _CENTRES.get(stem[3], {})
+        centres = _CENTRES[stem[3]]
         cubes: list[Cube] = []
         grid = Grid(0, 0)
         for number, name in sorted(images.items()):
@@ -98,10 +113,9 @@ class Landsat(Product):
                     fill=0.0,
                 )
             )
-        flags = tuple(_flags(package, stem))
-        lacking = [
-            name for name, (layer, _, _) in _FLAGS.items() if name not in {f.name for f in flags}
-        ]
+        marks = _MARKS[stem[3]]
+        flags = tuple(_flags(package, stem, marks))
+        lacking = [name for name in marks if name not in {flag.name for flag in flags}]
         notes = [f"not masked, as the layer is not there: {', '.join(lacking)}"] if lacking else []
         others = [
             name for name in package.names if re.search(r"_ST_B\d+\.TIF$", name, re.IGNORECASE)
@@ -173,9 +187,9 @@ def _read_mtl(package: Package, mtl: str) -> dict[str, float]:
     return numbers
 
 
-def _flags(package: Package, stem: str) -> list[Flag]:
+def _flags(package: Package, stem: str, marks: _Marks) -> list[Flag]:
     flags = []
-    for name, (layer, bits, told) in _FLAGS.items():
+    for name, (layer, bits, told) in marks.items():
         found = package.match(re.escape(stem) + rf"_{layer}\.TIF")
         if len(found) == 1:
             source = RasterBands.of(

@@ -5,6 +5,11 @@ Structure: NEON.DOC.001288, imaging spectrometer reflectance: ``SITE/Reflectance
 ``Spectral_Data/{Wavelength, FWHM}``, ``Coordinate_System/{Map_Info, EPSG Code}`` and ``Ancillary_Imagery``;
 ``Band_Window_n_Nanometers`` of ``Reflectance``. ``Haze_Cloud_Water_Map`` has the classes of ATCOR-4 (user
 guide, haze, cloud and water map).
+
+The documents could not be opened. Groups, datasets, their shapes and types, attributes and ``Map_Info``
+were compared with what NEON's tutorials print of tiles of DP3.30006.001 and .002
+(NEONScience/NEON-Data-Skills) and with the readers EnSpec/hytools, earthlab/neonhs and FujiangJi/hyperproc;
+the classes with those of NEON's collection HSI_REFL/002 in the catalogue of Google Earth Engine.
 """
 
 import re
@@ -35,11 +40,19 @@ from eigenscape.scenes.types import Grid
 
 _DATA = "Reflectance/Reflectance_Data"
 _METADATA = "Reflectance/Metadata"
+_CLOUDS = f"{_METADATA}/Ancillary_Imagery/Haze_Cloud_Water_Map"
+_VEGETATION = f"{_METADATA}/Ancillary_Imagery/Dark_Dense_Vegetation_Classification"
+_PIXELS = 2**20
+"""Of a layer, read at a time."""
+_MOST_PIXELS = 2**28
+"""Of a layer that is compared with another; a flight line has some ten million."""
+
 _CLASSES = {
     "clouds": (15, 16),
     "cirrus": (2, 3, 4, 8, 9, 10, 18, 19),
     "haze": (11, 12, 13, 14),
-    "cloud-shadows": (1,),
+    # 1 is shadow, 22 that of clouds and buildings; 21, that of the terrain, is no mark of a cloud.
+    "cloud-shadows": (1, 22),
     "snow": (7,),
     "water": (17,),
     "saturated": (6,),
@@ -87,7 +100,7 @@ class Neon(Product):
             windows = _windows(opened[f"{site}/Reflectance"])
             grid = _grid(path, opened, site, source.size)
             flags = _flags(file, opened, site, source.size)
-        notes = () if flags else ("no clouds are masked: there is no Haze_Cloud_Water_Map",)
+            missing = () if flags else (_told_missing(opened, site),)
         return Contents(
             f"NEON AOP reflectance of {site}",
             grid,
@@ -102,7 +115,7 @@ class Neon(Product):
                 ),
             ),
             flags,
-            notes=notes,
+            notes=missing,
         )  # fmt: skip
 
 
@@ -157,14 +170,40 @@ def _grid(path: str, opened: Any, site: str, size: tuple[int, int]) -> Grid:
 
 
 def _flags(file: Hdf5File, opened: Any, site: str, size: tuple[int, int]) -> tuple[Flag, ...]:
-    name = f"{site}/{_METADATA}/Ancillary_Imagery/Haze_Cloud_Water_Map"
+    name = f"{site}/{_CLOUDS}"
     if not has(opened, name):
         return ()
     axes = "rc" if dataset(opened, name).ndim == 2 else "rcb"
     source = Hdf5Bands.of(file, opened, name, axes)
-    if source.size != size:
+    if source.size != size or _is_vegetation(opened, site):
         return ()
     return tuple(
         Flag(flag, f"Haze_Cloud_Water_Map = {', '.join(map(str, values))}", source, values=values)
         for flag, values in _CLASSES.items()
     )
+
+
+def _is_vegetation(opened: Any, site: str) -> bool:
+    """Return whether the map of clouds is the classification of vegetation throughout.
+
+    So it is in what NEON's tutorial of DP3.30006.002 prints of a tile of LIRO, where forest would be cirrus.
+    """
+    if not has(opened, f"{site}/{_VEGETATION}"):
+        return False
+    clouds, vegetation = (dataset(opened, f"{site}/{name}") for name in (_CLOUDS, _VEGETATION))
+    if clouds.ndim != 2 or clouds.shape != vegetation.shape or clouds.size > _MOST_PIXELS:
+        return False
+    step = max(1, _PIXELS // clouds.shape[1])
+    return all(
+        np.array_equal(clouds[row : row + step], vegetation[row : row + step])
+        for row in range(0, clouds.shape[0], step)
+    )
+
+
+def _told_missing(opened: Any, site: str) -> str:
+    if has(opened, f"{site}/{_CLOUDS}"):
+        return (
+            "no clouds are masked: Haze_Cloud_Water_Map is of another size, or a copy of "
+            "Dark_Dense_Vegetation_Classification"
+        )
+    return "no clouds are masked: there is no Haze_Cloud_Water_Map"

@@ -5,7 +5,13 @@ Structure: ESA, Sentinel-2 Products Specification Document (S2-PDGS-TAS-DI-PSD, 
 (baseline 04.00 and later), of L1C ``QUANTIFICATION_VALUE`` and ``RADIO_ADD_OFFSET``; ``Spectral_Information``
 with bandId, physicalBand and Wavelength/CENTRAL. Reflectance = (number + offset) / quantification; 0 is no
 data. Scene classification ``*_SCL_20m.jp2``: 1 saturated or defective, 3 cloud shadow, 6 water, 8 and 9
-cloud, 10 thin cirrus, 11 snow.
+cloud, 10 thin cirrus, 11 snow. Early L2A has ``IMAGE_FILE_2A`` and ``L2A_BOA_QUANTIFICATION_VALUE`` instead.
+
+The document could not be opened. Tags, band ids, special values and names of files were compared with the
+metadata of real products: L1C of the baselines 02.09 and 03.01, L2A of 02.12, 04.00 and 05.09
+(stactools-packages/sentinel2, tests/data-files), L2A of 05.11 (RAPAKI25/RapakiCode2025); and with those that
+GDAL made of real ones for its tests (OSGeo/gdal, autotest/gdrivers/data/sentinel2): L1C of 05.09, L2A of
+02.05 and 02.08, which list the classes of the SCL and have no Spectral_Information.
 """
 
 import re
@@ -16,7 +22,13 @@ from xml.etree.ElementTree import Element
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.onegrid import common_grid, is_one_grid, note_resampled, resolution
-from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, as_number, number_of, parse_xml
+from eigenscape.scenes.formats.xmlfiles import (
+    MOST_BYTES,
+    as_number,
+    number_of,
+    parse_xml,
+    text_of,
+)
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
 from eigenscape.scenes.sensors.product import Product
@@ -31,6 +43,16 @@ _FINEST = {
     "B02": 10, "B03": 10, "B04": 10, "B08": 10, "B01": 60, "B09": 60, "B10": 60,
 }  # fmt: skip
 """Resolution at which a band was measured; 20 metres all others. L2A has coarser copies of finer bands."""
+
+_CENTRES = {
+    "Sentinel-2A": (
+        442.7, 492.7, 559.8, 664.6, 704.1, 740.5, 782.8, 832.8, 864.7, 945.1, 1373.5, 1613.7, 2202.4,
+    ),
+    "Sentinel-2B": (
+        442.3, 492.3, 559.0, 665.0, 703.8, 739.1, 779.7, 833.0, 864.0, 943.2, 1376.9, 1610.4, 2185.7,
+    ),
+}  # fmt: skip
+"""Centre wavelengths by band_id, for products that tell none; from L1C of baselines 03.01 and 05.09."""
 
 _FLAGS = {
     "clouds": (8, 9),
@@ -107,20 +129,22 @@ def _find(path: str) -> tuple[Package, str] | None:
 
 def _scaling(path: str, root: Element, level: str) -> tuple[float, dict[str, float]]:
     """Return the number that is divided by, and what is added before for each band."""
-    tags = {"L2A": ("BOA_QUANTIFICATION_VALUE", "BOA_ADD_OFFSET")}.get(
+    divisor, added = {"L2A": ("BOA_QUANTIFICATION_VALUE", "BOA_ADD_OFFSET")}.get(
         level, ("QUANTIFICATION_VALUE", "RADIO_ADD_OFFSET")
     )
-    quantity = number_of(root, tags[0])
+    quantity = number_of(root, divisor)
+    if level == "L2A" and quantity != quantity:
+        quantity = number_of(root, f"L2A_{divisor}")
     if not 0 < quantity < 1e9:
         raise SceneError(
-            f"{path}: its metadata have no {tags[0]}, or {quantity:g}: they are damaged. Download it again."
+            f"{path}: its metadata have no {divisor}, or {quantity:g}: they are damaged. Download it again."
         )
     offsets = {}
-    for element in root.iter(tags[1]):
+    for element in root.iter(added):
         number, value = as_number(element.get("band_id")), as_number(element.text)
         if number not in range(len(_BANDS)) or not abs(value) < 1e6:
             raise SceneError(
-                f"{path}: its metadata have {tags[1]} = {element.text!r} for the band "
+                f"{path}: its metadata have {added} = {element.text!r} for the band "
                 f"{element.get('band_id')!r}: they are damaged. Download it again."
             )
         offsets[_BANDS[int(number)]] = value
@@ -129,7 +153,7 @@ def _scaling(path: str, root: Element, level: str) -> tuple[float, dict[str, flo
 
 def _centres(root: Element) -> dict[str, float]:
     """Return the centre wavelengths in nanometres by band."""
-    centres = {}
+    centres = dict(zip(_BANDS, _CENTRES.get(text_of(root, "SPACECRAFT_NAME"), ()), strict=False))
     for element in root.iter("Spectral_Information"):
         number, centre = as_number(element.get("bandId")), number_of(element, "CENTRAL")
         if number in range(len(_BANDS)) and 0 < centre < 1e5:
@@ -142,7 +166,8 @@ def _images(path: str, package: Package, metadata: str, root: Element) -> dict[s
     above = PurePosixPath(metadata).parent
     listed = {
         PurePosixPath(element.text.strip()).name
-        for element in root.iter("IMAGE_FILE")
+        for tag in ("IMAGE_FILE", "IMAGE_FILE_2A")
+        for element in root.iter(tag)
         if element.text
     }
     images: dict[str, tuple[int, str]] = {}
