@@ -101,37 +101,59 @@ def zipped(folder: Path, target: Path, *, inside: bool = True) -> Path:
     return target
 
 
-def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
-    """EMIT L2A reflectance and its mask file."""
+EMIT_MASKS = {
+    1: (
+        "Cloud flag", "Cirrus flag", "Water flag", "Spacecraft Flag", "Dilated Cloud Flag", "AOD550",
+        "H2O (g cm-2)", "Aggregate Flag",
+    ),
+    2: (
+        "Cloud Flag", "Cirrus Flag", "Water Flag", "Spacecraft Flag", "Dilated Cloud Flag", "AOD550",
+        "H2O (g cm-2)", "Aggregate Flag", "SpecTf-Cloud Probability", "SpecTf-Cloud Flag",
+        "SpecTf-Buffer Distance",
+    ),
+}  # fmt: skip
+"""Bands of the mask file by its version."""
+
+
+def emit(
+    folder: Path, *, mask: int = 1, bands: int = 12, level: str = "L2A", packed: str = "u1"
+) -> Product:
+    """EMIT L2A reflectance or L1B radiance, and the mask file of a version; 0 for none."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "EMIT_L2A_RFL_001_20230316T045133_2307503_005.nc"
+    scene = "20230316T045133_2307503_005"
+    quantity = "reflectance" if level == "L2A" else "radiance"
+    path = folder / f"EMIT_{level}_{'RFL' if level == 'L2A' else 'RAD'}_001_{scene}.nc"
     values = cube(bands).astype("f4")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1, -2:] = False
     stored = np.where(valid[..., None], values, np.float32(-9999))
     wavelength = np.linspace(381.0, 2493.0, bands).astype("f4")
-    good = np.ones(bands, "f4")
-    good[[5, 8]] = 0
+    good = np.ones(bands, "u1")
+    good[[5, 8]] = level != "L2A"
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     # A map grid in which the sensor's rows run to the right and down: a shear, with cells of none.
     glt = np.zeros((2, HEIGHT + WIDTH, WIDTH + 4), "i4")
     glt[0, rows + columns, columns + 2] = columns + 1
     glt[1, rows + columns, columns + 2] = rows + 1
+    glt[:, 0, 0] = -9999  # the fill of the file
     with h5py.File(path, "w") as file:
         cells = file.create_dataset(
-            "reflectance", data=stored, chunks=(4, WIDTH, bands), compression="gzip"
+            quantity, data=stored, chunks=(4, WIDTH, bands), compression="gzip"
         )
         cells.attrs["_FillValue"] = np.array([-9999], "f4")
         cells.attrs["units"] = "unitless"
         file["sensor_band_parameters/wavelengths"] = wavelength
         file["sensor_band_parameters/fwhm"] = np.full(bands, 8.5, "f4")
-        file["sensor_band_parameters/good_wavelengths"] = good
+        if level == "L2A":
+            file["sensor_band_parameters/good_wavelengths"] = good
         place = 13.0 + 5e-4 * columns, 52.0 - 5e-4 * (rows + columns)
         file["location/lon"], file["location/lat"] = place
         file["location/elev"] = np.zeros((HEIGHT, WIDTH), "f4")
         file["location/glt_x"], file["location/glt_y"] = glt
+        for axis in "xy":
+            file[f"location/glt_{axis}"].attrs["_FillValue"] = np.array([-9999], "i4")
         file.attrs["geotransform"] = [12.99875, 5e-4, 0.0, 52.00025, 0.0, -5e-4]
         file.attrs["spatial_ref"] = (
             'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],'
@@ -140,23 +162,31 @@ def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
         file.attrs["sensor"] = "EMIT (Earth Surface Mineral Dust Source Investigation)"
     flags = {}
     if mask:
-        layers = np.zeros((HEIGHT, WIDTH, 8), "f4")
+        layers = np.zeros((HEIGHT, WIDTH, len(EMIT_MASKS[mask])), "f4")
         for number in range(5):
             layers[..., number] = marks(row=number)
         layers[..., 5:7] = 0.2
-        with h5py.File(path.with_name(path.name.replace("_RFL_", "_MASK_")), "w") as file:
+        if mask == 2:
+            layers[..., 8], layers[..., 9], layers[..., 10] = 1, marks(row=7), 1
+        with h5py.File(folder / f"EMIT_L2A_MASK_{mask:03}_{scene}.nc", "w") as file:
             file["mask"] = layers
+            names = file.create_dataset(
+                "sensor_band_parameters/mask_bands", (layers.shape[2],), h5py.string_dtype()
+            )
+            names[:] = EMIT_MASKS[mask]
             interpolated = np.zeros((HEIGHT, WIDTH, 16), "u1")
             interpolated[marks(row=5), 9] = 1
             # In a band that is not used it tells nothing.
-            interpolated[marks(row=6), 8] = 1
-            file["band_mask"] = np.packbits(interpolated, axis=-1)
+            interpolated[marks(row=6), 8] = level == "L2A"
+            file["band_mask"] = np.packbits(interpolated, axis=-1).astype(packed)
         flags = {
-            "clouds": marks(row=0) | marks(row=4), "cirrus": marks(row=1), "water": marks(row=2),
-            "defective": marks(row=3), "interpolated": marks(row=5),
+            "clouds": marks(row=0) | marks(row=4) | (marks(row=7) & (mask == 2)),
+            "cirrus": marks(row=1), "water": marks(row=2), "defective": marks(row=3),
+            "interpolated": marks(row=5),
         }  # fmt: skip
     kept = np.flatnonzero(good)
-    return Product(path, values[..., kept], wavelength[kept], valid, flags, 2, place)
+    dropped = bands - len(kept)
+    return Product(path, values[..., kept], wavelength[kept], valid, flags, dropped, place)
 
 
 def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
