@@ -564,6 +564,11 @@ def aviris(folder: Path, *, ortho: bool = True) -> Product:
                 table = np.zeros((HEIGHT + 4, WIDTH + 4), "i4")
                 table[2:-2, 2:-2] = number + 1
                 file[f"geolocation_lookup_table/{name}"] = table
+            for name, (first, step, count) in {
+                "easting": (PLACE[0], 3.1, WIDTH), "northing": (PLACE[1], -3.1, HEIGHT),
+            }.items():  # fmt: skip
+                centre = first + step * (np.arange(count + 4) + 0.5)
+                file[f"geolocation_lookup_table/{name}"] = centre
             file["lon"], file["lat"] = 13 + columns * 4e-5, 52 - rows * 4e-5
     return Product(path, values, wavelength, valid, place=centres(3.1, margin=0 if ortho else 2))
 

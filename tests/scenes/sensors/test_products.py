@@ -295,6 +295,16 @@ def test_aviris__map_grid_or_lookup_table(ortho, tmp_path, scene):
     )  # fmt: skip
 
 
+def test_aviris__coordinates_of_the_lookup_table_are_not_those_of_the_cube(tmp_path, scene):
+    product = products.aviris(tmp_path, ortho=False)
+    with h5py.File(product.path, "a") as file:
+        for name in ("easting", "northing"):
+            file[name] = file[f"geolocation_lookup_table/{name}"][()]
+    opened = check(scene(str(product.path)), product)
+    assert opened.grid.transform is None
+    assert geolocation_of(opened).kind == "glt"
+
+
 @pytest.mark.parametrize("interleave", ["bil", "bip", "bsq"])
 def test_envi__orders_of_bytes_and_bands(interleave, tmp_path, scene):
     product = products.envi(tmp_path, interleave=interleave, big=interleave != "bsq")
