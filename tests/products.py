@@ -601,7 +601,9 @@ def envi(
     if lookup == "glt":
         place = centres(5.0, margin=1)
         table = np.zeros((2, HEIGHT + 2, WIDTH + 2), "<i4")
-        table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = columns + 1, -(rows + 1)
+        # Negative where the sensor saw none of the cell: the nearest pixel stands in.
+        sign = np.where((rows + columns) % 3, 1, -1)
+        table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = sign * (columns + 1), sign * (rows + 1)
         table.tofile(folder / f"{before}_glt")
         _header(
             folder / f"{before}_glt", 2, 3, "bsq", False,
@@ -614,6 +616,48 @@ def envi(
         _header(folder / f"{before}_igm", 3, 5, "bsq", False)
     kept = [0, 1, 2, 3, 4, 6]
     return Product(path, (stored / 10000)[..., kept], wavelength[kept], valid, {}, 1, place)
+
+
+def classic(folder: Path) -> Product:
+    """AVIRIS classic radiance on a rotated map grid: -50 in all bands beside the flight line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "f201013t01p00r10rdn_e_sc01_ort_img"
+    stored = np.round(cube(7) * 10000).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[:3, :2] = False
+    stored[~valid] = -50
+    stored[9, 9, 2] = -50  # a number like others, as its neighbours are there
+    stored.astype(">i2").tofile(path)
+    wavelength = np.array([450.0, 550, 667.5, 655.5, 900, 1380, 2200])
+    _header(
+        path, 7, 2, "bip", True,
+        f"map info = {{UTM, 1, 1, {PLACE[0]}, {PLACE[1]}, 5.2, 5.2, 33, North, WGS-84, rotation=42}}",
+        "wavelength units = Nanometers", f"wavelength = {{{', '.join(map(str, wavelength))}}}",
+    )  # fmt: skip
+    # Of ornldaac/AVIRIS-NG_ENVI-rotatedgrid: rotation=42 is 3.864353 and 3.479479 of 5.2 m.
+    (row, column), (along, across) = np.mgrid[:HEIGHT, :WIDTH] + 0.5, (3.864353, 3.479479)
+    place = PLACE[0] + along * column + across * row, PLACE[1] + across * column - along * row
+    return Product(path, stored.astype(float), wavelength, valid, place=place)
+
+
+def hyspex(folder: Path) -> Product:
+    """Raw numbers of a HySpex camera, after a head of its own; the header has an ID and no sensor type."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "line_raw.hyspex"
+    stored = np.round(cube(7) * 10000).astype("<u2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[3, 3] = False
+    stored[~valid] = 65535
+    path.write_bytes(b"HYSPEX".ljust(512) + stored.transpose(0, 2, 1).tobytes())
+    wavelength = np.linspace(954.98, 2511.03, 7)
+    path.with_suffix(".hdr").write_text(
+        "ENVI\ndescription = { \n Frameperiod = 456249\n ID = SWIR_384me_SN3122\n Serialnumber = 3122\n"
+        f" Scanningmode = translation }}\nlines = {HEIGHT}\nbands = 7\nsamples = {WIDTH}\n"
+        "header offset = 512\ndata type = 12\ndata ignore value = 65535\ninterleave  = bil\n"
+        "default bands = {2,3,5}\nbyte order = 0\nwavelength units  = nm\n"
+        f"wavelength  = {{{', '.join(f'{value:.6f}' for value in wavelength)}}}\n"
+    )
+    return Product(path, stored.astype(float), wavelength, valid)
 
 
 def _header(

@@ -31,6 +31,8 @@ WRITERS = {
     "pace": products.pace,
     "emit-l1b": partial(products.emit, level="L1B"),
     "emit-masks-2": partial(products.emit, mask=2, packed="u8"),
+    "aviris-classic": products.classic,
+    "hyspex-raw": products.hyspex,
 }
 
 
@@ -335,6 +337,21 @@ def test_envi__other_sensors_and_igm(tmp_path, scene):
     assert "HySpex" in " ".join(describe_scene(opened))
     alone = products.envi(tmp_path / "alone", "hymap.bsq", lookup="", sensor="HyMap")
     assert geolocation_of(check(scene(str(alone.path)), alone)) is None
+
+
+def test_envi__hyspex_by_its_id(tmp_path, scene):
+    product = products.hyspex(tmp_path)
+    opened = scene(str(product.path))
+    assert "HySpex SWIR_384me_SN3122 (line_raw.hyspex)" in " ".join(describe_scene(opened))
+    check(scene(str(product.path.with_suffix(".hdr"))), product)
+
+
+def test_envi__classic_radiance_with_a_value_of_missing_pixels(tmp_path, scene):
+    product = products.classic(tmp_path)
+    header = tmp_path / f"{product.path.name}.hdr"
+    header.write_text(header.read_text() + "data ignore value = -9999\n")
+    product.valid[:] = True
+    check(scene(str(product.path)), product)
 
 
 def test_pace__igm_and_choice_of_the_cube(tmp_path, scene):
