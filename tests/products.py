@@ -672,12 +672,13 @@ def _header(
     path.with_name(f"{path.name}.hdr").write_text("\n".join(text) + "\n")
 
 
-def pace(folder: Path) -> Product:
-    """PACE OCI L2 surface reflectance: packed cube, flags, longitude and latitude."""
+def pace(folder: Path, *, version: str = "3.1") -> Product:
+    """PACE OCI L2 surface reflectance, or of version 3.2 remote-sensing reflectance: a packed cube, flags."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "PACE_OCI.20240601T120000.L2.SFREFL.V3_0.nc"
+    suite, quantity = ("SFREFL", "rhos") if version == "3.1" else ("OC_AOP", "Rrs")
+    path = folder / f"PACE_OCI.20240601T120000.L2.{suite}.V{version.replace('.', '_')}.nc"
     stored = np.round((cube(9) - 0.01) / 2e-5).astype("i2")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1, 0] = False
@@ -698,7 +699,7 @@ def pace(folder: Path) -> Product:
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     with h5py.File(path, "w") as file:
         cells = file.create_dataset(
-            "geophysical_data/rhos", data=stored, chunks=(9, 8, 9), compression="gzip"
+            f"geophysical_data/{quantity}", data=stored, chunks=(9, 8, 9), compression="gzip"
         )
         cells.attrs["scale_factor"], cells.attrs["add_offset"] = np.float32(2e-5), np.float32(0.01)
         cells.attrs["_FillValue"] = np.array([-32767], "i2")
@@ -706,7 +707,10 @@ def pace(folder: Path) -> Product:
         attributes = file["geophysical_data/l2_flags"].attrs
         attributes["flag_masks"] = np.array(list(bits.values()), "i4")
         attributes["flag_meanings"] = np.bytes_(" ".join(bits))
-        file["sensor_band_parameters/wavelength_3d"] = wavelength
+        nominal = wavelength if version == "3.1" else np.round(wavelength)
+        file["sensor_band_parameters/wavelength_3d"] = nominal
+        if version != "3.1":
+            file["geophysical_data/wavelength"] = wavelength
         place = 10 + columns * 0.01, 50 - rows * 0.01
         file["navigation_data/longitude"], file["navigation_data/latitude"] = (
             axis.astype("f4") for axis in place

@@ -33,6 +33,7 @@ WRITERS = {
     "emit-masks-2": partial(products.emit, mask=2, packed="u8"),
     "aviris-classic": products.classic,
     "hyspex-raw": products.hyspex,
+    "pace-3.2": partial(products.pace, version="3.2"),
 }
 
 
@@ -352,6 +353,18 @@ def test_envi__classic_radiance_with_a_value_of_missing_pixels(tmp_path, scene):
     header.write_text(header.read_text() + "data ignore value = -9999\n")
     product.valid[:] = True
     check(scene(str(product.path)), product)
+
+
+def test_pace__measured_wavelengths_before_nominal_ones(tmp_path, scene):
+    product = products.pace(tmp_path, version="3.2")
+    with h5py.File(product.path, "a") as file:
+        del file["sensor_band_parameters/wavelength_3d"]
+    check(scene(str(product.path)), product)
+    with h5py.File(product.path, "a") as file:
+        del file["geophysical_data/wavelength"]
+        file["sensor_band_parameters/wavelength_3d"] = np.arange(400.0, 404)
+    with pytest.raises(SceneError, match="have 4 numbers for 9 bands of Rrs"):
+        scene(str(product.path))
 
 
 def test_pace__igm_and_choice_of_the_cube(tmp_path, scene):
