@@ -101,37 +101,59 @@ def zipped(folder: Path, target: Path, *, inside: bool = True) -> Path:
     return target
 
 
-def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
-    """EMIT L2A reflectance and its mask file."""
+EMIT_MASKS = {
+    1: (
+        "Cloud flag", "Cirrus flag", "Water flag", "Spacecraft Flag", "Dilated Cloud Flag", "AOD550",
+        "H2O (g cm-2)", "Aggregate Flag",
+    ),
+    2: (
+        "Cloud Flag", "Cirrus Flag", "Water Flag", "Spacecraft Flag", "Dilated Cloud Flag", "AOD550",
+        "H2O (g cm-2)", "Aggregate Flag", "SpecTf-Cloud Probability", "SpecTf-Cloud Flag",
+        "SpecTf-Buffer Distance",
+    ),
+}  # fmt: skip
+"""Bands of the mask file by its version."""
+
+
+def emit(
+    folder: Path, *, mask: int = 1, bands: int = 12, level: str = "L2A", packed: str = "u1"
+) -> Product:
+    """EMIT L2A reflectance or L1B radiance, and the mask file of a version; 0 for none."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "EMIT_L2A_RFL_001_20230316T045133_2307503_005.nc"
+    scene = "20230316T045133_2307503_005"
+    quantity = "reflectance" if level == "L2A" else "radiance"
+    path = folder / f"EMIT_{level}_{'RFL' if level == 'L2A' else 'RAD'}_001_{scene}.nc"
     values = cube(bands).astype("f4")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1, -2:] = False
     stored = np.where(valid[..., None], values, np.float32(-9999))
     wavelength = np.linspace(381.0, 2493.0, bands).astype("f4")
-    good = np.ones(bands, "f4")
-    good[[5, 8]] = 0
+    good = np.ones(bands, "u1")
+    good[[5, 8]] = level != "L2A"
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     # A map grid in which the sensor's rows run to the right and down: a shear, with cells of none.
     glt = np.zeros((2, HEIGHT + WIDTH, WIDTH + 4), "i4")
     glt[0, rows + columns, columns + 2] = columns + 1
     glt[1, rows + columns, columns + 2] = rows + 1
+    glt[:, 0, 0] = -9999  # the fill of the file
     with h5py.File(path, "w") as file:
         cells = file.create_dataset(
-            "reflectance", data=stored, chunks=(4, WIDTH, bands), compression="gzip"
+            quantity, data=stored, chunks=(4, WIDTH, bands), compression="gzip"
         )
         cells.attrs["_FillValue"] = np.array([-9999], "f4")
         cells.attrs["units"] = "unitless"
         file["sensor_band_parameters/wavelengths"] = wavelength
         file["sensor_band_parameters/fwhm"] = np.full(bands, 8.5, "f4")
-        file["sensor_band_parameters/good_wavelengths"] = good
+        if level == "L2A":
+            file["sensor_band_parameters/good_wavelengths"] = good
         place = 13.0 + 5e-4 * columns, 52.0 - 5e-4 * (rows + columns)
         file["location/lon"], file["location/lat"] = place
         file["location/elev"] = np.zeros((HEIGHT, WIDTH), "f4")
         file["location/glt_x"], file["location/glt_y"] = glt
+        for axis in "xy":
+            file[f"location/glt_{axis}"].attrs["_FillValue"] = np.array([-9999], "i4")
         file.attrs["geotransform"] = [12.99875, 5e-4, 0.0, 52.00025, 0.0, -5e-4]
         file.attrs["spatial_ref"] = (
             'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],'
@@ -140,23 +162,31 @@ def emit(folder: Path, *, mask: bool = True, bands: int = 12) -> Product:
         file.attrs["sensor"] = "EMIT (Earth Surface Mineral Dust Source Investigation)"
     flags = {}
     if mask:
-        layers = np.zeros((HEIGHT, WIDTH, 8), "f4")
+        layers = np.zeros((HEIGHT, WIDTH, len(EMIT_MASKS[mask])), "f4")
         for number in range(5):
             layers[..., number] = marks(row=number)
         layers[..., 5:7] = 0.2
-        with h5py.File(path.with_name(path.name.replace("_RFL_", "_MASK_")), "w") as file:
+        if mask == 2:
+            layers[..., 8], layers[..., 9], layers[..., 10] = 1, marks(row=7), 1
+        with h5py.File(folder / f"EMIT_L2A_MASK_{mask:03}_{scene}.nc", "w") as file:
             file["mask"] = layers
+            names = file.create_dataset(
+                "sensor_band_parameters/mask_bands", (layers.shape[2],), h5py.string_dtype()
+            )
+            names[:] = EMIT_MASKS[mask]
             interpolated = np.zeros((HEIGHT, WIDTH, 16), "u1")
             interpolated[marks(row=5), 9] = 1
             # In a band that is not used it tells nothing.
-            interpolated[marks(row=6), 8] = 1
-            file["band_mask"] = np.packbits(interpolated, axis=-1)
+            interpolated[marks(row=6), 8] = level == "L2A"
+            file["band_mask"] = np.packbits(interpolated, axis=-1).astype(packed)
         flags = {
-            "clouds": marks(row=0) | marks(row=4), "cirrus": marks(row=1), "water": marks(row=2),
-            "defective": marks(row=3), "interpolated": marks(row=5),
+            "clouds": marks(row=0) | marks(row=4) | (marks(row=7) & (mask == 2)),
+            "cirrus": marks(row=1), "water": marks(row=2), "defective": marks(row=3),
+            "interpolated": marks(row=5),
         }  # fmt: skip
     kept = np.flatnonzero(good)
-    return Product(path, values[..., kept], wavelength[kept], valid, flags, 2, place)
+    dropped = bands - len(kept)
+    return Product(path, values[..., kept], wavelength[kept], valid, flags, dropped, place)
 
 
 def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
@@ -574,6 +604,11 @@ def aviris(folder: Path, *, ortho: bool = True) -> Product:
                 table = np.zeros((HEIGHT + 4, WIDTH + 4), "i4")
                 table[2:-2, 2:-2] = number + 1
                 file[f"geolocation_lookup_table/{name}"] = table
+            for name, (first, step, count) in {
+                "easting": (PLACE[0], 3.1, WIDTH), "northing": (PLACE[1], -3.1, HEIGHT),
+            }.items():  # fmt: skip
+                centre = first + step * (np.arange(count + 4) + 0.5)
+                file[f"geolocation_lookup_table/{name}"] = centre
             file["lon"], file["lat"] = 13 + columns * 4e-5, 52 - rows * 4e-5
     return Product(path, values, wavelength, valid, place=centres(3.1, margin=0 if ortho else 2))
 
@@ -606,7 +641,9 @@ def envi(
     if lookup == "glt":
         place = centres(5.0, margin=1)
         table = np.zeros((2, HEIGHT + 2, WIDTH + 2), "<i4")
-        table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = columns + 1, -(rows + 1)
+        # Negative where the sensor saw none of the cell: the nearest pixel stands in.
+        sign = np.where((rows + columns) % 3, 1, -1)
+        table[0, 1:-1, 1:-1], table[1, 1:-1, 1:-1] = sign * (columns + 1), sign * (rows + 1)
         table.tofile(folder / f"{before}_glt")
         _header(
             folder / f"{before}_glt", 2, 3, "bsq", False,
@@ -621,6 +658,48 @@ def envi(
     return Product(path, (stored / 10000)[..., kept], wavelength[kept], valid, {}, 1, place)
 
 
+def classic(folder: Path) -> Product:
+    """AVIRIS classic radiance on a rotated map grid: -50 in all bands beside the flight line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "f201013t01p00r10rdn_e_sc01_ort_img"
+    stored = np.round(cube(7) * 10000).astype("i2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[:3, :2] = False
+    stored[~valid] = -50
+    stored[9, 9, 2] = -50  # a number like others, as its neighbours are there
+    stored.astype(">i2").tofile(path)
+    wavelength = np.array([450.0, 550, 667.5, 655.5, 900, 1380, 2200])
+    _header(
+        path, 7, 2, "bip", True,
+        f"map info = {{UTM, 1, 1, {PLACE[0]}, {PLACE[1]}, 5.2, 5.2, 33, North, WGS-84, rotation=42}}",
+        "wavelength units = Nanometers", f"wavelength = {{{', '.join(map(str, wavelength))}}}",
+    )  # fmt: skip
+    # Of ornldaac/AVIRIS-NG_ENVI-rotatedgrid: rotation=42 is 3.864353 and 3.479479 of 5.2 m.
+    (row, column), (along, across) = np.mgrid[:HEIGHT, :WIDTH] + 0.5, (3.864353, 3.479479)
+    place = PLACE[0] + along * column + across * row, PLACE[1] + across * column - along * row
+    return Product(path, stored.astype(float), wavelength, valid, place=place)
+
+
+def hyspex(folder: Path) -> Product:
+    """Raw numbers of a HySpex camera, after a head of its own; the header has an ID and no sensor type."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "line_raw.hyspex"
+    stored = np.round(cube(7) * 10000).astype("<u2")
+    valid = np.ones((HEIGHT, WIDTH), bool)
+    valid[3, 3] = False
+    stored[~valid] = 65535
+    path.write_bytes(b"HYSPEX".ljust(512) + stored.transpose(0, 2, 1).tobytes())
+    wavelength = np.linspace(954.98, 2511.03, 7)
+    path.with_suffix(".hdr").write_text(
+        "ENVI\ndescription = { \n Frameperiod = 456249\n ID = SWIR_384me_SN3122\n Serialnumber = 3122\n"
+        f" Scanningmode = translation }}\nlines = {HEIGHT}\nbands = 7\nsamples = {WIDTH}\n"
+        "header offset = 512\ndata type = 12\ndata ignore value = 65535\ninterleave  = bil\n"
+        "default bands = {2,3,5}\nbyte order = 0\nwavelength units  = nm\n"
+        f"wavelength  = {{{', '.join(f'{value:.6f}' for value in wavelength)}}}\n"
+    )
+    return Product(path, stored.astype(float), wavelength, valid)
+
+
 def _header(
     path: Path, bands: int, kind: int, interleave: str, big: bool, *lines: str,
     size: tuple[int, ...] = (HEIGHT, WIDTH),
@@ -633,12 +712,13 @@ def _header(
     path.with_name(f"{path.name}.hdr").write_text("\n".join(text) + "\n")
 
 
-def pace(folder: Path) -> Product:
-    """PACE OCI L2 surface reflectance: packed cube, flags, longitude and latitude."""
+def pace(folder: Path, *, version: str = "3.1") -> Product:
+    """PACE OCI L2 surface reflectance, or of version 3.2 remote-sensing reflectance: a packed cube, flags."""
     import h5py
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "PACE_OCI.20240601T120000.L2.SFREFL.V3_0.nc"
+    suite, quantity = ("SFREFL", "rhos") if version == "3.1" else ("OC_AOP", "Rrs")
+    path = folder / f"PACE_OCI.20240601T120000.L2.{suite}.V{version.replace('.', '_')}.nc"
     stored = np.round((cube(9) - 0.01) / 2e-5).astype("i2")
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[-1, 0] = False
@@ -659,7 +739,7 @@ def pace(folder: Path) -> Product:
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     with h5py.File(path, "w") as file:
         cells = file.create_dataset(
-            "geophysical_data/rhos", data=stored, chunks=(9, 8, 9), compression="gzip"
+            f"geophysical_data/{quantity}", data=stored, chunks=(9, 8, 9), compression="gzip"
         )
         cells.attrs["scale_factor"], cells.attrs["add_offset"] = np.float32(2e-5), np.float32(0.01)
         cells.attrs["_FillValue"] = np.array([-32767], "i2")
@@ -667,7 +747,10 @@ def pace(folder: Path) -> Product:
         attributes = file["geophysical_data/l2_flags"].attrs
         attributes["flag_masks"] = np.array(list(bits.values()), "i4")
         attributes["flag_meanings"] = np.bytes_(" ".join(bits))
-        file["sensor_band_parameters/wavelength_3d"] = wavelength
+        nominal = wavelength if version == "3.1" else np.round(wavelength)
+        file["sensor_band_parameters/wavelength_3d"] = nominal
+        if version != "3.1":
+            file["geophysical_data/wavelength"] = wavelength
         place = 10 + columns * 0.01, 50 - rows * 0.01
         file["navigation_data/longitude"], file["navigation_data/latitude"] = (
             axis.astype("f4") for axis in place

@@ -29,6 +29,11 @@ WRITERS = {
     "envi": products.envi,
     "desis": products.desis,
     "pace": products.pace,
+    "emit-l1b": partial(products.emit, level="L1B"),
+    "emit-masks-2": partial(products.emit, mask=2, packed="u8"),
+    "aviris-classic": products.classic,
+    "hyspex-raw": products.hyspex,
+    "pace-3.2": partial(products.pace, version="3.2"),
 }
 
 
@@ -125,7 +130,7 @@ def test_emit__agrees_with_h5py_and_knows_its_lookup(tmp_path, scene):
     found = geolocation_of(opened)
     name = str(product.path)
     assert found == Geolocation(
-        "glt", LookupArray(name, "location/glt_x", 0.0), LookupArray(name, "location/glt_y", 0.0),
+        "glt", *(LookupArray(name, f"location/glt_{axis}", -9999.0) for axis in "xy"),
         found.crs_wkt, (5e-4, 0.0, 12.99875, 0.0, -5e-4, 52.00025),
     )  # fmt: skip
     assert rasterio.crs.CRS.from_wkt(found.crs_wkt).to_epsg() == 4326
@@ -324,6 +329,16 @@ def test_aviris__map_grid_or_lookup_table(ortho, tmp_path, scene):
     )  # fmt: skip
 
 
+def test_aviris__coordinates_of_the_lookup_table_are_not_those_of_the_cube(tmp_path, scene):
+    product = products.aviris(tmp_path, ortho=False)
+    with h5py.File(product.path, "a") as file:
+        for name in ("easting", "northing"):
+            file[name] = file[f"geolocation_lookup_table/{name}"][()]
+    opened = check(scene(str(product.path)), product)
+    assert opened.grid.transform is None
+    assert geolocation_of(opened).kind == "glt"
+
+
 @pytest.mark.parametrize("interleave", ["bil", "bip", "bsq"])
 def test_envi__orders_of_bytes_and_bands(interleave, tmp_path, scene):
     product = products.envi(tmp_path, interleave=interleave, big=interleave != "bsq")
@@ -356,6 +371,33 @@ def test_envi__other_sensors_and_igm(tmp_path, scene):
     assert geolocation_of(check(scene(str(alone.path)), alone)) is None
 
 
+def test_envi__hyspex_by_its_id(tmp_path, scene):
+    product = products.hyspex(tmp_path)
+    opened = scene(str(product.path))
+    assert "HySpex SWIR_384me_SN3122 (line_raw.hyspex)" in " ".join(describe_scene(opened))
+    check(scene(str(product.path.with_suffix(".hdr"))), product)
+
+
+def test_envi__classic_radiance_with_a_value_of_missing_pixels(tmp_path, scene):
+    product = products.classic(tmp_path)
+    header = tmp_path / f"{product.path.name}.hdr"
+    header.write_text(header.read_text() + "data ignore value = -9999\n")
+    product.valid[:] = True
+    check(scene(str(product.path)), product)
+
+
+def test_pace__measured_wavelengths_before_nominal_ones(tmp_path, scene):
+    product = products.pace(tmp_path, version="3.2")
+    with h5py.File(product.path, "a") as file:
+        del file["sensor_band_parameters/wavelength_3d"]
+    check(scene(str(product.path)), product)
+    with h5py.File(product.path, "a") as file:
+        del file["geophysical_data/wavelength"]
+        file["sensor_band_parameters/wavelength_3d"] = np.arange(400.0, 404)
+    with pytest.raises(SceneError, match="have 4 numbers for 9 bands of Rrs"):
+        scene(str(product.path))
+
+
 def test_pace__igm_and_choice_of_the_cube(tmp_path, scene):
     product = products.pace(tmp_path)
     found = geolocation_of(scene(str(product.path), variable="rhos"))
@@ -384,12 +426,51 @@ def test_products__levels_that_are_not_read(tmp_path, scene):
         scene(str(product.path))
 
 
-def test_emit__radiance(tmp_path, scene):
-    product = products.emit(tmp_path, mask=False)
+def test_emit__radiance_of_early_files(tmp_path, scene):
+    product = products.emit(tmp_path, level="L1B")
     with h5py.File(product.path, "a") as file:
-        file.move("reflectance", "radiance")
+        parameters = file["sensor_band_parameters"]
+        parameters.move("wavelengths", "radiance_wl")
+        parameters.move("fwhm", "radiance_fwhm")
     opened = check(scene(str(product.path)), product)
     assert "EMIT L1B radiance" in " ".join(describe_scene(opened))
+    assert opened.bands.fwhm[0] == 8.5
+
+
+MASK_NAMES = "sensor_band_parameters/mask_bands"
+
+
+def test_emit__bands_of_the_mask_file_by_their_names(tmp_path, scene):
+    product = products.emit(tmp_path, mask=2)
+    (mask,) = tmp_path.glob("*MASK*")
+    with h5py.File(mask, "a") as file:
+        for name in ("mask", MASK_NAMES):
+            file[name][...] = file[name][()][..., ::-1]
+    told = " ".join(describe_scene(check(scene(str(product.path)), product)))
+    assert "spectf cloud or dilated cloud or cloud of the mask file" in told
+    with h5py.File(mask, "a") as file:
+        file[MASK_NAMES][...] = "AOD550"
+        del file["band_mask"]
+    told = " ".join(describe_scene(scene(str(product.path), mask="none")))
+    assert f"nothing is masked: {mask.name}" in told
+
+
+def test_emit__bands_of_the_mask_file_without_names(tmp_path, scene):
+    product = products.emit(tmp_path)
+    (mask,) = tmp_path.glob("*MASK*")
+    with h5py.File(mask, "a") as file:
+        del file[MASK_NAMES]
+    check(scene(str(product.path)), product)
+
+
+def test_emit__the_later_of_two_mask_files(tmp_path, scene):
+    products.emit(tmp_path, mask=1)
+    product = products.emit(tmp_path, mask=2)
+    check(scene(str(product.path)), product)
+    # That of another scene is not taken.
+    for mask in tmp_path.glob("*MASK*"):
+        mask.rename(mask.with_name(mask.name.replace("_005.nc", "_006.nc")))
+    assert "no clouds are masked" in " ".join(describe_scene(scene(str(product.path))))
 
 
 def test_products__a_band_of_several_bands_is_refused(tmp_path, scene):

@@ -87,7 +87,13 @@ class RasterPart:
 
 @dataclass(frozen=True)
 class RasterScene:
-    """A scene in one raster or in several of one grid; fulfils the `Scene` protocol."""
+    """A scene in one raster or in several of one grid; fulfils the `Scene` protocol.
+
+    Attributes
+    ----------
+    empty
+        Stored value that *all* bands of a missing pixel have; None where there is none.
+    """
 
     grid: Grid
     bands: Bands
@@ -96,6 +102,7 @@ class RasterScene:
     parts: tuple[RasterPart, ...]
     notes: tuple[str, ...] = ()
     geolocation: Geolocation | None = None
+    empty: float | None = None
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.
@@ -108,7 +115,7 @@ class RasterScene:
         assert 0 <= start < stop <= self.grid.height
         window = Window(0, start, self.grid.width, stop - start)
         parts = ((*part.read(window), part.calibration) for part in self.parts)
-        return join_parts(parts, (stop - start, self.grid.width, self.bands.count))
+        return join_parts(parts, (stop - start, self.grid.width, self.bands.count), self.empty)
 
 
 def _read_window(

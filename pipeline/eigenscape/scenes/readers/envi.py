@@ -1,9 +1,13 @@
 """ENVI files of airborne sensors: AVIRIS classic, AVIRIS-NG, AVIRIS-3, HyMap, HySpex; by data file or header.
 
-Structure: NV5, ENVI header format ("ENVI Header Files": sensor type, wavelength, wavelength units, fwhm, bbl,
-byte order, interleave, reflectance scale factor); JPL, AVIRIS-NG data product readme: ``*_igm`` has the bands
-easting (or longitude), northing (or latitude) and elevation of each pixel, ``*_glt`` the column and the row,
-from 1, for each cell of the map grid, negative where the nearest pixel stands in. GDAL reads the image.
+Structure: NV5, ENVI header format ("ENVI Header Files": sensor type, wavelength, wavelength units, fwhm,
+bbl, byte order, interleave, reflectance scale factor); JPL, AVIRIS-NG Data Product Distribution Document
+(2016): ``*_igm`` has the bands easting, northing and elevation of each pixel, ``*_loc`` longitude, latitude
+and elevation, ``*_glt`` sample and line for each cell of the map grid, negative where the nearest pixel
+stands in; from 1 (emit-sds/SpectralUtil). A header of AVIRIS classic (emit-sds/emit-sds-l1b-geo) gives its
+IGM in longitude and latitude; its radiance is -50 in all bands beside the flight line (FujiangJi/hyperproc,
+arthurmensch/modl). A header of a HySpex camera (cbeleites/hyperSpec) names it by an ID. GDAL reads the
+image.
 """
 
 import os
@@ -18,6 +22,7 @@ from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.raster import RasterScene
 from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.readers.rasters import open_rasters
 from eigenscape.scenes.reading import Reader, Resolve
@@ -44,6 +49,10 @@ _SENSORS = (
     "hyperion",
     "norsk",
 )
+_HYSPEX = re.compile(r"^\s*ID\s*=\s*(\S+_SN\d+)\s*$", re.MULTILINE)
+"""How cameras name themselves in the description: they write no sensor type."""
+
+_CLASSIC_OUTSIDE = -50.0
 _DATA = ("", ".img", ".dat", ".bil", ".bip", ".bsq", ".bin", ".raw", ".cub", ".hyspex")
 _LOOKUPS = re.compile(r"[_-](glt|igm|loc)(_ort)?(\.(img|dat|bin|bsq|bil|bip))?$", re.IGNORECASE)
 _OTHERS = re.compile(r"[_-](glt|igm|loc|obs|unc|h2o|atm|mask|eph|lbl)([_.-]|$)", re.IGNORECASE)
@@ -77,6 +86,8 @@ class Envi(Reader):
             )
         scene = open_rasters([image], options)
         lookup = _geolocation(image, scene.grid)
+        if _has_outside(image, scene):
+            scene = replace(scene, empty=_CLASSIC_OUTSIDE)
         title = _title(image)
         notes = [told_bands(title, image, scene.bands), *told_order(scene.bands), *scene.notes]
         marked = len(scene.bands.good) - scene.bands.count
@@ -140,7 +151,10 @@ def _head(path: str) -> str:
 
 def _sensor(text: str) -> str:
     match = re.search(r"^\s*sensor type\s*=\s*(.+)$", text, re.IGNORECASE | re.MULTILINE)
-    return match[1].strip().strip("{}") if match else ""
+    if match:
+        return match[1].strip().strip("{}")
+    camera = _HYSPEX.search(text)
+    return f"HySpex {camera[1]}" if camera else ""
 
 
 def _line(path: str) -> tuple[str, str] | None:
@@ -156,6 +170,15 @@ def _title(image: str) -> str:
     header = _header(image)
     sensor = _sensor(_head(header)) if header else ""
     return line[1] if line else sensor if sensor and sensor.lower() != "unknown" else "ENVI image"
+
+
+def _has_outside(image: str, scene: RasterScene) -> bool:
+    """Return whether an image is radiance of AVIRIS classic whose header tells of no missing pixels."""
+    line, header = _line(image), _header(image)
+    if line is None or line[1] != "AVIRIS classic" or header is None:
+        return False
+    whole = all(np.dtype(part.dtype).kind == "i" for part in scene.parts)
+    return whole and "data ignore value" not in _head(header).lower()
 
 
 def _lookups(image: str) -> dict[str, str]:

@@ -90,14 +90,7 @@ def dataset(file: Any, name: str) -> Any:
     """
     import h5py
 
-    where: Any = file
-    for part in name.split("/"):
-        link = where.get(part, getlink=True) if isinstance(where, h5py.Group) else None
-        if link is None:
-            raise _wrong(file, f"has no dataset {name}")
-        if not isinstance(link, h5py.HardLink):
-            raise _wrong(file, f"the dataset {name} is a link to elsewhere, which is not followed")
-        where = where[part]
+    where = _inside(file, name)
     if not isinstance(where, h5py.Dataset) or where.dtype.kind not in "uif" or where.shape is None:
         raise _wrong(file, f"{name} is no dataset of numbers")
     if where.is_virtual or where.external:
@@ -190,6 +183,26 @@ def text(file: Any, name: str) -> str:
     value = link[()]
     value = value.ravel()[0] if isinstance(value, np.ndarray) else value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def texts(file: Any, name: str) -> list[str]:
+    """Return a dataset of one axis of texts, such as names of bands; empty where there is none.
+
+    Raises
+    ------
+    SceneError
+        It lies in another file, or is too long.
+    """
+    import h5py
+
+    if not has(file, name):
+        return []
+    found = _inside(file, name)
+    if not isinstance(found, h5py.Dataset) or h5py.check_string_dtype(found.dtype) is None:
+        return []
+    if found.is_virtual or found.external or found.ndim != 1 or found.size > _MOST_LISTED:
+        raise _wrong(file, f"{name} has the shape {found.shape}, and a list of texts is expected")
+    return [str(one) for one in found.asstr(errors="replace")[()]]
 
 
 def is_hdf5_with(path: str, endings: tuple[str, ...], known: Callable[[Any], bool]) -> bool:
@@ -289,6 +302,21 @@ class Hdf5Bands:
         if chosen != list(range(stored.shape[2])):
             stored = stored[..., chosen]
         return stored, None
+
+
+def _inside(file: Any, name: str) -> Any:
+    """Return what a name stands for, in this file and no other."""
+    import h5py
+
+    where: Any = file
+    for part in name.split("/"):
+        link = where.get(part, getlink=True) if isinstance(where, h5py.Group) else None
+        if link is None:
+            raise _wrong(file, f"has no dataset {name}")
+        if not isinstance(link, h5py.HardLink):
+            raise _wrong(file, f"the dataset {name} is a link to elsewhere, which is not followed")
+        where = where[part]
+    return where
 
 
 def _wrong(item: Any, what: str) -> SceneError:

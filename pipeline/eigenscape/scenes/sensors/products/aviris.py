@@ -1,11 +1,14 @@
 """AVIRIS-3, AVIRIS-5 and AVIRIS-NG as NetCDF4: orthorectified, or radiance in sensor geometry.
 
-Structure: JPL, AVIRIS-3 L1B and L2A file descriptions (ORNL DAAC AV3_L1B_RDN, AV3_L2A_RFL): group
+Structure: readers of the files, as neither a file nor its description could be opened: ``spec_io.py`` of
+the instruments' laboratory (emit-sds/SpectralUtil), ``io/netcdf.py`` of EnSpec/hytools, and
+``readers/aviris.py`` of FujiangJi/hyperproc, which tells of files of AVIRIS-5. They have the group
 ``reflectance`` with ``reflectance`` (wavelength, northing, easting), ``wavelength`` and ``fwhm``;
 ``transverse_mercator`` with ``crs_wkt`` or ``spatial_ref`` and ``GeoTransform``; ``easting`` and
-``northing`` of pixel centres. L1B has ``radiance/radiance`` (wavelength, lines, samples) and
-``geolocation_lookup_table/{sample, line}``, counted from 1. The ENVI files of AVIRIS, with IGM and GLT, are
-read by `eigenscape.scenes.readers.envi`.
+``northing``, which opengeos/geolibre-hypercoast takes for pixel centres. L1B has ``radiance/radiance``
+(wavelength, lines, samples) and ``geolocation_lookup_table/{sample, line}``, counted from 1, 0 for none and
+negative for a neighbour. The ENVI files of AVIRIS, with IGM and GLT, are read by
+`eigenscape.scenes.readers.envi`.
 """
 
 from typing import Any, ClassVar
@@ -68,7 +71,7 @@ class Aviris(Product):
                 )
             fill = number(dataset(opened, name), "_FillValue", -9999.0)
             lookup = None
-            if has(opened, "easting", "northing"):
+            if _placed(opened, source.size):
                 grid = _grid(path, opened, source.size)
             else:
                 grid, lookup = Grid(*source.size), _lookup(path, opened)
@@ -85,6 +88,17 @@ def _quantity(opened: Any) -> str | None:
         if placed and has(opened, f"{name}/{name}", f"{name}/wavelength"):
             return name
     return None
+
+
+def _placed(opened: Any, size: tuple[int, int]) -> bool:
+    """Return whether the cube lies on the map grid, and not beside a lookup table to it.
+
+    Coordinates alone do not tell: those of the table have its size.
+    """
+    if not has(opened, "easting", "northing"):
+        return False
+    lengths = tuple(dataset(opened, name).size for name in ("northing", "easting"))
+    return lengths == size or not has(opened, *_LOOKUP)
 
 
 def _grid(path: str, opened: Any, size: tuple[int, int]) -> Grid:

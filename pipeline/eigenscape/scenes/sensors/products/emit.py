@@ -1,14 +1,20 @@
 """EMIT L2A surface reflectance and L1B radiance (NetCDF4), in sensor geometry.
 
-Structure: EMIT Level 2A data product user guide (JPL D-107864), tables of variables of the reflectance and
-the mask file: ``reflectance`` (downtrack, crosstrack, bands), ``sensor_band_parameters/{wavelengths, fwhm,
-good_wavelengths}``, ``location/{glt_x, glt_y}`` (ortho_y, ortho_x; counted from 1, 0 for none), attributes
-``geotransform`` (in GDAL's order) and ``spatial_ref`` of the root; ``mask`` (downtrack, crosstrack, 8):
-cloud, cirrus, water, spacecraft, dilated cloud, aerosol, water vapour, aggregate; ``band_mask`` (downtrack,
-crosstrack, 36): a bit for each band, the first band the highest bit of the first byte, 1 where its value was
-interpolated as the detector element is bad or was saturated.
+Structure: the mission's own writers of the files, ``output_conversion.py`` of emit-sds/emit-sds-l1b,
+emit-sds-l2a and emit-sds-masks, ``make_emit_masks.py`` of the latter two, ``daac_converter.py`` of
+emit-sds/emit-utils; and nasa/EMIT-Data-Resources, whose ``emit_tools.py`` unpacks the bits, and whose tests
+list the mask bands of a file of version 2. They have ``reflectance`` or ``radiance`` (downtrack,
+crosstrack, bands); ``sensor_band_parameters/{wavelengths, fwhm, good_wavelengths}``, in early L1B
+``radiance_wl`` and ``radiance_fwhm``; ``location/{glt_x, glt_y}`` (ortho_y, ortho_x; counted from 1, 0 for
+none); attributes ``geotransform`` (in GDAL's order) and ``spatial_ref`` of the root. The mask file has
+``mask`` (downtrack, crosstrack, bands), with the names of its bands in
+``sensor_band_parameters/mask_bands``: version 2 is a collection of its own, with bands of a second
+detection of clouds (SpecTf). Its ``band_mask`` (downtrack, crosstrack, 36) has a bit for each band, the
+first band the highest bit of the first byte, 1 where its value was interpolated as the detector element is
+bad or was saturated; until January 2023 these bytes were stored as numbers of 64 bits.
 """
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +34,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     listed,
     number,
     numbers,
+    texts,
 )
 from eigenscape.scenes.sensors.packages import open_package
 from eigenscape.scenes.sensors.product import Product, in_nanometres
@@ -35,12 +42,21 @@ from eigenscape.scenes.types import Geolocation, Grid, LookupArray
 
 _FILL = -9999.0
 _MASKS = {
-    "clouds": ("cloud or dilated cloud of the mask file", (0, 4)),
-    "cirrus": ("cirrus of the mask file", (1,)),
-    "water": ("water of the mask file", (2,)),
-    "defective": ("spacecraft of the mask file", (3,)),
+    "clouds": ("cloud", "dilated cloud", "spectf cloud"),
+    "cirrus": ("cirrus",),
+    "water": ("water",),
+    "defective": ("spacecraft",),
 }
-_PARTS = ("sensor_band_parameters/wavelengths", "location/glt_x", "location/glt_y")
+"""Bands of the mask file that mark, by their names without "flag"."""
+
+_UNNAMED = ("cloud", "cirrus", "water", "spacecraft", "dilated cloud")
+"""Its first bands, where the file does not name them."""
+
+_SCENE = re.compile(r"EMIT_L(?:1B_RAD|2A_RFL)_\d+_(.+)")
+_PARAMETERS = "sensor_band_parameters"
+_WAVELENGTHS = (f"{_PARAMETERS}/wavelengths", f"{_PARAMETERS}/radiance_wl")
+_WIDTHS = (f"{_PARAMETERS}/fwhm", f"{_PARAMETERS}/radiance_fwhm")
+_PARTS = ("location/glt_x", "location/glt_y")
 _QUANTITIES = {"reflectance": "L2A", "radiance": "L1B"}
 
 
@@ -61,23 +77,20 @@ class Emit(Product):
         with file.open() as opened:
             quantity = next(name for name in _QUANTITIES if has(opened, name))
             source = Hdf5Bands.of(file, opened, quantity, "rcb")
-            parameters = "sensor_band_parameters"
-            wavelength = in_nanometres(listed(opened, f"{parameters}/wavelengths").tolist())
-            fwhm = (
-                listed(opened, f"{parameters}/fwhm").tolist()
-                if has(opened, f"{parameters}/fwhm")
-                else None
-            )
+            centres, widths = _first(opened, _WAVELENGTHS), _first(opened, _WIDTHS)
+            assert centres is not None
+            wavelength = in_nanometres(listed(opened, centres).tolist())
+            fwhm = listed(opened, widths).tolist() if widths else None
             good = (
-                listed(opened, f"{parameters}/good_wavelengths")
-                if has(opened, f"{parameters}/good_wavelengths")
+                listed(opened, f"{_PARAMETERS}/good_wavelengths")
+                if has(opened, f"{_PARAMETERS}/good_wavelengths")
                 else np.ones(source.count)
             )
             lists = {"wavelengths": wavelength, "fwhm": fwhm, "good_wavelengths": good}
             for what, values in lists.items():
                 if values is not None and len(values) != source.count:
                     raise SceneError(
-                        f"{name}: {parameters}/{what} has {len(values)} numbers for "
+                        f"{name}: {_PARAMETERS}/{what} has {len(values)} numbers for "
                         f"{source.count} bands: the "
                         "file is damaged. Download it again."
                     )
@@ -102,7 +115,12 @@ class Emit(Product):
 
 
 def _is_emit(opened: Any) -> bool:
-    return has(opened, *_PARTS) and any(has(opened, name) for name in _QUANTITIES)
+    named = _first(opened, _WAVELENGTHS) is not None and has(opened, *_PARTS)
+    return named and any(has(opened, name) for name in _QUANTITIES)
+
+
+def _first(opened: Any, names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if has(opened, name)), None)
 
 
 def _find(path: str) -> str | None:
@@ -125,41 +143,64 @@ def _lookup(name: str, opened: Any) -> Geolocation:
         )
     c, a, b, f, d, e = order.tolist()
     wkt = attribute(opened, "spatial_ref")
-    x, y = (LookupArray(name, f"location/glt_{axis}", 0.0) for axis in "xy")
+    x, y = (
+        LookupArray(name, part, number(dataset(opened, part), "_FillValue", 0.0)) for part in _PARTS
+    )
     return Geolocation("glt", x, y, str(wkt) if wkt else None, (a, b, c, d, e, f))
+
+
+def _mask_file(name: str) -> Path | None:
+    """Return the mask file beside a file of the same scene, the latest version of several."""
+    here = Path(name)
+    scene = _SCENE.fullmatch(here.name)
+    if scene is not None:
+        # Versions differ: one collection has reflectance of version 1, another masks of version 2.
+        wanted = re.compile(rf"EMIT_L2A_MASK_\d+_{re.escape(scene[1])}")
+        found = sorted(other for other in here.parent.iterdir() if wanted.fullmatch(other.name))
+        return found[-1] if found else None
+    mask = here.with_name(here.name.replace("_RFL_", "_MASK_"))
+    return mask if mask != here and mask.is_file() else None
 
 
 def _flags(
     name: str, size: tuple[int, int], kept: NDArray[np.intp]
 ) -> tuple[tuple[Flag, ...], tuple[str, ...]]:
-    """Return the flags of the mask file beside a reflectance file, and what to say.
+    """Return the flags of the mask file beside a file, and what to say.
 
     `kept`: the bands, from 0, that are used.
     """
-    here = Path(name)
-    mask = here.with_name(here.name.replace("_RFL_", "_MASK_"))
-    if mask == here or not mask.is_file():
-        return (), (
-            "no clouds are masked: the mask file "
-            f"({mask.name if mask != here else 'EMIT_L2A_MASK_...nc'}) is not "
-            "beside it",
-        )
+    mask = _mask_file(name)
+    if mask is None:
+        return (), ("no clouds are masked: the mask file (EMIT_L2A_MASK_...nc) is not beside it",)
     file = Hdf5File(str(mask))
     with file.open() as opened:
         source = Hdf5Bands.of(file, opened, "mask", "rcb")
         packed = (
             Hdf5Bands.of(file, opened, "band_mask", "rcb") if has(opened, "band_mask") else None
         )
-    if source.size != size or source.count < 5:
+        told = texts(opened, f"{_PARAMETERS}/mask_bands")
+    bands = [_plain(one) for one in told] or list(_UNNAMED)
+    if source.size != size or source.count < len(bands):
         raise SceneError(
-            f"{mask}: its mask has the shape {source.shape}, the reflectance {size[0]} x "
-            f"{size[1]} pixels. Put the "
-            "mask file of this granule beside it, or none."
+            f"{mask}: its mask has the shape {source.shape}, for {len(bands)} named bands and "
+            f"{size[0]} x {size[1]} pixels of the scene. Put the mask file of this granule beside "
+            "it, or none."
         )
-    flags = [Flag(flag, told, source, bands, values=(1,)) for flag, (told, bands) in _MASKS.items()]
-    if packed is not None and packed.dtype == "uint8" and packed.size == size:
+    flags = []
+    for flag, names in _MASKS.items():
+        found = tuple(band for band, one in enumerate(bands) if one in names)
+        if found:
+            which = " or ".join(bands[band] for band in found)
+            flags.append(Flag(flag, f"{which} of the mask file", source, found, values=(1,)))
+    notes = () if flags else (f"nothing is masked: {mask.name} has other names of its bands",)
+    if packed is not None and packed.dtype in ("uint8", "uint64") and packed.size == size:
         flags += _interpolated(packed, kept)
-    return tuple(flags), ()
+    return tuple(flags), notes
+
+
+def _plain(name: str) -> str:
+    """Return the name of a mask band as in `_MASKS`: "Dilated Cloud Flag", "SpecTf-Cloud Flag"."""
+    return name.lower().replace("-", " ").removesuffix("flag").strip()
 
 
 def _interpolated(packed: Hdf5Bands, kept: NDArray[np.intp]) -> list[Flag]:

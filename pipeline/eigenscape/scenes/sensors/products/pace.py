@@ -1,9 +1,13 @@
 """PACE OCI L2 (NetCDF4), in sensor geometry: surface or remote-sensing reflectance.
 
-Structure: NASA OBPG, OCI Level-2 file format: ``geophysical_data/rhos`` or ``Rrs`` (number_of_lines,
-pixels_per_line, wavelength_3d) with ``scale_factor``, ``add_offset`` and ``_FillValue``;
-``sensor_band_parameters/wavelength_3d``; ``navigation_data/{longitude, latitude}``;
-``geophysical_data/l2_flags`` with ``flag_meanings`` and ``flag_masks``.
+Structure: ``docs/notebooks/release_note_highlights.md`` of nasa/oceandata-notebooks, which prints a file of
+SFREFL of version 3.1 and one of AOP of version 3.2: ``geophysical_data/rhos`` or ``Rrs`` (number_of_lines,
+pixels_per_line, bands); ``sensor_band_parameters/wavelength_3d``, which is nominal where
+``geophysical_data/wavelength`` (from 3.2 on) has the wavelengths of the bands;
+``navigation_data/{longitude, latitude}``; ``geophysical_data/l2_flags``, a flag variable of the CF
+conventions (``flag_meanings``, ``flag_masks``) with CLDICE; the bits of HILT and NAVFAIL are those of
+OBPG's other sensors. The cube is packed, with ``scale_factor``, ``add_offset`` and ``_FillValue`` (a
+reader: opengeos/geolibre-hypercoast). The name ``surface_reflectance`` is from memory.
 """
 
 from typing import Any, ClassVar
@@ -29,7 +33,7 @@ from eigenscape.scenes.sensors.product import Product, in_nanometres
 from eigenscape.scenes.types import Geolocation, Grid, LookupArray
 
 _CUBES = ("rhos", "Rrs", "surface_reflectance")
-_WAVELENGTH = "sensor_band_parameters/wavelength_3d"
+_WAVELENGTHS = ("geophysical_data/wavelength", "sensor_band_parameters/wavelength_3d")
 _MEANINGS = {"clouds": ("CLDICE",), "saturated": ("HILT",), "defective": ("NAVFAIL",)}
 
 
@@ -60,12 +64,7 @@ class Pace(Product):
                 )
             name = f"geophysical_data/{chosen}"
             source = Hdf5Bands.of(file, opened, name, "rcb")
-            wavelength = in_nanometres(listed(opened, _WAVELENGTH).tolist())
-            if len(wavelength) != source.count:
-                raise SceneError(
-                    f"{path}: {_WAVELENGTH} has {len(wavelength)} numbers for {source.count} "
-                    f"bands of {chosen}."
-                )
+            wavelength = _wavelength(path, opened, chosen, source.count)
             cells = dataset(opened, name)
             cube = Cube(
                 source, wavelength, scale=number(cells, "scale_factor", 1.0),
@@ -84,9 +83,22 @@ class Pace(Product):
 
 
 def _cubes(opened: Any) -> list[str]:
-    if not has(opened, _WAVELENGTH, "navigation_data/longitude", "navigation_data/latitude"):
+    named = any(has(opened, name) for name in _WAVELENGTHS)
+    if not named or not has(opened, "navigation_data/longitude", "navigation_data/latitude"):
         return []
     return [name for name in _CUBES if has(opened, f"geophysical_data/{name}")]
+
+
+def _wavelength(path: str, opened: Any, cube: str, count: int) -> tuple[float, ...]:
+    """Return the wavelengths of a cube: the measured ones where the file has them."""
+    lists = [listed(opened, name) for name in _WAVELENGTHS if has(opened, name)]
+    for values in lists:
+        if len(values) == count:
+            return in_nanometres(values.tolist())
+    raise SceneError(
+        f"{path}: {' and '.join(_WAVELENGTHS)} have {' and '.join(str(len(one)) for one in lists)} "
+        f"numbers for {count} bands of {cube}."
+    )
 
 
 def _lookup(path: str, opened: Any, size: tuple[int, int]) -> Geolocation:
