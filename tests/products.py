@@ -284,6 +284,7 @@ def prisma(folder: Path, *, by_centres: bool = True) -> Product:
                 errors[12, 12, 0] = 1
             else:
                 errors[flags["saturated"], 2] = 3
+                errors[5, 4, 2] = 4
             file[f"{fields}/{detector.upper()}_PIXEL_L2_ERR_MATRIX"] = errors.transpose(0, 2, 1)
             file.attrs[f"List_Cw_{detector}"] = wavelength
             file.attrs[f"List_Fwhm_{detector}"] = np.where(wavelength > 0, 10.0, 0).astype("f4")
