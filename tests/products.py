@@ -190,7 +190,9 @@ def emit(
 
 
 def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
-    """EnMAP: spectral image, quality layers and METADATA.XML; of L1B two detectors."""
+    """EnMAP: spectral image, quality layers, METADATA.XML; two detectors of L1B, two empty bands of L2A."""
+    import rasterio
+
     name = f"ENMAP01-____{level}-DT0000001053_20220612T105735Z_028_V010303_20230922T131826Z"
     folder = folder / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -203,16 +205,23 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     valid = np.ones((HEIGHT, WIDTH), bool)
     valid[:, -1] = False
     stored[~valid] = fill
+    # Light does not come through the atmosphere there: of a real L2A, bands 130 to 135.
+    empty = [8, 9] if level == "L2A" else []
+    stored[..., empty] = fill
     vnir = bands // 2
     wavelength = np.concatenate([np.linspace(420, 990, vnir), np.linspace(905, 2440, bands - vnir)])
     widths = np.linspace(6, 11, bands)
     images = {"": slice(0, bands)}
     if level == "L1B":
         images = {"_VNIR": slice(0, vnir), "_SWIR": slice(vnir, bands)}
+    # L1B is placed by a fit to its corners, and that grows to the south.
+    where = {}
+    if level == "L1B":
+        where = {"crs": "EPSG:4326", "transform": rasterio.Affine(4e-4, 0, 13, 0, 3e-4, 52)}
     for end, part in images.items():
         write_tif(
             folder / f"{name}-SPECTRAL_IMAGE{end}.TIF", stored[..., part].transpose(2, 0, 1),
-            nodata=fill if level == "L2A" else None,
+            nodata=fill if level == "L2A" else None, **where,
         )  # fmt: skip
     flags = {}
     layers = ("CLOUD", "CIRRUS", "HAZE", "CLOUDSHADOW", "SNOW")
@@ -226,10 +235,20 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
     classes[~valid] = 3
     write_tif(folder / f"{name}-QL_QUALITY_CLASSES.TIF", classes)
     flags["water"] = classes == 2
+    # Of quality 1 everywhere, SWIR interpolated in row 9; SWIR saturated in row 10, VNIR in row 11.
+    tests = np.where(marks(row=9), 1 | 1 << 2, 1).astype("u1")
+    tests[marks(row=10)] |= 1 << 4
+    tests[marks(row=11)] |= 1 << 5
+    flags["saturated"] = marks(row=11) if level == "L1B" else marks(row=10) | marks(row=11)
     flags["interpolated"] = marks(row=8)
     for end, part in images.items():
+        write_tif(folder / f"{name}-QL_QUALITY_TESTFLAGS{end}.TIF", tests)
         defects = np.zeros((part.stop - part.start, HEIGHT, WIDTH), "u1")
         defects[1, flags["interpolated"]] = 1
+        defects[:, ~valid] = 255
+        if level == "L2A":
+            # In a band without a number it tells nothing.
+            defects[empty[0], marks(row=12)] = 1
         write_tif(folder / f"{name}-QL_PIXELMASK{end}.TIF", defects)
     entries = "".join(
         "<bandID "
@@ -238,17 +257,25 @@ def enmap(folder: Path, level: str = "L2A", *, bands: int = 12) -> Product:
         f"<OffsetOfBand>{offset[number]:.12g}</OffsetOfBand></bandID>"
         for number in range(bands)
     )
+    statistics = "".join(
+        f'<bandID number="{number + 1}"><mean>{-1000000 if number in empty else 2000}</mean>'
+        f"<stdDeviation>{0 if number in empty else 350.5}</stdDeviation></bandID>"
+        for number in range(bands)
+    )
     (folder / f"{name}-METADATA.XML").write_text(
         '<?xml version="1.0" encoding="UTF-8"?>\n<level_X xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'
         f"<metadata><schema/></metadata><base><level>{level}</level></base><specific>"
         f"<bandCharacterisation>{entries}</bandCharacterisation></specific><product><image><merge>"
-        f"<name>{name}-SPECTRAL_IMAGE.TIF</name><channels>{bands}</channels></merge></image></product></level_X>",
+        f"<name>{name}-SPECTRAL_IMAGE.TIF</name><channels>{bands}</channels></merge></image><bandStatistics>"
+        f"{statistics}</bandStatistics></product></level_X>",
         encoding="utf-8",
     )
-    part = images.get("_VNIR", slice(0, bands))
-    exact = (stored * gain + offset)[..., part]
+    kept = [
+        number for number in range(bands)[images.get("_VNIR", slice(None))] if number not in empty
+    ]
+    exact = (stored * gain + offset)[..., kept]
     place = None if level == "L1B" else centres()
-    return Product(folder, exact, wavelength[part], valid, flags, place=place)
+    return Product(folder, exact, wavelength[kept], valid, flags, len(empty), place)
 
 
 def prisma(folder: Path, *, by_centres: bool = True) -> Product:
@@ -287,6 +314,7 @@ def prisma(folder: Path, *, by_centres: bool = True) -> Product:
                 errors[12, 12, 0] = 1
             else:
                 errors[flags["saturated"], 2] = 3
+                errors[5, 4, 2] = 4
             file[f"{fields}/{detector.upper()}_PIXEL_L2_ERR_MATRIX"] = errors.transpose(0, 2, 1)
             file.attrs[f"List_Cw_{detector}"] = wavelength
             file.attrs[f"List_Fwhm_{detector}"] = np.where(wavelength > 0, 10.0, 0).astype("f4")

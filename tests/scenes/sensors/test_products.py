@@ -165,6 +165,26 @@ def test_enmap__levels_and_ways_to_name_them(level, tmp_path, scene):
     assert scene(f"{stem}-SPECTRAL_IMAGE_SWIR.TIF").bands == other.bands
 
 
+def test_enmap__bands_without_a_number_are_left_out(tmp_path, scene):
+    product = products.enmap(tmp_path)
+    opened = scene(str(product.path))
+    assert [number for number, good in enumerate(opened.bands.good) if not good] == [8, 9]
+    assert "2 bands" in " ".join(describe_scene(opened))
+    # Without the statistics nothing tells of them, and every pixel lacks a number.
+    (metadata,) = product.path.glob("*-METADATA.XML")
+    metadata.write_text(metadata.read_text().replace("bandStatistics", "otherStatistics"))
+    assert not scene(str(product.path)).read(0, 5)[1].any()
+    assert scene(str(product.path), bad_bands=["9-10"]).read(4, 5)[1].any()
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_enmap__saturation_of_one_detector(tmp_path, scene):
+    product = products.enmap(tmp_path, "L1B")
+    other = scene(str(product.path), variable="SWIR", mask="saturated")
+    expected = product.valid & ~products.marks(row=10)
+    np.testing.assert_array_equal(other.read(0, other.grid.height)[1], expected)
+
+
 def test_enmap__cloud_optimised_copies_of_the_portals(tmp_path, scene):
     product = products.enmap(tmp_path)
     for image in product.path.glob("*.TIF"):

@@ -1,10 +1,15 @@
 """DESIS L2A surface reflectance (GeoTIFF and METADATA.xml), as folder, zip file, metadata file or image.
 
-Structure: DLR, DESIS L1B, L1C, L2A product description (PAV-DLR-TN-001), METADATA.xml:
-``specific/bandCharacterisation/band`` with ``wavelengthCenterOfBand``, ``wavelengthWidthOfBand``,
-``gainOfBand`` and ``offsetOfBand``; value = number * gain + offset. ``QL_QUALITY-2.tif`` has the bands
-shadow, land, snow, haze over land, haze over water, cloud over land, cloud over water, water, aerosol, water
-vapour.
+Structure: METADATA.xml, ``specific/bandCharacterisation/band`` with ``wavelengthCenterOfBand``,
+``wavelengthWidthOfBand``, ``gainOfBand`` and ``offsetOfBand``; value = number * gain + offset, -32768 where
+there is none. ``interiorOrientation`` has elements ``band`` too, of other contents. ``QL_QUALITY-2.tif``
+has the bands shadow, land, snow, haze over land, haze over water, cloud over land, cloud over water, water,
+aerosol, water vapour.
+
+Source: DESIS Product Specification (DLR, PAV-DLR-ICD-003), from memory; names of files, tags, the scale and
+the order of the quality bands compared with the readers of hyperproc (FujiangJi/hyperproc, which took the
+order from the descriptions in a file), RemoteSensingToolbox.jl (JoshuaBillson), krttdkit (Mitchell-D),
+fluomapper (jlobu/fluomapper-public) and, tags alone, ACOLITE (acolite/acolite). No METADATA.xml was seen.
 """
 
 import re

@@ -1,12 +1,22 @@
 """EnMAP L1B, L1C and L2A (GeoTIFF and METADATA.XML), as folder, zip file, metadata file or spectral image.
 
-Structure: EnMAP Ground Segment, HSI Product Specification Level 1/2 (EN-PCV-ICD-2009): METADATA.XML,
-``specific/bandCharacterisation/bandID`` with ``wavelengthCenterOfBand``, ``FWHMOfBand``, ``GainOfBand`` and
-``OffsetOfBand``; value = number * gain + offset. L1C and L2A have ``SPECTRAL_IMAGE.TIF``; L1B has one image
-for each detector, which are not registered onto each other. Quality layers are ``QL_QUALITY_*.TIF``;
-``QL_PIXELMASK.TIF`` (of L1B ``_VNIR``, ``_SWIR``) has a band for each of the image, 1 where the detector
-element is defective (read so by EnPT, GFZ). L1B has rational polynomial coefficients of each band
-(``product/navigation/RPC``), which are not used: they say where a pixel is only where its height is known.
+Structure: METADATA.XML, ``specific/bandCharacterisation/bandID`` with ``wavelengthCenterOfBand``,
+``FWHMOfBand``, ``GainOfBand`` and ``OffsetOfBand``; value = number * gain + offset. L1C and L2A have
+``SPECTRAL_IMAGE.TIF``; L1B has one image for each detector, which are not registered onto each other, and
+the entries of VNIR come before those of SWIR. L2A holds fill alone in the bands in which the atmosphere
+lets no light through, six of 224 in the example of EnMAP-Box; in an L2A product that SNAP's tests sample,
+those between 1331 and 1391 nm. ``product/bandStatistics/bandID`` tells of them a ``stdDeviation`` of 0 and
+a ``mean`` of -1000000. Quality layers are ``QL_QUALITY_*.TIF``. ``QL_QUALITY_TESTFLAGS.TIF`` (of L1B
+``_VNIR``, ``_SWIR``) has in bit 4 whether SWIR is saturated, in bit 5 whether VNIR is. ``QL_PIXELMASK.TIF``
+(of L1B likewise) has a band for each of the image, 1 where the detector element is defective, 255 beside
+the swath. L1B has rational polynomial coefficients of each band (``product/navigation/RPC``), which are not
+used: they say where a pixel is only where its height is known.
+
+Source: HSI Product Specification Level 1/2 of the EnMAP Ground Segment (EN-PCV-ICD-2009), from memory;
+names of files, tags, numbers and flags compared with the readers of SNAP (senbox-org/optical-toolbox,
+opttbx-enmap-reader, and what its tests expect of an L1B, an L1C and an L2A product), of EnPT (GFZ/enpt), of
+hyperproc (FujiangJi/hyperproc) and of EnMAP-Box (EnMAP-Box/enmap-box), which alone of them reads
+``bandStatistics``. No METADATA.XML was seen.
 """
 
 import re
@@ -43,6 +53,12 @@ _FLAGS = {
 }
 """File of each flag, and the values that mark; all but 0 by default."""
 
+_SATURATED = {"": 0b110000, "_VNIR": 0b100000, "_SWIR": 0b010000}
+"""Bits of QL_QUALITY_TESTFLAGS, by the part of the product that an image holds."""
+
+_NO_MEAN = -1e6
+"""``mean`` of a band without a number, where ``stdDeviation`` is 0."""
+
 
 class Enmap(Product):
     """EnMAP: folder, zip file, METADATA.XML or SPECTRAL_IMAGE.TIF."""
@@ -67,12 +83,12 @@ class Enmap(Product):
         package, metadata = found
         level = _level(metadata)
         root = parse_xml(package.read(metadata, MOST_BYTES), metadata)
-        bands = list(children(root, "bandCharacterisation", "bandID"))
+        entries = list(children(root, "bandCharacterisation", "bandID"))
         stem = metadata[: -len("-METADATA.XML")]
         notes: tuple[str, ...] = ()
-        image = "SPECTRAL_IMAGE"
+        part = ""
         if level == "L1B":
-            image = f"SPECTRAL_IMAGE_{_detector(path, options)}"
+            part = f"_{_detector(path, options)}"
             notes = (
                 "one detector of L1B, as the two are not registered onto each other: scene.variable = "
                 '"VNIR" or "SWIR"; in sensor geometry',
@@ -82,8 +98,10 @@ class Enmap(Product):
                 f"{path}: scene.variable = {options.variable!r}: {level} has one image of both detectors. "
                 "Leave the key out."
             )
-        source = _raster(package, stem, image)
-        bands = _of_image(path, bands, source.count, image)
+        source = _raster(package, stem, f"SPECTRAL_IMAGE{part}")
+        bands = _of_image(path, entries, source.count, part)
+        without = _without_numbers(root, entries)
+        empty = tuple(number for number, entry in enumerate(bands) if entry in without)
         columns = {
             tag: [as_number(one.findtext(tag)) for one in bands]
             for tag in ("wavelengthCenterOfBand", "FWHMOfBand", "GainOfBand", "OffsetOfBand")
@@ -98,10 +116,10 @@ class Enmap(Product):
         if level == "L1B":
             # Its coordinates are a fit to the corners of the scene, no georeference.
             grid = Grid(grid.height, grid.width)
-        flags = tuple(_flags(package, stem, source))
+        flags = tuple(_flags(package, stem, source, part, empty))
         known = {flag.name for flag in flags}
-        if not known.issuperset(_FLAGS):
-            lacking = ", ".join(name for name in _FLAGS if name not in known)
+        lacking = ", ".join(name for name in (*_FLAGS, "saturated") if name not in known)
+        if lacking:
             notes = (
                 *notes,
                 f"not masked, as the product has no layer of its size for it: {lacking}",
@@ -118,6 +136,9 @@ class Enmap(Product):
                     scale=columns["GainOfBand"],
                     offset=columns["OffsetOfBand"],
                     fill=fill,
+                    dropped={
+                        "without a number in the whole scene, by the statistics of the product": empty
+                    },
                 ),
             ),
             flags,
@@ -167,39 +188,58 @@ def _pattern(stem: str, what: str) -> str:
     return re.escape(PurePosixPath(stem).name) + rf"-{what}(_COG)?\.TIFF?"
 
 
-def _of_image(path: str, bands: list[Element], count: int, image: str) -> list[Element]:
+def _of_image(path: str, entries: list[Element], count: int, part: str) -> list[Element]:
     """Return the entries of the metadata for the bands of an image: of L1B those of its detector."""
-    if image.endswith("_SWIR") and len(bands) > count:
-        bands = bands[-count:]
-    elif image.endswith("_VNIR"):
-        bands = bands[:count]
-    if len(bands) != count:
+    if part == "_SWIR" and len(entries) > count:
+        entries = entries[-count:]
+    elif part == "_VNIR":
+        entries = entries[:count]
+    if len(entries) != count:
         raise SceneError(
-            f"{path}: its metadata tell of {len(bands)} bands, and {image} has {count}. Download it again."
+            f"{path}: its metadata tell of {len(entries)} bands, and SPECTRAL_IMAGE{part} has {count}. "
+            "Download it again."
         )
-    return bands
+    return entries
 
 
-def _flags(package: Package, stem: str, image: RasterBands) -> list[Flag]:
+def _without_numbers(root: Element, entries: list[Element]) -> set[Element]:
+    """Return the entries of bands that hold fill alone, which would leave no pixel of the scene."""
+    statistics = list(children(root, "bandStatistics", "bandID"))
+    if len(statistics) != len(entries):
+        return set()
+    return {
+        entry
+        for entry, told in zip(entries, statistics, strict=True)
+        if as_number(told.findtext("stdDeviation")) == 0
+        and as_number(told.findtext("mean")) == _NO_MEAN
+    }
+
+
+def _flags(
+    package: Package, stem: str, image: RasterBands, part: str, empty: tuple[int, ...]
+) -> list[Flag]:
     flags = []
     for name, (layer, values) in _FLAGS.items():
-        if not package.match(_pattern(stem, layer)):
-            continue
-        source = _raster(package, stem, layer, classes=True)
-        if source.size == image.size:
+        source = _layer(package, stem, layer, image)
+        if source is not None:
             told = f"{layer} = {', '.join(map(str, values))}" if values else f"{layer} not 0"
             flags.append(Flag(name, told, source, values=values))
-    return flags + _defects(package, stem, image)
+    layer, bits = f"QL_QUALITY_TESTFLAGS{part}", _SATURATED[part]
+    source = _layer(package, stem, layer, image)
+    if source is not None:
+        numbers = ", ".join(str(bit) for bit in range(8) if bits >> bit & 1)
+        flags.append(Flag("saturated", f"{layer} bit {numbers}", source, bits=bits))
+    layer = f"QL_PIXELMASK{part}"
+    source = _layer(package, stem, layer, image)
+    if source is not None and source.count == image.count:
+        used = tuple(number for number in range(image.count) if number not in empty)
+        flags.append(Flag("interpolated", f"{layer} = 1 in a band", source, used, values=(1,)))
+    return flags
 
 
-def _defects(package: Package, stem: str, image: RasterBands) -> list[Flag]:
-    """Return the flag of defective detector elements of an image."""
-    part = re.search(r"SPECTRAL_IMAGE(_VNIR|_SWIR)?", image.address, re.IGNORECASE)
-    what = f"QL_PIXELMASK{part[1] or ''}" if part else "QL_PIXELMASK"
-    if not package.match(_pattern(stem, what)):
-        return []
-    source = _raster(package, stem, what, classes=True)
-    if source.size != image.size or source.count != image.count:
-        return []
-    told = f"{what} = 1 in a band"
-    return [Flag("interpolated", told, source, tuple(range(image.count)), values=(1,))]
+def _layer(package: Package, stem: str, name: str, image: RasterBands) -> RasterBands | None:
+    """Return a quality layer of the size of an image; None where there is none."""
+    if not package.match(_pattern(stem, name)):
+        return None
+    source = _raster(package, stem, name, classes=True)
+    return source if source.size == image.size else None

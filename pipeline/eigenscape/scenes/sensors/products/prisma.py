@@ -1,10 +1,17 @@
 """PRISMA L2D surface reflectance (HDF-EOS5, .he5), as file or zip file.
 
-Structure: ASI, PRISMA Products Specification Document (issue 2.3), L2D: ``HDFEOS/SWATHS/PRS_L2D_HCO/Data
-Fields/{VNIR_Cube, SWIR_Cube}`` (rows, bands, columns), numbers from 0 to 65535 between ``L2ScaleVnirMin`` and
-``L2ScaleVnirMax`` of the root; ``List_Cw_Vnir``, ``List_Fwhm_Vnir`` with 0 for bands without data, and
-``List_Cw_Vnir_Flags``; ``VNIR_PIXEL_L2_ERR_MATRIX`` with 1 for an invalid pixel of L1, 2 for a negative value
-after the atmospheric correction, 3 for saturation; likewise SWIR.
+Structure of L2D: ``HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR_Cube, SWIR_Cube}`` (rows, bands, columns),
+numbers from 0 to 65535 between ``L2ScaleVnirMin`` and ``L2ScaleVnirMax`` of the root, 0 in all bands beside
+the swath; ``List_Cw_Vnir``, ``List_Fwhm_Vnir`` with 0 for bands without data, and ``List_Cw_Vnir_Flags``;
+``VNIR_PIXEL_L2_ERR_MATRIX`` with 1 for an invalid pixel of L1, 2 for a negative value after the atmospheric
+correction, 3 for saturation; likewise SWIR. EnMAP-Box takes 4 for saturation, which means nothing else
+here, so that both are taken for it.
+
+Source: ASI, PRISMA Products Specification Document (issue 2.3), from memory; names, axes, numbers and
+corners compared with the readers of prismaread (IREA-CNR-MI/prismaread), EnMAP-Box (EnMAP-Box/enmap-box),
+HyperCoast (opengeos/HyperCoast) and hyperproc (FujiangJi/hyperproc), the values of the ERR matrices with
+SNAP's reader (package eu.esa.opt.dataio.prisma). The corners are centres of pixels for prismaread,
+EnMAP-Box and hyperproc, corners of pixels for HyperCoast: their distance decides.
 """
 
 from typing import Any, ClassVar
@@ -25,6 +32,7 @@ from eigenscape.scenes.types import Grid
 _FIELDS = "HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields"
 _CUBES = (f"{_FIELDS}/VNIR_Cube", f"{_FIELDS}/SWIR_Cube")
 _LARGEST = 65535.0
+_SATURATED = (3, 4)
 _PIXEL = 30.0
 """Metres, where the corners do not tell it."""
 
@@ -192,10 +200,10 @@ def _flags(file: Hdf5File, opened: Any, cubes: tuple[Cube, ...]) -> tuple[Flag, 
                 ),
                 Flag(
                     "saturated",
-                    f"ERR matrix of {detector} = 3 in a band",
+                    f"ERR matrix of {detector} = {' or '.join(map(str, _SATURATED))} in a band",
                     source,
                     bands,
-                    values=(3,),
+                    values=_SATURATED,
                 ),
             ]
     return tuple(flags)
