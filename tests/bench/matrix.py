@@ -14,8 +14,8 @@ command of its own (a fork of a process that has loaded everything), so that its
 with --quick all run in this process.
 
     equal     ran, and what it stored is that of the references
-    refused   by `plan`, for the reason that was expected; or a radius, by a sample before the search, or
-              shift-invert, by the graph before the factorisation
+    refused   by `plan`, for the reason that was expected; or a radius, by a sample before the search; or
+              shift-invert or too many components, by the graph before the spectrum
     wrong     ran, and is not that of the references; or no refusal where one was expected
     late      refused, but only after `plan` had let it through
     crashed   any other exception
@@ -214,7 +214,9 @@ NEEDS: dict[str, dict[str, Any]] = {
 
 _NO_SPACE = "table of"
 _LARGE = ("400x400", "679x944", "table", "sparse")
-_MEASURED = re.compile("samples drawn at random have|factors of a graph of .* can take")
+_MEASURED = re.compile(
+    "samples drawn at random have|factors of a graph of .* can take|connected components, the limit is"
+)
 REFUSED: dict[str, dict[str, str]] = {
     "features.spectral.continuum=true": {"sparse": "sparse table"},
     "features.spectral.normalize=true": {"sparse": "sparse table"},
@@ -489,8 +491,8 @@ def try_cell(
         said |= {"verdict": "wrong" if problems else "equal", "problems": problems}
     except EigenscapeError as error:
         text = str(error)
-        # No plan can know how many neighbours a radius has, or how a graph fills in: a sample says it
-        # before the search, and the graph before the factorisation.
+        # No plan can know how many neighbours a radius has, how a graph fills in, or in how many parts
+        # it falls: a sample says it before the search, and the graph before the spectrum.
         fine = (not planned and why and re.search(why, text)) or _MEASURED.search(text)
         verdict = "refused" if fine else "late" if planned else "wrong"
         said |= {"verdict": verdict, "problems": [*problems, text]}

@@ -3,10 +3,10 @@
     python tests/bench/stac.py ITEM... --schemas DIR
 
 Needs ``pip install stac-validator pystac``. The schemas of STAC itself come with pystac. Those of the
-extensions are in DIR, one JSON file each, whatever its name: as published, under the addresses that the item
-lists, or in the recorded answers of the tests of pystac's extension packages (their source distributions).
-References to other published schemas (projjson) are files there, too; an address without a file is an error. Prints one
-JSON object for each item, and ends with 1 where one is not valid.
+extensions are in DIR, one JSON file each, whatever its name: as published, under the addresses that the
+item lists, or in the recorded answers of the tests of pystac's extension packages (their source
+distributions). Other schemas to which they refer (projjson) are files there, too. Prints one JSON object
+for each item, and ends with 1 where one is not valid.
 """
 
 import argparse

@@ -250,3 +250,9 @@ def test_plan__counts_a_file_that_is_read_whole(tmp_path, cli, write_job):
         assert planned.exit_code == 0, planned.stderr
         peaks.append(json.loads(planned.stdout)["stages"][0]["peak_bytes"])
     assert peaks[0] - peaks[1] == cube.nbytes
+
+
+def test_run__says_how_many_pixels_are_valid(cli, written, write_job, small):
+    done = cli("run", write_job(scene={}))
+    valid = np.count_nonzero(~small.hole)
+    assert f"{valid:,} of 1,200 pixels are valid ({valid / 1200:.1%})" in done.stderr

@@ -13,6 +13,7 @@ from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.centring import describe_lost, describe_steps
 from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.masks import told_shares
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Labels, Scene
 
@@ -100,10 +101,11 @@ def nothing_valid(scene: Scene, options: SceneOptions, resolve: Callable[[str], 
             f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
             f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
         )
+    shares = told_shares(scene)
     return SceneError(
         f"{name}: no pixel is valid: every one is nodata, NaN, infinite or masked in at least one of "
-        f"the {scene.bands.count} bands. Check scene.mask, scene.nodata and the file's nodata value, "
-        "and list bands without data in scene.bad_bands."
+        f"the {scene.bands.count} bands{shares and f' ({shares})'}. Check scene.mask, scene.nodata and "
+        "the file's nodata value, and list bands without data in scene.bad_bands."
     )
 
 

@@ -40,6 +40,7 @@ from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.labels.sources import open_labels
+from eigenscape.scenes.masks import told_shares
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.resampled import bands_read, to_bands
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
@@ -49,6 +50,8 @@ from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 _STRIP_BYTES = 32 * 2**20
+_FEW = 0.5
+"""Share of valid pixels up to which the log says what leaves out the others."""
 _ITEM_BYTES = 16
 """Bytes per value while a strip is read: the stored type, float32, masks and copies of both."""
 _MOST_CENTRED = 4
@@ -103,10 +106,8 @@ def ingest_stage(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
         )
         context.reporter.note(told[-1])
-    if grid.is_table and samples < grid.size:
-        told.append(
-            f"{grid.size - samples} samples are left out: masked, nodata or not finite in a column"
-        )
+    if samples < grid.size:
+        told.append(_told_missing(scene, samples))
         context.reporter.note(told[-1])
     make = context.workspace.create_array
     if origin is not None:
@@ -137,6 +138,20 @@ def ingest_stage(
         "label_files": list(labels.files) if labels else [],
         "told": told,
     }
+
+
+def _told_missing(scene: Scene, samples: int) -> str:
+    """Return how many pixels or samples are valid; where few are, which flags leave the others out."""
+    grid = scene.grid
+    if grid.is_table:
+        return (
+            f"{grid.size - samples} samples are left out: masked, nodata or not finite in a column"
+        )
+    text = f"{samples:,} of {grid.size:,} pixels are valid ({samples / grid.size:.1%})"
+    if samples > _FEW * grid.size:
+        return text
+    shares = told_shares(scene)
+    return f"{text}; {shares or 'the others are nodata, masked, or not finite in a band'}"
 
 
 def _about_map(located: Located) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.job.scene import NO_FLAGS, UNSAFE, SceneOptions
@@ -17,6 +18,9 @@ from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.sensors.contents import Flag, FlagPlane
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.wrapped import WrappedScene
+
+_MOST_READ, _MOST_VALUES = 16, 2**23
+"""Blocks of rows that tell how many pixels a flag marks, and values of its layer in one of them."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,42 @@ def mask_scene(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
     if not planes:
         return scene
     return MaskedScene(scene, planes[0] if len(planes) == 1 else JointPlane(tuple(planes)), notes)
+
+
+def told_shares(scene: Scene) -> str:
+    """Return how many pixels each flag leaves out, by some rows spread over the scene; "" for none.
+
+    Parameters
+    ----------
+    scene
+        As `eigenscape.scenes.open.open_scene` returns it.
+
+    Raises
+    ------
+    SceneError
+        A file is truncated, damaged or gone.
+    """
+    masked: Any = scene
+    while not isinstance(masked, MaskedScene):
+        masked = getattr(masked, "scene", None)
+        if masked is None:
+            return ""
+    planes = masked.mask.planes if isinstance(masked.mask, JointPlane) else (masked.mask,)
+    shares: dict[str, float] = {}
+    for flag in (flag for plane in planes if isinstance(plane, FlagPlane) for flag in plane.flags):
+        shares[flag.name] = max(shares.get(flag.name, 0.0), _share(flag, masked))
+    listed = ", ".join(f"{name} on {share:.0%}" for name, share in shares.items() if share > 0)
+    return listed and f"by rows spread over the scene, flags leave out pixels: {listed}"
+
+
+def _share(flag: Flag, scene: Scene) -> float:
+    """Return the share of pixels that a flag marks in some rows."""
+    height, width = scene.grid.height, scene.grid.width
+    step = max(1, min(scene.row_step, _MOST_VALUES // (width * len(flag.bands))))
+    rows = blocks(height, step)
+    rows = rows[:: -(-len(rows) // _MOST_READ)]
+    marked = sum(int(np.count_nonzero(flag.marked(*block))) for block in rows)
+    return marked / (width * sum(stop - start for start, stop in rows))
 
 
 def _chosen_flags(scene: Scene, options: SceneOptions) -> tuple[Flag, ...]:

@@ -1,6 +1,7 @@
 """Products of the true structure: the same values as the file has, read directly; masks, bands, places."""
 
 import pickle
+import re
 import shutil
 import tarfile
 from functools import partial
@@ -319,6 +320,21 @@ def test_neon__map_info_and_gdal_agree(tmp_path, scene):
         stored = dataset.read()
     values, valid = opened.read(0, opened.grid.height)
     np.testing.assert_allclose(values[valid][:, 0], stored[valid][:, 0] / 10000, rtol=1e-6)
+
+
+@pytest.mark.parametrize("clouds", [0.75, 1.0])
+def test_run__says_which_flags_leave_few_pixels(tmp_path, write_job, cli, clouds):
+    product = products.neon(tmp_path / "product")
+    with h5py.File(product.path, "a") as file:
+        layer = file["BART/Reflectance/Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map"]
+        layer[:, : int(clouds * layer.shape[1])] = 15
+    done = cli("run", write_job(scene={"path": str(product.path)}))
+    if clouds < 1:
+        assert re.search(r"of 288 pixels are valid \(\d+\.\d%\); by rows", done.stderr)
+    else:
+        assert done.exit_code == 2
+        assert "no pixel is valid" in done.stderr
+    assert f"flags leave out pixels: clouds on {clouds:.0%}" in done.stderr.replace("\n", " ")
 
 
 def test_neon__a_copy_of_another_layer_masks_nothing(tmp_path, scene):
