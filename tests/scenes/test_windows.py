@@ -40,7 +40,7 @@ def test_windows__water_vapour_is_left_out_by_default_and_said(job_of):
     assert good(job) == [1, 2, 3, 6, 8]
     assert (
         "bands 4-5, 7 (1380 to 1900 nm) left out: water vapour (its bands at 1.38 and 1.88 micrometres) "
-        'leaves next to no sunlight there (scene.drop_wavelengths = "none" keeps what nothing else marks)'
+        'leaves next to no sunlight there (scene.drop_wavelengths = "none" keeps them)'
         in plan(job).notes
     )
 
@@ -63,6 +63,21 @@ def test_windows__as_the_job_says(job_of, wanted, kept):
 def test_windows__beside_bad_bands_and_without_wavelengths(job_of):
     assert good(job_of(scene={"bad_bands": [1, 4]})) == [2, 3, 6, 8]
     assert good(job_of(centres=[])) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_windows__tell_of_no_band_that_is_marked_otherwise(job_of):
+    notes = plan(job_of(scene={"bad_bands": [4, 5]})).notes
+    (note,) = (note for note in notes if "left out" in note)
+    assert note.startswith("band 7 (1900 nm) left out")
+    job = job_of(scene={"bad_bands": [4, 5, 7]})
+    assert not any("left out" in note for note in plan(job).notes)
+
+
+def test_windows__are_told_once_of_several_lines(job_of):
+    job_of()
+    job = job_of(scene={"path": ["s.tif", "s.tif"], "bad_bands": [1]})
+    assert good(job) == [2, 3, 6, 8]
+    assert [note[:14] for note in plan(job).notes if "left out" in note] == ["bands 4-5, 7 ("]
 
 
 def test_windows__never_leave_nothing_by_default(job_of):

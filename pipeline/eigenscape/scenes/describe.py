@@ -2,24 +2,18 @@
 
 from pathlib import Path
 
-from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.types import Labels, Scene
-from eigenscape.scenes.windows import window_notes
 
 
-def describe_scene(scene: Scene, options: SceneOptions | None = None) -> list[str]:
-    """Return table or image and its size, what the reader of a scene noted, and which bands are left out."""
+def describe_scene(scene: Scene) -> list[str]:
+    """Return table or image and its size, and what the reader of a scene noted."""
     grid, count = scene.grid, scene.bands.count
     name = Path(scene.files[0]).name
     if grid.is_table:
         what = f"table of {grid.height:,} samples x {count:,} feature{'s' * (count > 1)}"
     else:
         what = f"image of {grid.height:,} rows x {grid.width:,} columns x {count:,} band{'s' * (count > 1)}"
-    return [
-        f"{what} ({name})",
-        *notes_of(scene),
-        *window_notes(options or SceneOptions(path=name), scene.bands),
-    ]
+    return [f"{what} ({name})", *notes_of(scene)]
 
 
 def held_bytes(scene: Scene) -> int:

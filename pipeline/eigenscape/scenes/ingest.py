@@ -82,7 +82,7 @@ def ingest_stage(
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     grid = scene.grid
-    told = [*describe_scene(scene, job.scene), *(notes_of(labels) if labels else ())]
+    told = [*describe_scene(scene), *(notes_of(labels) if labels else ())]
     for note in told:
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")

@@ -16,7 +16,7 @@ from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
-from eigenscape.scenes.windows import find_windows
+from eigenscape.scenes.windows import find_windows, window_notes
 
 if TYPE_CHECKING:
     from eigenscape.scenes.flightlines import StackedScene
@@ -98,8 +98,15 @@ def _with_names(scene: Scene, paths: Sequence[str]) -> Scene:
     names = [Path(path).name for path in paths]
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     told = (f"scene.path stands for {len(names)} file{'s' * (len(names) > 1)}: {listed}",)
+    return _noted(scene, told)
+
+
+def _noted(scene: Scene, told: tuple[str, ...], *, last: bool = False) -> Scene:
+    """Return a scene with further notes before its own, or after them."""
     notes = getattr(scene, "notes", None)
-    return scene if notes is None else replace(scene, notes=(*told, *notes))  # type: ignore[type-var]
+    if notes is None:
+        return scene
+    return replace(scene, notes=(*notes, *told) if last else (*told, *notes))  # type: ignore[type-var]
 
 
 def _open_files(
@@ -119,7 +126,8 @@ def _open_files(
         )
     further = {"bad_bands": (*options.bad_bands, *dropped)}
     scene = _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
-    return _geolocated(scene, options, resolve)
+    told = window_notes(found, dropped, options, scene.bands)
+    return _geolocated(_noted(scene, told, last=True), options, resolve)
 
 
 def _geolocated(scene: Scene, options: SceneOptions, resolve: Resolve) -> Scene:
@@ -156,7 +164,7 @@ def _open_lines(
     if len(counts) == 1:
         # A band that is bad in one line is left out of all.
         flags = zip(*(line.bands.good for line in opened), strict=True)
-        bad = tuple(number for number, good in enumerate(flags, 1) if not all(good))
+        bad = tuple(number for number, good in enumerate(flags, 1) if any(good) and not all(good))
         further = {"bad_bands": (*options.bad_bands, *bad)}
         options = options.model_copy(update=further)
         opened = [_open_line(_of_one(options, name), resolve) for name in given]

@@ -1,6 +1,6 @@
 """Windows of wavelength that a scene is read without: names of them, and which bands lie there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,24 +91,38 @@ def _find(name: str, bands: Bands) -> BadBands:
     return BadBands(tuple(sorted(place + 1 for place in places)), "scene.drop_wavelengths names it")
 
 
-def window_notes(options: SceneOptions, bands: Bands) -> list[str]:
-    """Return which bands a scene is read without for their wavelength, and why."""
+def window_notes(
+    windows: Sequence[BadBands], dropped: Collection[int], options: SceneOptions, bands: Bands
+) -> tuple[str, ...]:
+    """Return which bands a scene is read without for their wavelength, and why.
+
+    Parameters
+    ----------
+    windows
+        Of `find_windows`.
+    dropped
+        Numbers, from 1, of bands that nothing else marks.
+    options, bands
+        Of the scene.
+    """
+    assert bands.wavelength is not None, "bands lie in a window"
+    keep = (
+        ' (scene.drop_wavelengths = "none" keeps them)'
+        if isinstance(options.drop_wavelengths, str)
+        else ""
+    )
     notes = []
-    for each in find_windows(options, bands):
-        places = [number - 1 for number in each.numbers if not bands.good[number - 1]]
-        if not places:
+    for each in windows:
+        numbers = [number for number in each.numbers if number in dropped]
+        if not numbers:
             continue
-        assert bands.wavelength is not None, "bands lie in a window"
-        listed = ", ".join(map(str, band_ranges([place + 1 for place in places])))
-        low, high = (f(bands.wavelength[place] for place in places) for f in (min, max))
-        keep = (
-            ' (scene.drop_wavelengths = "none" keeps what nothing else marks)'
-            if isinstance(options.drop_wavelengths, str)
-            else ""
-        )
-        which = f"band{'s' * (len(places) > 1)} {listed}"
-        notes.append(f"{which} ({low:.0f} to {high:.0f} nm) left out: {each.reason}{keep}")
-    return notes
+        centres = [bands.wavelength[number - 1] for number in numbers]
+        low, high = (f"{centre:.0f}" for centre in (min(centres), max(centres)))
+        where = low if low == high else f"{low} to {high}"
+        listed = ", ".join(map(str, band_ranges(numbers)))
+        which = f"band{'s' * (len(numbers) > 1)} {listed}"
+        notes.append(f"{which} ({where} nm) left out: {each.reason}{keep}")
+    return tuple(notes)
 
 
 def band_ranges(numbers: Sequence[int]) -> list[int | str]:

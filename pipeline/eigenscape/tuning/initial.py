@@ -199,7 +199,7 @@ def _write(
     options = SceneOptions.model_validate(table["scene"])
     windows = {n for each in find_windows(options, scene.bands) for n in each.numbers}
     marked = [n for n, good in enumerate(scene.bands.good, 1) if not good and n not in windows]
-    say(document, *describe_scene(scene, options))
+    say(document, *describe_scene(scene))
     if marked:
         listed = ", ".join(map(str, band_ranges(marked)))
         say(document, f"Left out by the scene's own metadata: bands {listed}.")

@@ -185,7 +185,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
         further.append(f"driver: this process takes up to {own} itself, beside its workers")
     return replace(
         planned,
-        notes=(*describe_scene(scene, job.scene), *about_labels, *prepared, *further, *fewer),
+        notes=(*describe_scene(scene), *about_labels, *prepared, *further, *fewer),
     )
 
 

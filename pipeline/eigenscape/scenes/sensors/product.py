@@ -274,5 +274,5 @@ def told_order(bands: Bands) -> list[str]:
     if not backwards:
         return []
     return [
-        f"wavelengths do not rise throughout ({backwards} steps back): bands keep the order of the file"
+        f"wavelengths fall at {backwards} place{'s' * (backwards > 1)}: bands keep the order of the file"
     ]
