@@ -19,14 +19,13 @@ def run_of(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(canvas, "STRIP_BYTES", 5000)
     monkeypatch.setattr(canvas, "QUICKLOOK_PIXELS", 9)
 
-    def make(lines, *, mapped=False, classes=True):
-        monkeypatch.setattr(orthorectify, "LEAST_MAPPED", 100 if mapped else 2**20)
+    def make(lines, *, classes=True):
         layers = rng.integers(-1, 60, (lines, MAP.height, MAP.width)).astype(np.int32)
         layers[:, :4] = -1
         arrays = {f"map/sample/{number}": layer for number, layer in enumerate(layers)}
         whole = list(arrays)
         arrays |= {"samples/row_start": np.arange(10) * 8, "samples/pixel": np.arange(60)}
-        harness = Harness(tmp_path / f"{lines}-{mapped}-{classes}")
+        harness = Harness(tmp_path / f"{lines}-{classes}")
         about = {"grid": MAP.to_json(), "lines": lines}
         harness.put("ingest", arrays, whole=whole, grid=SENSOR.to_json(), map=about)
         values = {"spectrum/vector": rng.random((60, 5)).astype(np.float32)}
@@ -51,10 +50,9 @@ def joined(strips, axis=0):
     return np.concatenate([strip for _, strip in strips], axis=axis)
 
 
-@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("lines", [1, 3])
-def test_canvas__strips_of_the_map(run_of, lines, mapped):
-    drawn, layers, values = run_of(lines, mapped=mapped)
+def test_canvas__strips_of_the_map(run_of, lines):
+    drawn, layers, values = run_of(lines)
     sample = shown(layers, values["labels/confidence"])
     assert drawn.grid == MAP
     strips = list(drawn.strips("labels/class", 0, label=""))
@@ -81,6 +79,24 @@ def test_canvas__thumbnails_of_the_map(run_of):
     colors, _ = drawn.thumbnail("spectrum/vector", (4, 0, 2))
     expected = values["spectrum/vector"][sample][..., [4, 0, 2]]
     np.testing.assert_array_equal(colors, np.where(valid[..., None], expected, 0))
+
+
+def test_canvas__an_array_is_read_once_for_all_strips(run_of, monkeypatch):
+    drawn, _, _ = run_of(2)
+    copied = []
+    create = orthorectify.create_memmap
+    monkeypatch.setattr(
+        orthorectify,
+        "create_memmap",
+        lambda path, *more: (copied.append(path.name), create(path, *more)),
+    )
+    for _ in range(2):
+        assert len(list(drawn.strips("labels/class", 0, label=""))) > 3
+        assert len(list(drawn.strips("spectrum/vector", 0, slice(1, 4), label=""))) > 3
+        drawn.thumbnail("spectrum/vector", (4, 0, 2))
+    assert sorted(copied) == [
+        "labels-class", "labels-confidence", "spectrum-vector-4-0-2-", "spectrum-vector-slice-1-4-None-",
+    ]  # fmt: skip
 
 
 def test_canvas__without_classes_the_first_line_is_shown(run_of):

@@ -118,7 +118,9 @@ class Canvas:
                 first = -(-start // step)
                 here = slice(first, first + len(samples))
                 valid[here] = samples >= 0
-                picture[here] = self._taken(name, samples, columns)
+                picture[here] = self._map.take(
+                    name, samples, 0, None if columns is None else list(columns)
+                )
                 continue
             values, place = self.samples(array, start, stop)
             row, column = place // grid.width, place % grid.width
@@ -127,16 +129,6 @@ class Canvas:
             picture[at] = values[taken] if columns is None else values[taken][:, list(columns)]
             valid[at] = True
         return picture, valid
-
-    def _taken(
-        self, name: str, samples: NDArray[np.int64], columns: tuple[int, ...] | None
-    ) -> NDArray[Any]:
-        """Return values of cells of the map, 0 where there is no sample."""
-        assert self._map is not None, "there is a map"
-        if columns is None:
-            return self._map.take(name, samples, 0)
-        each = [self._map.take(name, samples, 0, slice(one, one + 1)) for one in columns]
-        return np.concatenate(each, axis=-1)
 
     def spots(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return flat cells in a regular grid, those that hold a sample, and the sample of each.

@@ -5,6 +5,7 @@ lines overlap, the cell shows the line whose sample has the highest confidence, 
 classes the first line that has one.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +19,16 @@ from eigenscape.scenes.geometry.writing import sample_array
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_memmap
 
-LEAST_MAPPED = 2**25
-"""Bytes of an array from which on it is copied to a mapped file, where any sample of it can be taken."""
+_SEARCHED_BYTES = 2**25
+"""Of cells that are searched for samples at a time."""
 
 CELL_BYTES = 24
 """Of a cell of a strip: the samples of two lines, and of the one that is shown."""
 
 _CONFIDENCE = "labels/confidence"
+
+Columns = slice | list[int] | None
+"""Which columns of an array are meant, None for all of one that has no columns."""
 
 
 @dataclass
@@ -79,7 +83,7 @@ class Map:
         order = np.argsort(samples, kind="stable")
         for line in range(self.lines):
             layer = open_memmap(self.context.run.array_path(sample_array(line))).ravel()
-            for start, stop in blocks(len(layer), LEAST_MAPPED // CELL_BYTES):
+            for start, stop in blocks(len(layer), _SEARCHED_BYTES // CELL_BYTES):
                 part = layer[start:stop]
                 there = np.flatnonzero(np.isin(part, samples))
                 place = order[np.searchsorted(samples[order], part[there])]
@@ -89,7 +93,7 @@ class Map:
         return found
 
     def take(
-        self, name: str, samples: NDArray[np.int64], fill: float, columns: slice | None = None
+        self, name: str, samples: NDArray[np.int64], fill: float, columns: Columns = None
     ) -> NDArray[Any]:
         """Return the values of an array at samples, `fill` where there is none.
 
@@ -115,24 +119,16 @@ class Map:
             return np.where(samples >= 0, 0, -1).astype(np.float32)
         return np.asarray(self.take(_CONFIDENCE, samples, -1), np.float32)
 
-    def _source(self, name: str, columns: slice | None) -> NDArray[Any]:
-        """Return an array of which any row can be taken: in memory, or mapped from a copy."""
-        key = name if columns is None else f"{name}-{columns.start}-{columns.stop}-{columns.step}"
+    def _source(self, name: str, columns: Columns) -> NDArray[Any]:
+        """Return an array of which any row can be taken: a mapped copy, as chunks are read whole."""
+        key = name if columns is None else f"{name}-{columns}"
         if key in self._taken:
             return self._taken[key]
         array = self.context.open(name)
-        own = range(array.shape[1])[columns] if columns is not None else ()
-        shape = (
-            (array.shape[0], *array.shape[1:]) if columns is None else (array.shape[0], len(own))
-        )
-        size = int(np.prod(shape, dtype=np.int64)) * array.dtype.itemsize
-        if size <= LEAST_MAPPED:
-            found: NDArray[Any] = array[...] if columns is None else array[:, columns]
-            if name != _CONFIDENCE:
-                return found
-            self._taken[key] = found
-            return found
-        path = self.context.workspace.folder("map") / key.replace("/", "-")
+        shape = array.shape
+        if columns is not None:
+            shape = (shape[0], len(np.arange(shape[1])[columns]))
+        path = self.context.workspace.folder("map") / re.sub(r"\W+", "-", key)
         create_memmap(path, shape, array.dtype)
         for start, stop in blocks(array.shape[0], array.chunks[0]):
             part = array[start:stop]

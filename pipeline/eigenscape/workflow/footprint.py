@@ -15,7 +15,6 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import ROW_TILE, heap_bytes, rows_within
 from eigenscape.export.canvas import STRIP_BYTES
 from eigenscape.export.format import Amounts, formats_of
-from eigenscape.export.orthorectify import LEAST_MAPPED
 from eigenscape.features.method import FeatureMethod, Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.bridges import bridging_bytes
@@ -412,9 +411,8 @@ class Sizes:
         shared = 2.6 * strip + max((need.shared for need in needs), default=0)
         scratch = max((need.scratch for need in needs), default=0)
         if self.map_cells:
-            # Samples of the cells, what is taken of them, and arrays that are small enough to be held.
-            held = min(LEAST_MAPPED, 4 * self.n * max(1, modes))
-            shared += 2 * min(STRIP_BYTES, 60 * cells) + 2 * held
-            scratch += 4.0 * self.n * (modes + 6)
+            # Samples of the cells and what is taken of them; copies of the arrays, which are mapped.
+            shared += 2 * min(STRIP_BYTES, 60 * cells)
+            scratch += 4.0 * self.n * (2 * modes + 6)
         disk = sum(need.disk for need in needs)
         return self._stage("export", max(1, len(needs)), 0, shared, disk, scratch)
