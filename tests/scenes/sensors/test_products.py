@@ -212,6 +212,14 @@ def test_landsat__folder_tar_and_mtl(xml, tmp_path, scene):
         for file in product.path.iterdir():
             archive.add(file, file.name)
     check(scene(str(tmp_path / "scene.tar")), product)
+    # As "tar cf again.tar ." packs it.
+    with tarfile.open(tmp_path / "again.tar", "w") as archive:
+        archive.add(product.path, arcname=".")
+    check(scene(str(tmp_path / "again.tar")), product)
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as archive:
+        archive.add(product.path, arcname=product.path.name)
+    with pytest.raises(SceneError, match=r"compressed tar file.*Unpack it"):
+        scene(str(tmp_path / "packed.tar.gz"))
     check(scene(str(next(product.path.glob("*_MTL.*")))), product)
     opened = scene(str(product.path))
     with rasterio.open(next(product.path.glob("*_SR_B5.TIF"))) as dataset:

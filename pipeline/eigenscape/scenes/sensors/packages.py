@@ -29,6 +29,8 @@ _DEEPEST = 8
 _DEFLATED = 1032
 """Bytes that one byte of a deflated member can stand for at most (RFC 1951; zlib's own bound)."""
 
+_COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+
 Kind = Literal["folder", "zip", "tar"]
 
 
@@ -99,7 +101,8 @@ class Package:
         """Return what GDAL opens for one of the names."""
         if self.kind == "folder":
             return os.path.join(self.path, *name.split("/"))
-        return f"/vsi{self.kind}/{{{self.path}}}/{name}"
+        # GDAL names members of "tar cf product.tar ." without the folder in which they were packed.
+        return f"/vsi{self.kind}/{{{self.path}}}/{name.removeprefix('./')}"
 
     def files(self, *names: str) -> tuple[str, ...]:
         """Return the files on disk that hold some of the names."""
@@ -147,11 +150,16 @@ def open_package(path: str) -> Package | None:
     Raises
     ------
     SceneError
-        The archive is damaged, or what it says of its members cannot be.
+        The archive is damaged, compressed as a whole, or what it says of its members cannot be.
     """
     if is_contained(path) or is_address(path) or not os.path.exists(path):
         return None
     state = os.stat(path)
+    if stat.S_ISREG(state.st_mode) and path.lower().endswith(_COMPRESSED):
+        raise SceneError(
+            f"{path}: a compressed tar file can only be read from its beginning to its end. Unpack it, and "
+            "give the folder of one product, or the zip or tar file that was in it."
+        )
     if stat.S_ISDIR(state.st_mode) and is_zarr(path):
         return None
     if not stat.S_ISDIR(state.st_mode) and not path.lower().endswith((".zip", ".tar")):
