@@ -198,18 +198,18 @@ def plan_and_read(job: Path, path: Path) -> int:
 
 def read(job: Path) -> int:
     """Read all of a scene as its job does, in strips; return the status that a command would have."""
-    from eigenscape.base.blocks import blocks
     from eigenscape.errors import EigenscapeError
     from eigenscape.job.jobfile import load_job
-    from eigenscape.scenes.ingest import strip_rows
     from eigenscape.scenes.open import open_scene
+    from eigenscape.scenes.storage import strips_of
 
     try:
         loaded = load_job(job)
         scene = open_scene(loaded.scene, loaded.resolve)
-        for rows in blocks(scene.grid.height, strip_rows(scene, LIMIT // 4)):
-            values, valid = scene.read(*rows)
-            assert valid.shape == values.shape[:2]
+        for group in strips_of(scene, LIMIT // 4).groups:
+            for rows in group:
+                values, valid = scene.read(*rows)
+                assert valid.shape == values.shape[:2]
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)
         return error.exit_status
@@ -229,7 +229,7 @@ def judge(status: int | str, told: str, path: Path, *, final: bool) -> str:
     if status < 0:
         return "signal"
     if status == 2:
-        return "refused" if "eigenscape: " in told else "traceback"
+        return "refused" if "eigenscape:" in told else "traceback"
     if status == 3:
         # Not converged: the results are kept, and said to be so.
         return "plausible"

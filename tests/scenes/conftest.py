@@ -10,6 +10,7 @@ import pytest
 import rasterio
 from rasterio.transform import Affine
 
+from eigenscape.base.blocks import blocks
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
@@ -68,3 +69,19 @@ def labels(resolve):
         return open_labels(options, open_scene(options, resolve), resolve)
 
     return opener
+
+
+@pytest.fixture
+def in_strips(monkeypatch):
+    """Return a function that has scenes read in strips of so many rows."""
+    from eigenscape.scenes import ingest
+    from eigenscape.scenes.storage import Strips
+
+    def cut(rows, kept=0):
+        def strips(scene, budget):
+            strips = blocks(scene.grid.height, rows)
+            return Strips(rows, (tuple(strips),) if kept else tuple((one,) for one in strips), kept)
+
+        monkeypatch.setattr(ingest, "strips_of", strips)
+
+    return cut

@@ -9,7 +9,6 @@ from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
-from eigenscape.scenes import ingest
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.store.run import Run
 from eigenscape.workflow.runner import StageRunner
@@ -47,8 +46,8 @@ def cube():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 30])
-def test_ingest__centres_bands_far_from_0(ingested, tmp_path, cube, monkeypatch, rows):
-    monkeypatch.setattr(ingest, "strip_rows", lambda *_: rows)
+def test_ingest__centres_bands_far_from_0(ingested, tmp_path, cube, in_strips, rows):
+    in_strips(rows)
     far = cube + np.array([0, 1e3, -1e8, 1e12])
     far[3, 4, 2] = np.nan
     far[5] = -9

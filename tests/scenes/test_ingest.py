@@ -8,9 +8,7 @@ from eigenscape.base.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import load_job, parse_job
-from eigenscape.scenes import ingest
-from eigenscape.scenes.ingest import check_sizes, ingest_stage, strip_rows
-from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.ingest import check_sizes, ingest_stage
 from eigenscape.store.run import Run
 from eigenscape.workflow.runner import StageRunner
 
@@ -52,10 +50,11 @@ def test_ingest_stage__without_labels(ingested, written):
         read("labels/given")
 
 
+@pytest.mark.parametrize("kept", [0, 2**20])
 @pytest.mark.parametrize("rows", [1, 3, 7, 30])
-def test_ingest_stage__same_samples_for_any_strip(ingested, written, monkeypatch, rows):
+def test_ingest_stage__same_samples_for_any_strip(ingested, written, in_strips, rows, kept):
     expected = ingested(labels="labels.tif")
-    monkeypatch.setattr(ingest, "strip_rows", lambda *_: rows)
+    in_strips(rows, kept)
     found = ingested(labels="labels.tif", directory="other")
     assert found[0] == expected[0]
     for name in ("samples/values", "samples/pixel", "samples/row_start", "labels/given"):
@@ -63,9 +62,9 @@ def test_ingest_stage__same_samples_for_any_strip(ingested, written, monkeypatch
 
 
 def test_ingest_stage__strips_and_rows_without_any_valid_pixel(
-    ingested, write_tif, small, monkeypatch
+    ingested, write_tif, small, in_strips
 ):
-    monkeypatch.setattr(ingest, "strip_rows", lambda *_: 4)
+    in_strips(4)
     hole = small.hole.copy()
     hole[8:17] = True
     hole[:, 11] = True
@@ -156,19 +155,6 @@ def test_ingest_stage__no_label_on_a_valid_pixel(
     }
     with pytest.raises(SceneError, match=words[only_on_nodata]):
         ingested(labels="labels.tif")
-
-
-def test_strip_rows__whole_storage_blocks_within_the_budget(
-    tmp_path, write_tif, write_job, make_scene
-):
-    write_tif("scene.tif", make_scene(64, 32, 3).cube, tiled=True, blockxsize=16, blockysize=16)
-    job = load_job(write_job())
-    scene = open_scene(job.scene, job.resolve)
-    row = 32 * 3 * 16
-    assert strip_rows(scene, 10**9) == 64
-    assert strip_rows(scene, 40 * row) == 32
-    assert strip_rows(scene, 5 * row) == 5
-    assert strip_rows(scene, 0) == 1
 
 
 def job(**tables):

@@ -11,7 +11,7 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.blocks import Block
 from eigenscape.base.mapped import save_array
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context, Map
@@ -35,6 +35,7 @@ from eigenscape.scenes.content import (
     value_range,
 )
 from eigenscape.scenes.describe import describe_scene, notes_of
+from eigenscape.scenes.formats.handles import kept_open
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
@@ -42,18 +43,16 @@ from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.masks import told_shares
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.resampled import bands_read, to_bands
+from eigenscape.scenes.resampled import to_bands
+from eigenscape.scenes.storage import Strips, strips_of
 from eigenscape.scenes.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Bands, Labels, Scene
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
-_STRIP_BYTES = 32 * 2**20
 _FEW = 0.5
 """Share of valid pixels up to which the log says what leaves out the others."""
-_ITEM_BYTES = 16
-"""Bytes per value while a strip is read: the stored type, float32, masks and copies of both."""
 _MOST_CENTRED = 4
 """Times that a scene is read again; two are enough for double precision, and most need none."""
 
@@ -86,8 +85,10 @@ def ingest_stage(
     for note in told:
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")
-    strips = blocks(grid.height, strip_rows(scene, context.task_bytes))
-    read = partial(_read_strips, context.map, strips, labels, scratch)
+    cut = strips_of(scene, context.task_bytes)
+    strips = [strip for group in cut.groups for strip in group]
+    work = partial(_read_group, labels, scratch, cut.kept_bytes, context.executor.tasks_per_process)
+    read = partial(_read_strips, context.map, cut, work)
     if origin is None:
         found, origin = _read_near_0(read, scene)
     else:
@@ -156,20 +157,6 @@ def _told_missing(scene: Scene, samples: int) -> str:
 
 def _about_map(located: Located) -> dict[str, Any]:
     return {"grid": located.grid.to_json(), "lines": len(located.lines)}
-
-
-def strip_rows(scene: Scene, budget: int) -> int:
-    """Return the rows to read at a time: whole storage blocks of the source, about 32 MiB.
-
-    All rows of a sparse table: any part of it costs the whole file.
-    """
-    if isinstance(scene, SparseScene):
-        return scene.grid.height
-    row_bytes = scene.grid.width * bands_read(scene) * _ITEM_BYTES
-    rows = max(1, min(budget, 4 * _STRIP_BYTES) // row_bytes)
-    if rows > scene.row_step:
-        rows = rows // scene.row_step * scene.row_step
-    return int(min(rows, scene.grid.height))
 
 
 def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -> None:
@@ -254,16 +241,25 @@ def _read_near_0(
 
 
 def _read_strips(
-    map_blocks: Map,
-    strips: list[Block],
-    labels: Labels | None,
-    scratch: Path,
-    name: str,
-    scene: Scene,
+    map_blocks: Map, cut: Strips, read_group: Callable[..., Any], name: str, scene: Scene
 ) -> list[dict[str, Any]]:
     """Read all strips in the step `name`; return what is to be known of each."""
-    work = partial(_read_strip, scene, labels, scratch)
-    return map_blocks(name, work, strips, label="reading the scene")
+    work = partial(read_group, scene)
+    found = map_blocks(name, work, list(cut.groups), label="reading the scene")
+    return [part for group in found for part in group]
+
+
+def _read_group(
+    labels: Labels | None,
+    scratch: Path,
+    kept: int,
+    tasks: int,
+    scene: Scene,
+    group: Sequence[Block],
+) -> list[dict[str, Any]]:
+    """Read strips that share blocks, with the files open."""
+    with kept_open(kept, tasks):
+        return [_read_strip(scene, labels, scratch, strip) for strip in group]
 
 
 def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:

@@ -182,8 +182,13 @@ class Sizes:
         ranges = sample_blocks(self.n, chunk, self.budget, row)
         return len(ranges), ranges[0][1] - ranges[0][0]
 
-    def ingest(self, strips: int, raw: int, value: float, held: int = 0) -> StagePlan:
-        """Count strips of `raw` values of `value` bytes, what a reader holds, the copy of what is valid."""
+    def ingest(
+        self, strips: int, raw: int, value: float, held: int = 0, decoded: int = 0
+    ) -> StagePlan:
+        """Count strips of `raw` values of `value` bytes, what a reader holds, the copy of what is valid.
+
+        Decoded blocks are those of each task.
+        """
         n, bands = self.n, self.bands
         if self.entries is not None:
             disk = 8 * self.entries + 28 * n
@@ -192,7 +197,7 @@ class Sizes:
         # What is read, and what of it is copied, are steps of their own.
         reading, copying = (min(count, self.tasks) for count in (strips, tasks))
         at_once = max(reading, copying)
-        each = max(reading * value * raw, copying * 8 * rows * bands) / at_once
+        each = max(reading * (value * raw + decoded), copying * 8 * rows * bands) / at_once
         disk = n * (4 * bands + 12)
         placing, one, placed = self.lookup
         shared = 30 * n + held + _PLACING_BYTES * (placing > 0)

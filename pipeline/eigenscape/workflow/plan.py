@@ -27,11 +27,12 @@ from eigenscape.scenes.describe import describe_scene, held_bytes
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
-from eigenscape.scenes.ingest import check_train, check_two_classes, strip_rows
+from eigenscape.scenes.ingest import check_train, check_two_classes
 from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.resampled import bands_read
+from eigenscape.scenes.storage import decoding_bytes, strips_of
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
@@ -377,13 +378,15 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
 
 def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
     """Return the needs of reading a scene."""
-    strip = strip_rows(scene, sizes.budget)
-    raw = strip * scene.grid.width * bands_read(scene)
+    strips = strips_of(scene, sizes.budget)
+    raw = strips.rows * scene.grid.width * bands_read(scene)
     # As stored and in single precision; which values are valid.
     value = stored_type(scene).itemsize + 4.5
     return sizes.ingest(
-        -(-scene.grid.height // strip), raw, value, held_bytes(scene) + library_bytes(sizes.job)
-    )
+        len(strips.groups), raw, value, held_bytes(scene) + library_bytes(sizes.job),
+        # A tenth for the caches' own books.
+        int(1.1 * strips.kept_bytes) + decoding_bytes(scene),
+    )  # fmt: skip
 
 
 def _processes(job: Job, on: ClusterOptions) -> int:

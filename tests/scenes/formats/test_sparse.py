@@ -14,7 +14,6 @@ from eigenscape.clusters import Threads
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes import ingest
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.ingest import ingest_stage
 from eigenscape.scenes.open import open_scene
@@ -169,12 +168,12 @@ def test_open_scene__reads_headers_only(scene, save, dense):
 
 
 @pytest.mark.parametrize("rows", [1, 7, 89])
-def test_ingest_stage__same_table_for_any_strip(ingested, save, dense, monkeypatch, rows):
+def test_ingest_stage__same_table_for_any_strip(ingested, save, dense, in_strips, rows):
     table = dense.astype(float)
     table[10:12, 3], table[20, 0] = np.nan, np.inf
     save(table)
     expected = ingested()
-    monkeypatch.setattr(ingest, "strip_rows", lambda *_: rows)
+    in_strips(rows)
     found = ingested(directory="other")
     assert found[0] == expected[0]
     for one, other in ((expected[1].read(0, 87), found[1].read(0, 87)),):

@@ -28,7 +28,12 @@ from eigenscape.scenes.formats.pixels import (
     join_parts,
     sensible_row_step,
 )
-from eigenscape.scenes.formats.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.formats.rasterfiles import (
+    block_sizes,
+    dataset_files,
+    open_raster,
+    read_grid,
+)
 from eigenscape.scenes.grids import same_crs, same_size, same_transform
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.types import Bands, Geolocation, Grid
@@ -55,6 +60,8 @@ class RasterPart:
         Its grid and the one onto which it is brought; None where it lies on that of the scene.
     nodata
         Stored value of missing pixels, which resampling leaves out.
+    chunk_bytes, row_bytes
+        Bytes of a block, and of all blocks of all bands in as many rows.
     """
 
     path: str
@@ -65,6 +72,8 @@ class RasterPart:
     grid: Grid | None = None
     onto: Grid | None = None
     nodata: float | None = None
+    chunk_bytes: int = 0
+    row_bytes: int = 0
 
     def read(self, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Read a window of the scene: its bands, and where they are given, None for everywhere.
@@ -133,7 +142,8 @@ class _Opened:
     path: str
     grid: Grid
     files: tuple[str, ...]
-    row_step: int
+    blocks: tuple[int, int, int]
+    """Rows of a block, bytes of it, bytes of all in as many rows."""
     metadata: BandMetadata
     dtype: str
     masked: tuple[tuple[bool, bool], ...]
@@ -188,7 +198,7 @@ def open_raster_scene(
         grid=onto,
         bands=Bands(good, wavelength, _joined(opened, "fwhm"), names if any(names) else None),
         files=tuple(dict.fromkeys(name for item in opened for name in item.files)),
-        row_step=max(item.row_step for item in opened),
+        row_step=max(sensible_row_step(item.blocks[0], item.grid.height) for item in opened),
         parts=tuple(parts),
         notes=_note_grid(opened, onto),
     )
@@ -213,9 +223,7 @@ def _inspect(path: str) -> _Opened:
             path=path,
             grid=read_grid(dataset, path),
             files=dataset_files(dataset, path),
-            row_step=sensible_row_step(
-                max(rows for rows, _ in dataset.block_shapes), dataset.height
-            ),
+            blocks=block_sizes(dataset),
             metadata=read_band_metadata(dataset),
             dtype=np.result_type(*dataset.dtypes).name,
             masked=tuple(
@@ -251,6 +259,8 @@ def _make_part(
         grid=item.grid if moved else None,
         onto=onto if moved else None,
         nodata=missing if moved else None,
+        chunk_bytes=item.blocks[1],
+        row_bytes=0 if moved else item.blocks[2],
     )
 
 

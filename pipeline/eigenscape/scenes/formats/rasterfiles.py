@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,9 +15,11 @@ import numpy as np
 import rasterio
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
+from rasterio.enums import Interleaving
 from rasterio.errors import CRSError, NotGeoreferencedWarning, RasterioError
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.handles import opened
 from eigenscape.scenes.outside import (
     DRIVERS,
     SETTINGS,
@@ -46,17 +49,10 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
         Closed when the context ends.
     """
     expect_missing_georeference()
-    opened = False
+    is_open = False
     try:
-        # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-        with (
-            _log_of_bytes(), rasterio.Env(**SETTINGS), _unknown_crs() as unknown,
-            _open(path, drivers) as dataset,
-        ):  # fmt: skip
-            opened = True
-            if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
-                raise unreadable_crs(path, unknown[0])
-            _check_raw_size(dataset, path)
+        with opened((path, drivers), partial(_opened, path, drivers)) as dataset:
+            is_open = True
             yield dataset
     except UnicodeDecodeError as error:
         raise SceneError(
@@ -66,7 +62,38 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
     except CRSError as error:
         raise unreadable_crs(path, str(error)) from error
     except (RasterioError, CPLE_BaseError, OSError) as error:
-        raise _explain(path, error, opened) from error
+        raise _explain(path, error, is_open) from error
+
+
+@contextmanager
+def _opened(path: str, drivers: tuple[str, ...]) -> Iterator[Any]:
+    # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
+    with (
+        _log_of_bytes(), rasterio.Env(**SETTINGS), _unknown_crs() as unknown,
+        _open(path, drivers) as dataset,
+    ):  # fmt: skip
+        if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
+            raise unreadable_crs(path, unknown[0])
+        _check_raw_size(dataset, path)
+        yield dataset
+
+
+def block_sizes(dataset: Any) -> tuple[int, int, int]:
+    """Return the rows of a block of an open raster, and bytes that are decoded at once.
+
+    Returns
+    -------
+    rows : int
+    block_bytes : int
+        Of one block: of all bands where they are interleaved by pixel.
+    row_bytes : int
+        Of all blocks of all bands in as many rows.
+    """
+    rows, columns = max(dataset.block_shapes)
+    item = int(np.result_type(*dataset.dtypes).itemsize)
+    together = dataset.count if dataset.interleaving is Interleaving.pixel else 1
+    across = -(-dataset.width // columns)
+    return rows, rows * columns * item * together, rows * across * columns * item * dataset.count
 
 
 def _open(path: str, drivers: tuple[str, ...]) -> Any:

@@ -4,15 +4,16 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.arrays import reading
+from eigenscape.scenes.formats.handles import chunk_cache_bytes, opened
 from eigenscape.scenes.formats.pixels import sensible_row_step
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.sensors.heaps import CheckedStream
@@ -21,6 +22,9 @@ MOST_CHUNK = 2**28
 """Bytes of a chunk, which is read whole."""
 
 _MOST_LISTED = 2**16
+
+_LEAST_CACHE, _CACHE_SLOTS = 2**20, 10_007
+"""Bytes of decoded chunks that HDF5 keeps by itself, and chunks that it finds among more of them."""
 
 
 @dataclass(frozen=True)
@@ -44,32 +48,50 @@ class Hdf5File:
         return f"{self.path}, {self.member}" if self.member else self.path
 
     @contextmanager
-    def open(self, *, checked: bool = True) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """Open it; whatever h5py raises becomes a `SceneError`.
-
-        Parameters
-        ----------
-        checked
-            Whether heaps are checked: for whoever reads attributes or texts.
 
         Yields
         ------
         h5py.File
+            Its heaps, which hold texts, are checked.
         """
         import h5py
 
         check_exists(self.path)
-        with reading(self.path), ExitStack() as opened:
-            if self.member is not None:
-                archive = opened.enter_context(zipfile.ZipFile(self.path))
-                stream = opened.enter_context(archive.open(self.member))
-            elif checked:
-                stream = opened.enter_context(open(self.path, "rb"))
-            else:
-                yield opened.enter_context(h5py.File(self.path, "r"))
-                return
-            source = CheckedStream(stream, self.name) if checked else stream
-            yield opened.enter_context(h5py.File(source, "r"))
+        with (
+            reading(self.path), self._stream() as stream,
+            h5py.File(CheckedStream(stream, self.name), "r") as file,
+        ):  # fmt: skip
+            yield file
+
+    @contextmanager
+    def open_numbers(self) -> Iterator[Any]:
+        """Open it to read numbers alone, no texts; it stays open within `handles.kept_open`."""
+        check_exists(self.path)
+        with reading(self.path), opened((self.path, self.member), self._opened) as file:
+            yield file
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        import h5py
+
+        cache = {"rdcc_nbytes": max(_LEAST_CACHE, chunk_cache_bytes()), "rdcc_nslots": _CACHE_SLOTS}
+        if self.member is None:
+            with h5py.File(self.path, "r", **cache) as file:
+                yield file
+            return
+        with self._stream() as stream, h5py.File(stream, "r", **cache) as file:
+            yield file
+
+    @contextmanager
+    def _stream(self) -> Iterator[IO[bytes]]:
+        if self.member is None:
+            with open(self.path, "rb") as stream:
+                yield stream
+            return
+        with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
+            yield stream
 
 
 def has(file: Any, *names: str) -> bool:
@@ -232,8 +254,8 @@ class Hdf5Bands:
         Name of the type of its numbers.
     row_step
         Rows of a chunk.
-    chunk_bytes
-        Bytes of a chunk.
+    chunk_bytes, row_bytes
+        Bytes of a chunk, and of all chunks in as many rows.
     """
 
     file: Hdf5File
@@ -243,6 +265,7 @@ class Hdf5Bands:
     dtype: str
     row_step: int
     chunk_bytes: int = 0
+    row_bytes: int = 0
 
     @classmethod
     def of(cls, file: Hdf5File, opened: Any, name: str, axes: str) -> "Hdf5Bands":
@@ -260,10 +283,13 @@ class Hdf5Bands:
             )
         place = axes.index("r")
         rows = found.chunks[place] if found.chunks else 1
-        size = math.prod(found.chunks or ()) * found.dtype.itemsize
+        chunks, item = found.chunks or (), found.dtype.itemsize
+        across = [-(-length // side) for length, side in zip(found.shape, chunks, strict=False)]
+        size = math.prod(chunks) * item if chunks else 0
         return cls(
             file, name, axes, tuple(found.shape), found.dtype.name,
             sensible_row_step(rows, found.shape[place]), size,
+            size * math.prod(across) // across[place] if chunks else 0,
         )  # fmt: skip
 
     @property
@@ -283,10 +309,10 @@ class Hdf5Bands:
 
     def read(self, start: int, stop: int, bands: tuple[int, ...]) -> tuple[NDArray[Any], None]:
         """Read rows start ... stop-1 of some bands; see `BandSource.read`."""
-        with self.file.open(checked=False) as opened:
-            found = dataset(opened, self.dataset)
+        with self.file.open_numbers() as file:
+            found = dataset(file, self.dataset)
             if tuple(found.shape) != self.shape:
-                raise _wrong(opened, f"{self.dataset} has changed its shape since it was opened")
+                raise _wrong(file, f"{self.dataset} has changed its shape since it was opened")
             where = [slice(None)] * len(self.axes)
             where[self.axes.index("r")] = slice(start, stop)
             if "b" in self.axes:

@@ -10,7 +10,7 @@ from rasterio.windows import Window
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.onegrid import common_grid, onto_grid, resampled_type
 from eigenscape.scenes.formats.pixels import sensible_row_step
-from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
+from eigenscape.scenes.formats.rasterfiles import block_sizes, open_raster, read_grid
 from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.types import Grid
 
@@ -38,8 +38,8 @@ class RasterBands:
         Name of the type of the numbers that are read.
     row_step
         Rows of a block.
-    chunk_bytes
-        Bytes of a block of all bands.
+    chunk_bytes, row_bytes
+        Bytes of a block, and of all blocks of all bands in as many rows.
     onto
         Grid onto which it is brought; None where it lies there.
     nodata
@@ -55,6 +55,7 @@ class RasterBands:
     dtype: str
     row_step: int
     chunk_bytes: int = 0
+    row_bytes: int = 0
     onto: Grid | None = None
     nodata: float | None = None
     classes: bool = False
@@ -87,16 +88,15 @@ class RasterBands:
             dtype = np.result_type(*opened.dtypes)
             if nodata is None and not classes and opened.nodata is not None:
                 nodata = float(opened.nodata)
-            rows, columns = max(opened.block_shapes)
-            size = rows * columns * dtype.itemsize
+            rows, size, row_bytes = block_sizes(opened)
             if size > _MOST_BLOCK:
                 raise SceneError(
-                    f"{address}: is stored in blocks of {rows:,} x {columns:,} pixels, {size:,} bytes; "
-                    f"{_MOST_BLOCK:,} at most are read. The file is damaged, or has to be written in tiles."
+                    f"{address}: is stored in blocks of {rows:,} rows, {size:,} bytes; {_MOST_BLOCK:,} at "
+                    "most are read. The file is damaged, or has to be written in tiles."
                 )
             return cls(
                 address, files, read_grid(opened, address), opened.count, dtype.name,
-                sensible_row_step(rows, opened.height), size, None, nodata, classes,
+                sensible_row_step(rows, opened.height), size, row_bytes, None, nodata, classes,
             )  # fmt: skip
 
     @property
@@ -118,7 +118,7 @@ class RasterBands:
         common_grid((grid, self.grid), "finest", ("the other bands", self.address))
         dtype = self.dtype if self.classes else resampled_type(self.grid, grid, self.dtype)
         return RasterBands(
-            self.address, self.files, self.grid, self.count, dtype, 1, self.chunk_bytes, grid,
+            self.address, self.files, self.grid, self.count, dtype, 1, self.chunk_bytes, 0, grid,
             self.nodata, self.classes,
         )  # fmt: skip
 
