@@ -446,3 +446,21 @@ def test_plan__refuses_what_run_refuses(job, cli):
         result = cli("plan", job, "--set", override)
         assert result.exit_code == 2
         assert result.stderr.startswith("eigenscape: ")
+
+
+LONG = f"{'x' * 300}/scene"
+
+
+@pytest.mark.parametrize("key", ["path", "labels", "mask"])
+def test_paths__too_long_for_the_file_system(tmp_path, cli, written, write_job, key):
+    done = cli("plan", write_job(scene={key: LONG}))
+    assert done.exit_code == 2
+    assert f"eigenscape: {tmp_path}" in done.stderr
+    assert "longer than the file system allows" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "status", "report", "verify"])
+def test_paths__of_commands_too_long_for_the_file_system(cli, command):
+    done = cli(command, LONG)
+    assert done.exit_code == 2
+    assert "longer than the file system allows" in done.stderr

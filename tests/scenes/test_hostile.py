@@ -227,3 +227,17 @@ def test_more_pixels_than_blocks_can_list(tmp_path, scene):
     )
     with pytest.raises(SceneError, match=r"2,147,483,647 x 2,147,483,647 pixels"):
         scene("s.vrt")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_npy__a_header_of_gigabytes_is_refused_before_room_is_made_for_it(
+    tmp_path, scene, monkeypatch, version
+):
+    path = tmp_path / "scene.npy"
+    np.save(path, CUBE)
+    content = bytearray(path.read_bytes())
+    content[6] = version
+    path.write_bytes(content)
+    monkeypatch.setattr(np, "load", None)  # which would make room
+    with pytest.raises(SceneError, match=r"scene\.npy.*header is longer than the file"):
+        scene(str(path))

@@ -1,5 +1,6 @@
 """Arguments that several commands share, and what an error of ours ends them with."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -116,6 +117,16 @@ def exit_status() -> Iterator[None]:
         print(
             f"eigenscape: out of memory ({error}). Set limits.memory to what is free, or "
             "limits.threads to fewer.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(InputError.exit_status) from None
+    except OSError as error:
+        # Whatever asks the system about a path is told so: of a typing error, not of a fault.
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        print(
+            f"eigenscape: {str(error.filename)[:80]}...: the path is longer than the file system allows "
+            "(mostly 255 bytes for a name, 4,095 for all of it). Correct or shorten it.",
             file=sys.stderr,
         )
         raise typer.Exit(InputError.exit_status) from None

@@ -34,6 +34,11 @@ class Variable:
 
 
 def _list_npy(path: str) -> Iterator[tuple[str, Variable]]:
+    with open(path, "rb") as stream:
+        start = stream.read(12)
+    # NumPy makes room for a header of whatever length the file says, of up to 4 GiB from version 2 on.
+    if start[6:7] > b"\x01" and int.from_bytes(start[8:12], "little") > os.path.getsize(path):
+        raise ValueError("its header is longer than the file, by what it says")
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     yield "", Variable(array.shape, array.dtype)
 
