@@ -29,6 +29,9 @@ _STRIP_PIXELS = 2**20
 _BATCH = 20_000
 """Polygons that are written at once."""
 
+_VERSION = "1.2"
+"""Of GeoPackage: what GDAL before 3.7, as in QGIS 3.22 to 3.28, reads without a warning."""
+
 _STRIP_BYTES = 120
 """Of a pixel of a strip: components, labels, sums; polygons of a map without any order."""
 
@@ -147,12 +150,14 @@ def _placed(outlines: NDArray[Any], grid: Grid) -> NDArray[Any]:
 def _append(path: Path, table: Any) -> None:
     import pyogrio
 
+    begun = path.exists()
     with warnings.catch_warnings():
         # A map without a place has polygons without one.
         warnings.filterwarnings("ignore", message="'crs' was not provided")
         pyogrio.write_dataframe(
-            table, path, layer=_LAYER, driver="GPKG", append=path.exists(), geometry_type="Polygon"
-        )
+            table, path, layer=_LAYER, driver="GPKG", append=begun, geometry_type="Polygon",
+            dataset_options=None if begun else {"VERSION": _VERSION},
+        )  # fmt: skip
 
 
 def _append_style(path: Path, product: Product) -> None:
