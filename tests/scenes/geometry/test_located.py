@@ -197,6 +197,7 @@ def test_geometry__as_the_job_says(located_scene, tmp_path):
         ({"crs": None}, r"scene\.geometry_crs, for example"),
         ({"width": 39}, r"60 x 39 pixels .* the scene 60 x 40"),
         ({"outlier": 1e9}, r"Some are fill values"),
+        ({"outlier": 1e308}, r"e\+\d+ cells for .* Some are fill values"),
         ({"crs": "EPSG:4326"}, r"latitudes reach 5800000"),
         ({"nowhere": True}, "no two neighbouring pixels"),
     ],

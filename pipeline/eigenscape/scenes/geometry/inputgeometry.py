@@ -150,15 +150,16 @@ def igm_part(geolocation: Geolocation, height: int, width: int) -> IgmPart:
     size = max(min(along, across), max(along, across) / _DENSEST)
     # Of cells that are square on the ground.
     wide = size / max(np.cos(np.radians((south + north) / 2)), 0.01) if degrees else size
-    columns, rows = round((east - west) / wide) + 1, round((north - south) / size) + 1
-    if columns * rows > max(_MOST_CELLS * height * width, _FEW_CELLS):
+    # Numbers, not yet whole: of damaged coordinates they are infinite.
+    map_rows, map_columns = (north - south) / size + 1, (east - west) / float(wide) + 1
+    if not map_rows * map_columns <= max(_MOST_CELLS * height * width, _FEW_CELLS):
         raise SceneError(
             f"{path}: coordinates reach from x {west:.9g} to {east:.9g} and y {south:.9g} to "
-            f"{north:.9g}, which "
-            f"would be a map of {rows:,} x {columns:,} cells for {height} x {width} pixels {size:.3g} "
-            "apart. Some are "
-            "fill values: mark them by the header's data ignore value, or leave them NaN."
+            f"{north:.9g}, which would be a map of {map_rows:,.7g} x {map_columns:,.7g} cells for "
+            f"{height} x {width} pixels {size:.3g} apart. Some are fill values: mark them by the "
+            "header's data ignore value, or leave them NaN."
         )
+    columns, rows = round((east - west) / wide) + 1, round((north - south) / size) + 1
     transform = (float(wide), 0.0, west - float(wide) / 2, 0.0, -size, north + size / 2)
     farthest = max(1.0, 0.75 * max(along, across) / size)
     return IgmPart(
