@@ -33,6 +33,7 @@ from eigenscape.errors import InputError
 from eigenscape.export.legends.embedded import class_items, embed_table
 from eigenscape.export.sidecar import output_error, replacing, sidecar_path, write_crs
 from eigenscape.export.strips import cut_blocks
+from eigenscape.scenes.formats.handles import bounded_gdal
 from eigenscape.scenes.types import Grid, Legend
 
 Layout = Literal["tiles", "strips"]
@@ -47,8 +48,6 @@ _STRIP_BYTES = 2**18
 _WRITE_BYTES = 2**22
 # A colour table and the directory of a large file.
 _ROOM_BYTES = 2**21
-# GDAL's own default is 5 % of the machine's memory, which no budget of ours knows of.
-_CACHE_BYTES = 2**26
 
 
 def write_raster(
@@ -268,8 +267,8 @@ def _rows_per_write(
 @contextlib.contextmanager
 def quiet(threads: int = 1) -> Iterator[None]:
     """Bound GDAL's cache and threads, and say nothing about a grid that has no georeference on purpose."""
-    bounds = {"GDAL_CACHEMAX": _CACHE_BYTES, "GDAL_NUM_THREADS": str(threads)}
-    with rasterio.Env(**bounds), warnings.catch_warnings():
+    threads_of_gdal = rasterio.Env(GDAL_NUM_THREADS=str(threads))
+    with bounded_gdal(), threads_of_gdal, warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield
 

@@ -8,6 +8,7 @@ import numpy as np
 from eigenscape.scenes.centring import F8, is_rounded
 from eigenscape.scenes.formats.pixels import Calibration
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.wrapped import innermost
 
 
 def stored_type(scene: Scene) -> np.dtype[Any]:
@@ -15,9 +16,7 @@ def stored_type(scene: Scene) -> np.dtype[Any]:
 
     Of a sparse table, whose zeros are to stay what they are, it is single precision itself.
     """
-    inner: Any = scene
-    while hasattr(inner, "scene"):
-        inner = inner.scene
+    inner = innermost(scene)
     parts = getattr(inner, "parts", (inner,))
     return np.result_type(*map(_type_of, parts))
 

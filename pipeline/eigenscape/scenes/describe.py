@@ -16,15 +16,6 @@ def describe_scene(scene: Scene) -> list[str]:
     return [f"{what} ({name})", *notes_of(scene)]
 
 
-def held_bytes(scene: Scene) -> int:
-    """Return the bytes that reading any part of a scene leaves in memory: of files that are read whole."""
-    source = scene
-    while hasattr(source, "scene"):
-        source = source.scene
-    held = getattr(source, "held_bytes", None)
-    return int(getattr(getattr(source, "source", None), "held_bytes", 0) if held is None else held)
-
-
 def notes_of(source: Scene | Labels) -> tuple[str, ...]:
     """Return what the reader of a scene or of labels noted, and what mask and subset add to it."""
     notes = tuple(getattr(source, "notes", ()))

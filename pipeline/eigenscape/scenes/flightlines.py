@@ -11,6 +11,7 @@ from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.resampled import to_bands
 from eigenscape.scenes.types import Bands, Grid, Scene
+from eigenscape.scenes.wrapped import innermost
 
 GAP = 128
 """Rows without a pixel between lines: a filter in space reaches no farther, so that lines do not mix."""
@@ -72,9 +73,7 @@ class StackedScene:
         """What the lines read their numbers by."""
         found: list[Any] = []
         for line in self.lines:
-            inner: Any = line
-            while hasattr(inner, "scene"):
-                inner = inner.scene
+            inner = innermost(line)
             found += getattr(inner, "parts", (inner,))
         return tuple(found)
 

@@ -12,6 +12,7 @@ from eigenscape.base.blocks import Block, blocks
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.resampled import bands_read
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.wrapped import innermost
 
 _STRIP_BYTES = 2**27
 _ITEM_BYTES = 16
@@ -83,11 +84,16 @@ def decoding_bytes(scene: Scene) -> int:
     return 2 * max((source.chunk_bytes for each in _sources(scene) for source in each), default=0)
 
 
+def held_bytes(scene: Scene) -> int:
+    """Return the bytes that reading any part of a scene leaves in memory: of files that are read whole."""
+    source = innermost(scene)
+    held = getattr(source, "held_bytes", None)
+    return int(getattr(getattr(source, "source", None), "held_bytes", 0) if held is None else held)
+
+
 def _sources(scene: Scene) -> list[list[Any]]:
     """Return what holds the bands and the flags of a scene, of several lines those of each."""
-    inner: Any = scene
-    while hasattr(inner, "scene"):
-        inner = inner.scene
+    inner = innermost(scene)
     if hasattr(inner, "lines"):
         return [each for line in inner.lines for each in _sources(line)]
     parts = [getattr(part, "source", part) for part in getattr(inner, "parts", ())]

@@ -1,12 +1,20 @@
 """A scene around another one, of which it changes some of what is read."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.vectors import Vectors
 from eigenscape.scenes.types import Bands, Grid, Scene
+
+
+def innermost(scene: Any) -> Any:
+    """Return the scene that is read from files, within all that are around it."""
+    while hasattr(scene, "scene"):
+        scene = scene.scene
+    return scene
 
 
 @dataclass(frozen=True)

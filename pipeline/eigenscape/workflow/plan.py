@@ -23,7 +23,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
 from eigenscape.scenes.centred import stored_type
-from eigenscape.scenes.describe import describe_scene, held_bytes
+from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
@@ -32,7 +32,7 @@ from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.resampled import bands_read
-from eigenscape.scenes.storage import decoding_bytes, strips_of
+from eigenscape.scenes.storage import decoding_bytes, held_bytes, strips_of
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES

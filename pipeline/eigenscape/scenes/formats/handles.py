@@ -8,6 +8,7 @@ once, and not once for each strip.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from rasterio._env import get_gdal_config, set_gdal_config
@@ -18,16 +19,24 @@ CACHE_BYTES = 2**26
 Make = Callable[[], AbstractContextManager[Any]]
 
 
-class _Kept(threading.local):
-    """Files that this thread keeps open; None outside of `kept_open`."""
+@dataclass
+class _Files:
+    """What a thread keeps open."""
 
-    files: dict[Any, Any] | None = None
+    cache_bytes: int
     stack: ExitStack
-    cache_bytes: int = 0
+    opened: dict[Any, Any] = field(default_factory=dict)
 
 
-_KEPT = _Kept()
-_LOCK, _USERS = threading.Lock(), [0, 0]
+class _Thread(threading.local):
+    """Files of this thread; None outside of `kept_open`."""
+
+    files: _Files | None = None
+
+
+_THREAD = _Thread()
+_LOCK = threading.Lock()
+_BOUNDED = {"users": 0, "before": 0}
 """Of GDAL's cache, which all threads share: how many want it bounded, and what it was before."""
 
 
@@ -44,39 +53,45 @@ def kept_open(cache_bytes: int, tasks: int) -> Iterator[None]:
     """
     # Threads share GDAL's cache, and HDF5's of a file that several of them have open.
     shared = cache_bytes * tasks
-    with _bounded_gdal(max(CACHE_BYTES, shared)), ExitStack() as stack:
-        _KEPT.files, _KEPT.stack, _KEPT.cache_bytes = {}, stack, shared
+    before = _THREAD.files
+    with bounded_gdal(max(CACHE_BYTES, shared)), ExitStack() as stack:
+        _THREAD.files = _Files(shared, stack)
         try:
             yield
         finally:
-            _KEPT.files = None
+            _THREAD.files = before
 
 
 def opened(key: Any, make: Make) -> AbstractContextManager[Any]:
     """Return what a context yields: one that is left at once, or within `kept_open` in the end."""
-    if _KEPT.files is None:
+    files = _THREAD.files
+    if files is None:
         return make()
-    if key not in _KEPT.files:
-        _KEPT.files[key] = _KEPT.stack.enter_context(make())
-    return nullcontext(_KEPT.files[key])
+    if key not in files.opened:
+        files.opened[key] = files.stack.enter_context(make())
+    return nullcontext(files.opened[key])
 
 
 def chunk_cache_bytes() -> int:
     """Return what a file that is opened now should keep of its decoded chunks."""
-    return _KEPT.cache_bytes if _KEPT.files is not None else 0
+    return 0 if _THREAD.files is None else _THREAD.files.cache_bytes
 
 
 @contextmanager
-def _bounded_gdal(cache_bytes: int) -> Iterator[None]:
+def bounded_gdal(cache_bytes: int = CACHE_BYTES) -> Iterator[None]:
+    """Bound GDAL's cache, by what the first of several threads says.
+
+    rasterio's own Env gives back what it found at the end of each thread's block, while others still read.
+    """
     with _LOCK:
-        if not _USERS[0]:
-            _USERS[1] = get_gdal_config("GDAL_CACHEMAX")
+        if not _BOUNDED["users"]:
+            _BOUNDED["before"] = get_gdal_config("GDAL_CACHEMAX")
             set_gdal_config("GDAL_CACHEMAX", cache_bytes)
-        _USERS[0] += 1
+        _BOUNDED["users"] += 1
     try:
         yield
     finally:
         with _LOCK:
-            _USERS[0] -= 1
-            if not _USERS[0]:
-                set_gdal_config("GDAL_CACHEMAX", _USERS[1])
+            _BOUNDED["users"] -= 1
+            if not _BOUNDED["users"]:
+                set_gdal_config("GDAL_CACHEMAX", _BOUNDED["before"])
