@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import OnDone, Order, Serial, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage

@@ -6,7 +6,7 @@ import dask
 import numpy as np
 import pytest
 
-from eigenscape.base.cores import usable_cores
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters import ClusterOptions, Threads, connect, load_cluster
 from eigenscape.errors import ClusterError
 

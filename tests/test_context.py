@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from eigenscape.base.blocks import BASE_BYTES, blocks, sample_blocks, task_bytes
-from eigenscape.base.mapped import attach_memmap, create_memmap
+from eigenscape.base.files.mapped import attach_memmap, create_memmap
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
 from eigenscape.job.jobfile import parse_job

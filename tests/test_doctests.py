@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import eigenscape
-from eigenscape.datasets.synthetic import synthesize
+from eigenscape.datasets.made.synthetic import synthesize
 
 ROOT = Path(eigenscape.__file__).parent
 MODULES = sorted(

@@ -68,9 +68,9 @@ def test_studies__are_those_of_the_studies_folder():
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_studies__published_cells_are_variants(path):
+    from eigenscape.base.files.tables import text_of
     from eigenscape.study.expansion import expand
     from eigenscape.study.layout import read_published
-    from eigenscape.study.table import text_of
 
     job = load_job(path)
     found = [

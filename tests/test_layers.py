@@ -85,6 +85,33 @@ def test_rooms__import_downwards_alone():
     assert not upwards
 
 
+LEAVES = {"schedule", "batch", "tuning", "study", "estimators", "theory", "datasets", "applied"}
+"""Rooms that only the command line uses: each can be read, and changed, without the others."""
+
+
+def test_leaves__are_imported_by_the_command_line_alone():
+    found = {
+        (room_of(path), there)
+        for path in MODULES
+        for name in imports(path, types=path.name != "__init__.py")
+        if (there := name.split(".")[1] if name.startswith("eigenscape.") else "") in LEAVES
+        if room_of(path) not in {there, "cli"}
+    }
+    assert found == {("schedule", "batch")}, "a schedule runs batches"
+
+
+MOST_FILES = 12
+
+
+def test_folders__have_rooms_past_a_dozen_files():
+    full = {
+        name_of(folder): count
+        for folder in {path.parent for path in MODULES}
+        if (count := len([p for p in folder.glob("*.py") if p.name != "__init__.py"])) > MOST_FILES
+    }
+    assert not full
+
+
 def heavy_below(module, banned):
     """Yield what a module reaches that imports a banned library."""
     for name, path in reachable_modules(module).items():
@@ -120,7 +147,7 @@ def test_rooms__dask_stays_with_clusters():
         for name in imports(path)
         if name.partition(".")[0] in {"dask", "distributed"} and room_of(path) not in allowed
     }
-    assert others == {"learn/clustering/embedding.py", "workflow/results.py"}
+    assert others == {"learn/clustering/embedding.py", "workflow/finished/results.py"}
 
 
 def test_modules__import_by_name_in_few_places_alone():

@@ -10,7 +10,7 @@ import tomlkit
 import eigenscape.workflow.footprint
 from confined import can_make_groups, run_confined
 from eigenscape import load_job, plan, run
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters.workers import executors
 from eigenscape.errors import MemoryLimitError
 from eigenscape.workflow.plan import project_again

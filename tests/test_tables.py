@@ -191,9 +191,9 @@ def test_tables__more_than_one_chunk(tmp_path, write_job):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet", index=False, row_group_size=50_000)
     np.save(tmp_path / "t.npy", X)
-    from eigenscape.base.progress import Silent
+    from eigenscape.base.process.progress import Silent
     from eigenscape.clusters import Threads
-    from eigenscape.scenes.ingest import ingest_stage
+    from eigenscape.scenes.ingest.stage import ingest_stage
     from eigenscape.workflow.runner import StageRunner
 
     for name in ("t.npy", "t.csv", "t.parquet"):

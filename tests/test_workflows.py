@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eigenscape.datasets.synthetic import synthesize
+from eigenscape.datasets.made.synthetic import synthesize
 from eigenscape.workflow.finished.result import result_schema
 
 FOLDER = Path(__file__).resolve().parents[1] / "jobs" / "workflows"

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from eigenscape.study.run import run_study
     from eigenscape.tuning.outcomes import Tuned
     from eigenscape.tuning.run import tune
+    from eigenscape.workflow.finished.reports import report
     from eigenscape.workflow.finished.result import Result
+    from eigenscape.workflow.finished.results import open_maps, open_run
     from eigenscape.workflow.objects import job_for
-    from eigenscape.workflow.reports import report
-    from eigenscape.workflow.results import open_maps, open_run
     from eigenscape.workflow.spine import plan, run
 
 __all__ = [
@@ -64,9 +64,9 @@ _HOME = {
     "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
     "job_for": "workflow.objects",
-    "open_maps": "workflow.results",
-    "open_run": "workflow.results",
-    "report": "workflow.reports",
+    "open_maps": "workflow.finished.results",
+    "open_run": "workflow.finished.results",
+    "report": "workflow.finished.reports",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",
     "run_study": "study.run",

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.ledger import Noted, Recorded, Sums
+from eigenscape.base.files.ledger import Noted, Recorded, Sums
 from eigenscape.base.memory import anonymous_bytes, bound_heaps, trim
-from eigenscape.base.points import reached
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.points import reached
+from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import Executor, OnDone, Order, on_one_machine
 from eigenscape.job.jobfile import Job
 from eigenscape.store.arrays import open_memmap

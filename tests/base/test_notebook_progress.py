@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from eigenscape.base import html
-from eigenscape.base.progress import (
+from eigenscape.base.process.progress import (
     LogLines,
     NotebookBars,
     PlainLines,

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import rasterio
 
+from eigenscape.base.files.tables import read_table
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, ClusterError, InputError
 from eigenscape.store.run import Run, hold
-from eigenscape.study.table import read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")

@@ -4,10 +4,10 @@ import time
 import numpy as np
 import pytest
 
+from eigenscape.base.files.tables import read_table
 from eigenscape.batch import watch
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.table import batch_status
-from eigenscape.study.table import read_table
 
 
 @pytest.fixture

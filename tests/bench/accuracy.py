@@ -40,10 +40,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from calibration import jobs
 
 import eigenscape
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.labels.training import Labelled, plan_fits
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import run_candidate
 from eigenscape.workflow.stages import STAGES

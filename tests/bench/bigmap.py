@@ -168,7 +168,7 @@ class MadeRun:
             (path / name / "zarr.json").touch()
 
     def context(self) -> Any:
-        from eigenscape.base.progress import Silent
+        from eigenscape.base.process.progress import Silent
 
         scene = SimpleNamespace(path="made.tif")
         job = SimpleNamespace(

@@ -134,7 +134,7 @@ class Trial:
         }
 
     def _write_scene(self, name: str, seed: int) -> None:
-        from eigenscape.datasets.synthetic import synthesize
+        from eigenscape.datasets.made.synthetic import synthesize
 
         path = self.directory / f"{name}.tif"
         size = self.arguments.size

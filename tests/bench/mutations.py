@@ -200,8 +200,8 @@ def read(job: Path) -> int:
     """Read all of a scene as its job does, in strips; return the status that a command would have."""
     from eigenscape.errors import EigenscapeError
     from eigenscape.job.jobfile import load_job
+    from eigenscape.scenes.ingest.storage import strips_of
     from eigenscape.scenes.open import open_scene
-    from eigenscape.scenes.storage import strips_of
 
     try:
         loaded = load_job(job)

@@ -26,12 +26,12 @@ from pathlib import Path
 import numpy as np
 
 import eigenscape
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
-from eigenscape.datasets.synthetic import synthesize
+from eigenscape.datasets.made.synthetic import synthesize
 from eigenscape.job.jobfile import Job
-from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
-from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.learn.classify.kernels.centroid import angle_scores, class_sums, unit_means
+from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 
 import neighbors
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 
 CASES = {"smith": (12, 56, 1e-5), "mnist": (8, 1000, 1e-4)}
 """Neighbours, pairs with the constant one, residual to reach."""

@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from damage import content_of
 
 from eigenscape import parse_job, run
-from eigenscape.base.points import watched_by
+from eigenscape.base.process.points import watched_by
 from eigenscape.clusters import ClusterOptions, connect
-from eigenscape.datasets.synthetic import synthesize
+from eigenscape.datasets.made.synthetic import synthesize
 
 ON = ClusterOptions(kind="local", workers=2)
 

@@ -33,7 +33,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import eigenscape
-from eigenscape.datasets.pictures import urban_like
+from eigenscape.datasets.made.pictures import urban_like
 
 JOBS: dict[str, dict[str, dict[str, Any]]] = {
     "bands": {"features": {"method": "none"}},

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 
 from eigenscape import LaplacianEigenmaps, NeighborsTransformer, SpectralClusterer
-from eigenscape.base.progress import PlainLines
+from eigenscape.base.process.progress import PlainLines
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators import base, folders
 

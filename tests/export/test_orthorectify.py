@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
 from eigenscape.export import canvas, orthorectify

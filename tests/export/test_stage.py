@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import rasterio
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
 from eigenscape.export import canvas
 from eigenscape.export.formats import png
 from eigenscape.export.stage import describe_scores, export_stage
 from eigenscape.job.jobfile import Job
-from eigenscape.learn.kernels.scores import accuracy
+from eigenscape.learn.decide.kernels.scores import accuracy
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import Record

@@ -5,7 +5,7 @@ from eigenscape.errors import InputError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.labels.testing import Disjoint, read_at, renumber
 from eigenscape.labels.training import TEST, plan_fits
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid, Legend
 
 GRID = Grid(30, 20)

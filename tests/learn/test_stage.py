@@ -12,7 +12,7 @@ from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
 from eigenscape.learn.classify import coordinates
 from eigenscape.learn.decide.calibration import calibration_error
-from eigenscape.learn.kernels.decisions import evidence
+from eigenscape.learn.decide.kernels.decisions import evidence
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
 from harness import Frail, Harness, KilledError

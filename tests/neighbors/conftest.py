@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Serial
 from eigenscape.context import Context
 from eigenscape.store.rows import Rows

@@ -74,8 +74,8 @@ def labels(resolve):
 @pytest.fixture
 def in_strips(monkeypatch):
     """Return a function that has scenes read in strips of so many rows."""
-    from eigenscape.scenes import ingest
-    from eigenscape.scenes.storage import Strips
+    from eigenscape.scenes.ingest import stage as ingest
+    from eigenscape.scenes.ingest.storage import Strips
 
     def cut(rows, kept=0):
         def strips(scene, budget):

@@ -7,7 +7,7 @@ import rasterio
 import xarray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.rasterfiles import open_raster
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
 
 UTM = rasterio.CRS.from_epsg(32633).to_wkt()

@@ -10,7 +10,7 @@ import pytest
 from eigenscape.datasets.catalog import DATA_SETS
 from eigenscape.datasets.recipes import RECIPES
 from eigenscape.errors import SceneError
-from eigenscape.scenes.identity import file_identity
+from eigenscape.scenes.files.identity import file_identity
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 
 INDIAN_PINES = [

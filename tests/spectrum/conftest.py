@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from eigenscape.base.mapped import attach_memmap, create_memmap
+from eigenscape.base.files.mapped import attach_memmap, create_memmap
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock

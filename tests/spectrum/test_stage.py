@@ -241,7 +241,7 @@ def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rn
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("step", ["start", "Filter", "Gram", "Rotate", "Residuals", "_write_block"])
 def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, noted):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._TILE_BYTES", 1)
     monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
     W = neighbour_graph(rng, 5000)
     options = {"dimension": 20, "tolerance": 1e-7, "rows_per_block": 2000}

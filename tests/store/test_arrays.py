@@ -4,7 +4,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     clear_scratch,
     create_memmap,
@@ -76,7 +76,7 @@ def test_save_array__of_a_view(tmp_path):
 
 
 def test_save_array__never_passes_over_a_full_disk(monkeypatch):
-    monkeypatch.setattr("eigenscape.base.mapped.written_whole", nullcontext)
+    monkeypatch.setattr("eigenscape.base.files.mapped.written_whole", nullcontext)
     with pytest.raises(OSError, match="No space left"):
         save_array("/dev/full", np.arange(3))
 

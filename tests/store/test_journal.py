@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from eigenscape.base import ledger
-from eigenscape.base.files import remove, write_json
-from eigenscape.base.ledger import Recorded
-from eigenscape.base.mapped import (
+from eigenscape.base.files import ledger
+from eigenscape.base.files.ledger import Recorded
+from eigenscape.base.files.mapped import (
     attach_memmap,
     create_memmap,
     note_rows,
@@ -15,7 +14,8 @@ from eigenscape.base.mapped import (
     scratch_arrays,
     write_range,
 )
-from eigenscape.base.progress import Silent
+from eigenscape.base.files.whole import remove, write_json
+from eigenscape.base.process.progress import Silent
 from eigenscape.context import Context
 from eigenscape.job.jobfile import Job
 from eigenscape.store.arrays import attach_whole, write_rows

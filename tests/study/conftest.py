@@ -7,10 +7,10 @@ import pytest
 import tomlkit
 
 from eigenscape import load_job
+from eigenscape.base.files.tables import read_table
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.study.layout import points_of
 from eigenscape.study.run import run_study
-from eigenscape.study.table import read_table
 
 JOB = {
     "scene": {"path": "scene.npy", "labels": "labels.npy"},

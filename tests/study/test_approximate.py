@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eigenscape.datasets.synthetic import synthesize
+from eigenscape.datasets.made.synthetic import synthesize
 from eigenscape.job.measures import STAGE_NAMES
 from eigenscape.study.measuring import trusted_share
 

@@ -8,7 +8,7 @@ import pytest
 from eigenscape import load_job
 from eigenscape.scenes.registry import registered
 from eigenscape.study.expansion import expand
-from eigenscape.study.plane import Shown
+from eigenscape.workflow.finished.shown import Shown
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ def row(**values):
 
 def test_points_of__the_best_of_several_beside_the_published(finished):
     study, result = finished
-    from eigenscape.study.table import read_table
+    from eigenscape.base.files.tables import read_table
 
     points = points_of(study, read_table(result.outputs["csv"]))
     errors = {(p.place("learn.train"), p.place("learn.eigenvectors")): p for p in points}

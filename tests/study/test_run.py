@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from eigenscape import load_job, run
+from eigenscape.base.files.tables import read_table
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.study import run as study_run
 from eigenscape.study.outcomes import study_directory
 from eigenscape.study.run import run_study
-from eigenscape.study.table import read_table
 
 SHARED = ("ingest", "features", "neighbors", "graph", "spectrum")
 

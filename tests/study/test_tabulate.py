@@ -1,5 +1,5 @@
 from eigenscape import parse_job
-from eigenscape.study.table import read_table
+from eigenscape.base.files.tables import read_table
 from eigenscape.study.tabulate import tabulate
 
 

@@ -4,7 +4,7 @@ import scipy.sparse
 from sklearn.manifold import LocallyLinearEmbedding
 from sklearn.neighbors import NearestNeighbors
 
-from eigenscape.datasets.manifolds import swiss_roll
+from eigenscape.datasets.made.manifolds import swiss_roll
 from eigenscape.theory.lle import lle_operator, reconstruction_weights
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from eigenscape.datasets.manifolds import circle, flat_torus, sphere
+from eigenscape.datasets.made.manifolds import circle, flat_torus, sphere
 from eigenscape.theory.operators import bandwidth, discrete_operator, fitted_rate
 
 

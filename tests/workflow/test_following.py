@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from eigenscape.base.progress import Logged, Silent
+from eigenscape.base.process.progress import Logged, Silent
 from eigenscape.cli.following import picture
 from eigenscape.store.manifest import write_manifest
 from eigenscape.workflow.following import Followed

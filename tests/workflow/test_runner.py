@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from eigenscape.base.mapped import save_array
-from eigenscape.base.progress import Silent
+from eigenscape.base.files.mapped import save_array
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Serial, Threads
 from eigenscape.errors import OutputError, ScratchError, StoreError
 from eigenscape.job.jobfile import Job

@@ -18,8 +18,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files import written_whole
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.vectors import Dense
 from eigenscape.neighbors.kernels.distances import squared
 from eigenscape.neighbors.kernels.lists import insert, push_products

@@ -21,10 +21,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.labels.splits import draw_at_most
 from eigenscape.learn.decide.calibrationfit import Calls, Sample, fit_calibration
-from eigenscape.learn.kernels.decisions import Calibration
+from eigenscape.learn.decide.kernels.decisions import Calibration
 from eigenscape.neighbors.kernels.distances import squared
 
 F4 = NDArray[np.float32]

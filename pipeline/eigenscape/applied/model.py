@@ -11,13 +11,13 @@ import numpy as np
 from eigenscape.applied.machine import LEAST_LABELS
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.jobfile import Job, override, parse_job
-from eigenscape.learn.kernels.decisions import Calibration
+from eigenscape.learn.decide.kernels.decisions import Calibration
 from eigenscape.learn.method import learn_method
-from eigenscape.scenes.formats.tabularfiles import is_tabular
+from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
-from eigenscape.scenes.resampled import ResampledScene, to_bands
 from eigenscape.scenes.types import Bands, Legend
+from eigenscape.scenes.views.resampled import ResampledScene, to_bands
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest

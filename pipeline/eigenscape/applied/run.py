@@ -13,7 +13,7 @@ from eigenscape.applied.model import Model, applied_job, manifest_entry, open_mo
 from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
 from eigenscape.base.blocks import BASE_BYTES, sample_blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import Reporter, default_reporter
+from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
@@ -23,9 +23,9 @@ from eigenscape.features.spatial.filtering import filter_footprint
 from eigenscape.features.spatial.filters import make_filter
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
-from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.resampled import to_bands
+from eigenscape.scenes.views.resampled import to_bands
 from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
-from eigenscape.learn.kernels.nearest import nearest_rows
+from eigenscape.learn.classify.kernels.nearest import nearest_rows
 from eigenscape.scenes.types import Grid
 from eigenscape.spectrum.trained import Trained
 

@@ -28,14 +28,14 @@ from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
 from eigenscape.applied.shift import Shift, verdict
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.files import write_json
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     create_memmap,
     note_rows,
     save_array,
     write_range,
 )
+from eigenscape.base.files.whole import write_json
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import StoreError
@@ -45,23 +45,23 @@ from eigenscape.job.jobfile import Job
 from eigenscape.labels.priors import weigh_scores
 from eigenscape.labels.splits import square_of
 from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
+from eigenscape.learn.clustering.kernels.agreement import contingency
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
-from eigenscape.learn.kernels.agreement import contingency
-from eigenscape.learn.kernels.decisions import (
+from eigenscape.learn.decide.kernels.decisions import (
     Calibration,
     Decided,
     choose,
     describe,
     probabilities,
 )
-from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
+from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.neighbors.kernels.metrics import lengths
 from eigenscape.neighbors.kernels.tiles import check_range
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
-from eigenscape.scenes.centring import centre
 from eigenscape.scenes.types import Grid
+from eigenscape.scenes.views.centring import centre
 from eigenscape.spectrum.extension import nystrom, weigh
 from eigenscape.spectrum.trained import FlatNeighbors, Trained, read_origin
 from eigenscape.store.arrays import chunk_rows, open_array

@@ -1,1 +1,1 @@
-"""Foundations without dask and zarr: memory, files, checksums, progress, signals."""
+"""Foundations without dask and zarr: files, the process, memory, registries."""

@@ -8,14 +8,14 @@ from typing import Any
 
 from rich.table import Table
 
-from eigenscape.base.progress import console_reporter
-from eigenscape.base.signals import stopped_by_sigterm
+from eigenscape.base.process.progress import console_reporter
+from eigenscape.base.process.signals import stopped_by_sigterm
 from eigenscape.batch.outcomes import TABLE
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
 from eigenscape.clusters import ClusterOptions
-from eigenscape.workflow.outcomes import count_states
+from eigenscape.workflow.many.outcomes import count_states
 from eigenscape.workflow.printing import console
 
 
@@ -48,7 +48,7 @@ def run_and_print(
 
 def write_index(path: Path, output: Path | None = None) -> Path:
     """Write the page about all scenes of a batch, ``report.html`` by default; return where it is."""
-    from eigenscape.workflow.reports import report_many
+    from eigenscape.workflow.finished.reports import report_many
 
     scenes = batch_status(path)["scenes"]
     return report_many(path, output, "batch", [{**row, "name": row["scene"]} for row in scenes])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 
-from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.cores import usable_cores
+from eigenscape.base.process.progress import Reporter
 from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.batch.whole import ChildLane, Lane, Report, WholeScene, cluster_lane, run_reported
 from eigenscape.clusters import ClusterOptions, Executor, Workers, connect

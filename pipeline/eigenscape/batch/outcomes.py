@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.files.tables import Row
 from eigenscape.batch.sources import Scene
 from eigenscape.errors import EigenscapeError, StoreError
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
-from eigenscape.study.table import Row
 from eigenscape.workflow.choice.auto import settled
 from eigenscape.workflow.finished.result import Result
-from eigenscape.workflow.outcomes import (
+from eigenscape.workflow.many.outcomes import (
     STATES,
     Outcome,
     Outcomes,

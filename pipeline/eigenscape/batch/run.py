@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
-from eigenscape.base.files import explain_write_errors
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.files.whole import explain_write_errors
+from eigenscape.base.process.progress import LogLines, Reporter
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Source

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eigenscape.base.files.tables import read_table
 from eigenscape.errors import EigenscapeError, InputError, JobError
 from eigenscape.job.jobfile import Job, load_job, unknown_key
 from eigenscape.job.scene import FLAGS, NO_FLAGS
 from eigenscape.scenes.registry import is_registered
-from eigenscape.study.table import read_table
 
 _PATHS = (
     "scene.path", "scene.labels", "scene.mask", "learn.train", "learn.test",

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.tables import Row, read_table, text_of, write_csv
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.batch.outcomes import TABLE, SceneOutcome
 from eigenscape.errors import StoreError
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.run import Run
-from eigenscape.study.table import Row, read_table, text_of, write_csv
-from eigenscape.workflow.outcomes import count_states
+from eigenscape.workflow.many.outcomes import count_states
 from eigenscape.workflow.stages import STAGES
 
 COLUMNS = (

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import sleep, time
 
 from eigenscape.batch.outcomes import SceneOutcome
-from eigenscape.scenes.paths import scene_paths
+from eigenscape.scenes.files.paths import scene_paths
 from eigenscape.scenes.registry import is_registered
 
 _ARRIVING = "its file changed since the last look: not taken before it stays as it is"

@@ -15,12 +15,12 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.progress import Reporter
 from eigenscape.batch.outcomes import scene_fields, siblings_of
 from eigenscape.clusters import ClusterOptions, Executor, Threads
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 from eigenscape.job.jobfile import Job
-from eigenscape.workflow.outcomes import reason_of
+from eigenscape.workflow.many.outcomes import reason_of
 from eigenscape.workflow.spine import run
 
 

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from eigenscape.base.version import __version__
-from eigenscape.cli import apply, cluster, data, submit
 from eigenscape.cli.arguments import (
     DataDir,
     Given,
@@ -19,14 +18,15 @@ from eigenscape.cli.arguments import (
     exit_status,
     on_a_job,
 )
-from eigenscape.cli.batch import batch_command
-from eigenscape.cli.doctor import doctor_command
-from eigenscape.cli.init import init_command
-from eigenscape.cli.report import open_command, report_command
-from eigenscape.cli.schedule import prune_command, schedule_command
-from eigenscape.cli.status import status_command
-from eigenscape.cli.tune import tune_command
-from eigenscape.cli.verify import verify_command
+from eigenscape.cli.verbs import apply, cluster, data, submit
+from eigenscape.cli.verbs.batch import batch_command
+from eigenscape.cli.verbs.doctor import doctor_command
+from eigenscape.cli.verbs.init import init_command
+from eigenscape.cli.verbs.report import open_command, report_command
+from eigenscape.cli.verbs.schedule import prune_command, schedule_command
+from eigenscape.cli.verbs.status import status_command
+from eigenscape.cli.verbs.tune import tune_command
+from eigenscape.cli.verbs.verify import verify_command
 from eigenscape.workflow.printing import print_plan, print_result
 
 app = typer.Typer(
@@ -70,7 +70,7 @@ def run_command(given: Given) -> None:
         # The job first: what is wrong in a file is printed before the stages are imported.
         loaded, cluster = given.load()
 
-        from eigenscape.base.progress import console_reporter
+        from eigenscape.base.process.progress import console_reporter
         from eigenscape.workflow.spine import run
 
         if loaded.study is not None:
@@ -166,7 +166,7 @@ def synth_command(
 ) -> None:
     """Write a synthetic scene of any size, and its labels."""
     with exit_status():
-        from eigenscape.datasets.synthetic import synthesize
+        from eigenscape.datasets.made.synthetic import synthesize
 
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("synthesizing", total=height)

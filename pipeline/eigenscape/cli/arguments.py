@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from eigenscape.base.signals import stopped_by_ctrl_c
+from eigenscape.base.process.signals import stopped_by_ctrl_c
 from eigenscape.errors import EigenscapeError, InputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@
     queues.py       what all queues share           network.py    addresses, encryption
     start.py        a file to its workers           check.py      ``eigenscape cluster check``
     workers/        tasks on threads and on Dask workers, lost workers replaced
-    sharing.py      directories seen by all         mounts.py     file systems below them
-    submission.py   the driver as a job             versions.py   versions on both sides
+    directories/    directories seen by all         versions.py   versions on both sides
+    submission.py   the driver as a job
 """
 
 from typing import TYPE_CHECKING

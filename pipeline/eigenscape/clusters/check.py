@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from eigenscape.base.files import explain_write_errors
-from eigenscape.clusters.mounts import mount_of
+from eigenscape.base.files.whole import explain_write_errors
+from eigenscape.clusters.directories.mounts import mount_of
+from eigenscape.clusters.directories.sharing import probe_sharing
 from eigenscape.clusters.options import ClusterOptions, Say
-from eigenscape.clusters.sharing import probe_sharing
 from eigenscape.clusters.start import wait_of
 from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers.dask import host_of, lacks_eigenscape, print_nothing

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import filelock
 
-from eigenscape.base.files import write_json
+from eigenscape.base.files.whole import write_json
 from eigenscape.clusters.owners import check_own
 from eigenscape.errors import StoreError
 

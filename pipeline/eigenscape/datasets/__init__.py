@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eigenscape.base.lazily import lazy_names
-from eigenscape.datasets.manifolds import (
+from eigenscape.datasets.made.manifolds import (
     arc,
     circle,
     flat_torus,
@@ -15,7 +15,7 @@ from eigenscape.datasets.manifolds import (
     swiss_roll,
     torus,
 )
-from eigenscape.datasets.pictures import bars, urban_like
+from eigenscape.datasets.made.pictures import bars, urban_like
 
 if TYPE_CHECKING:
     from eigenscape.datasets.tables import Table, load

@@ -19,8 +19,8 @@ VARIABLE = "EIGENSCAPE_DATA"
 """Environment variable that names a directory with one folder per data set."""
 
 _CODE = (
-    "datasets/manifolds.py", "datasets/pictures.py", "datasets/recipes.py", "datasets/text.py",
-    "datasets/landcover.py", "datasets/synthetic.py",
+    "datasets/made/manifolds.py", "datasets/made/pictures.py", "datasets/recipes.py", "datasets/made/text.py",
+    "datasets/made/landcover.py", "datasets/made/synthetic.py",
 )  # fmt: skip
 """Modules that prepared arrays depend on."""
 

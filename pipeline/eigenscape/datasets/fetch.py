@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 from filelock import FileLock
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.datasets.cache import VARIABLE, data_directory, explain_refusal, find_form
 from eigenscape.datasets.entry import DataSet, Remote
 from eigenscape.errors import FetchError, MissingExtraError

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.datasets import manifolds, pictures
-from eigenscape.datasets.text import neighbor_counts, without_header, word_shares
+from eigenscape.datasets.made import manifolds, pictures
+from eigenscape.datasets.made.text import neighbor_counts, without_header, word_shares
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.arrays import reading
+from eigenscape.scenes.formats.arrays.arrayfiles import reading
 
 URBAN_SHAPE = (307, 307)
 _SPLITS = ("train", "test")
@@ -102,7 +102,7 @@ def urban_like(files: Sequence[Path], folder: Path, samples: int, seed: int) -> 
 
 def smith_like(files: Sequence[Path], folder: Path, samples: int, seed: int) -> None:
     """Write the synthetic scene of the size of HyMap Smith Island."""
-    from eigenscape.datasets.synthetic import synthesize
+    from eigenscape.datasets.made.synthetic import synthesize
 
     synthesize(folder / "scene.tif", height=679, width=944, bands=110, classes=22, seed=seed)
 

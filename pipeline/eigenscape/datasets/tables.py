@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.vectors import Vectors
-from eigenscape.job.options import SceneOptions
+from eigenscape.scenes import SceneOptions
 from eigenscape.scenes.labels.sources import open_labels
+from eigenscape.scenes.names import sample_names
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import registered
-from eigenscape.scenes.subset import subset_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def load(name: str, *, samples: int | None = None, seed: int | None = None) -> T
     SceneError
         There is no such data set, it is not on this machine, or it has fewer samples.
     """
-    located = registered(name).locate(samples, seed)
+    registered(name)  # Or it is no data set, whatever file has its name.
     options = SceneOptions(path=name, samples=samples, seed=seed)
     scene = open_scene(options, str)
     source = open_labels(options, scene, str)
@@ -60,9 +59,5 @@ def load(name: str, *, samples: int | None = None, seed: int | None = None) -> T
     if isinstance(values, np.ndarray):
         values = values.reshape(-1, scene.bands.count)
     labels = None if source is None else source.read(0, scene.grid.height).ravel()[kept]
-    path = Path(located.paths[0]).with_name("samples.txt")
-    names = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
-    subset = subset_of(scene)
-    if names is not None and subset is not None:
-        names = [names[row] for row in subset.rows.tolist()]
-    return Table(values[kept], labels, dict(source.legend.names) if source else {}, names)
+    classes = dict(source.legend.names) if source else {}
+    return Table(values[kept], labels, classes, sample_names(options, scene))

@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.base.blocks import BASE_BYTES
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import ROW_TILE, parse_bytes
-from eigenscape.base.progress import Silent, shown_reporter
+from eigenscape.base.process.progress import Silent, shown_reporter
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.documents import explain_parameters

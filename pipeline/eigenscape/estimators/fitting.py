@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from eigenscape.base import memory
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Serial, Threads, Workers, connect
 from eigenscape.context import Context

@@ -13,9 +13,9 @@ import dask.array
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.temporary import SHARED, temporary_place
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.temporary import SHARED, temporary_place
 from eigenscape.errors import EstimatorError
 from eigenscape.store.arrays import open_array
 

@@ -18,8 +18,8 @@ from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import EstimatorError
-from eigenscape.scenes.centring import F8, centre, describe_lost, describe_steps, find_origin
 from eigenscape.scenes.types import Bands, Grid
+from eigenscape.scenes.views.centring import F8, centre, describe_lost, describe_steps, find_origin
 from eigenscape.store.arrays import attach_whole, chunk_rows, open_array
 from eigenscape.store.rows import create_sparse
 from eigenscape.store.run import Run

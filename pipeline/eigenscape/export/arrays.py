@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-from eigenscape.base.progress import Reporter
-from eigenscape.base.temporary import temporary_place
+from eigenscape.base.files.temporary import temporary_place
+from eigenscape.base.process.progress import Reporter
 
 
 class StageRecord(Protocol):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.export.arrays import Arrays
 from eigenscape.export.orthorectify import CELL_BYTES, open_map
 from eigenscape.scenes.types import Grid

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.cores import usable_cores
 from eigenscape.base.fingerprint import reachable_modules
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.formats import FORMATS
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.base.registry import Registry
 from eigenscape.context import Context
 from eigenscape.errors import JobError

@@ -33,7 +33,7 @@ from eigenscape.errors import InputError
 from eigenscape.export.legends.embedded import class_items, embed_table
 from eigenscape.export.sidecar import output_error, replacing, sidecar_path, write_crs
 from eigenscape.export.strips import cut_blocks
-from eigenscape.scenes.formats.handles import bounded_gdal
+from eigenscape.scenes.formats.rasters.handles import bounded_gdal
 from eigenscape.scenes.types import Grid, Legend
 
 Layout = Literal["tiles", "strips"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, write_range
 from eigenscape.export.arrays import Arrays
 from eigenscape.scenes.geometry.writing import sample_array
 from eigenscape.scenes.types import Grid

@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from eigenscape.base.cells import to_cell
+from eigenscape.base.files.cells import to_cell
 from eigenscape.base.memory import format_bytes
 from eigenscape.errors import OutputError
 from eigenscape.scenes.types import Legend

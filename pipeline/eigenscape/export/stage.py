@@ -19,10 +19,10 @@ from eigenscape.context import Context
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.format import Product, formats_of
 from eigenscape.export.palette import complete_legend
-from eigenscape.export.queries import write_queries
-from eigenscape.export.scores import write_scores
 from eigenscape.export.sidecar import write_legend_csv
-from eigenscape.export.tables import write_classes
+from eigenscape.export.tables.queries import write_queries
+from eigenscape.export.tables.samples import write_classes
+from eigenscape.export.tables.scores import write_scores
 from eigenscape.scenes.types import Grid, Legend
 
 

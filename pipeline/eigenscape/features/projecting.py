@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.mapped import write_range
+from eigenscape.base.files.mapped import write_range
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors, join
 from eigenscape.context import Context

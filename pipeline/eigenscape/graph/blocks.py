@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from eigenscape.base.mapped import note_rows
+from eigenscape.base.files.mapped import note_rows
 from eigenscape.store.arrays import attach_whole
 from eigenscape.store.workspace import Workspace
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, save_array
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_array
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.graph.kernels import weights as kernels

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, sample_blocks
-from eigenscape.base.mapped import attach_memmap, write_range
+from eigenscape.base.files.mapped import attach_memmap, write_range
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.graph.blocks import write_whole

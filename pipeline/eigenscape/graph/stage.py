@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
 from eigenscape.context import Context
 from eigenscape.errors import InputError

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.errors import InputError
 from eigenscape.labels.training import Labelled
 

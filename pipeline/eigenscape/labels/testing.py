@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid, Labels
 
 _STRIP_PIXELS = 2**22

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import (
@@ -24,7 +24,7 @@ from eigenscape.labels.splits import (
     uniform_split,
 )
 from eigenscape.labels.testing import Disjoint, read_at, read_disjoint
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 
 HELD_OUT_SHARE = 0.1

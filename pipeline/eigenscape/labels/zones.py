@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.labels.training import Labelled
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array

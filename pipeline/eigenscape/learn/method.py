@@ -81,8 +81,9 @@ class Prepared(Protocol):
     def fit(self, number: int) -> "NDArray[np.float32]":
         """Fit to one training set; return the scores of all labelled samples, (labelled, classes).
 
-        Scores are about the share that speaks for each class (`eigenscape.learn.kernels.decisions`); NaN
-        where there is nothing to tell. The model stays where `scores` finds it.
+        Scores are about the share that speaks for each class
+        (`eigenscape.learn.decide.kernels.decisions`); NaN where there is nothing to tell. The
+        model stays where `scores` finds it.
         """
         ...
 
@@ -305,7 +306,7 @@ class Clustering(LearnMethod):
 
     def footprint(self, samples: Samples) -> Footprint:
         """Count the sweep over thresholds of a vector; coordinates in the order of the rows."""
-        from eigenscape.learn.kernels.cuts import SWEEP_BYTES
+        from eigenscape.learn.clustering.kernels.cuts import SWEEP_BYTES
 
         each = max(samples.usual.each, SWEEP_BYTES * samples.rows)
         scratch = samples.rows * (4.0 * samples.modes + 16)

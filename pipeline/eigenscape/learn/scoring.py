@@ -22,11 +22,11 @@ from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import read_disjoint
 from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
+from eigenscape.learn.decide.kernels.decisions import choose
+from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.decide.smoothing import prepare_smoothing
-from eigenscape.learn.kernels.decisions import choose
-from eigenscape.learn.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.method import Classifier
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 
 _KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
 

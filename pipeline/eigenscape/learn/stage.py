@@ -31,12 +31,12 @@ from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
+from eigenscape.learn.decide.kernels.decisions import Calibration, decide
+from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.smoothing import prepare_smoothing
-from eigenscape.learn.kernels.decisions import Calibration, decide
-from eigenscape.learn.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
 from eigenscape.learn.method import Classifier, learn_method
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace

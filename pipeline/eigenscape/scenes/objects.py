@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
-from eigenscape.scenes.formats.rasterfiles import expect_missing_georeference
+from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
 from eigenscape.scenes.types import Grid
 
 _STRIP_BYTES = 32 * 2**20

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.files.outside import is_address, is_contained
+from eigenscape.scenes.files.paths import scene_paths
+from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.geometry.names import companion_of
-from eigenscape.scenes.outside import is_address, is_contained
-from eigenscape.scenes.paths import scene_paths
-from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
 from eigenscape.scenes.registry import is_registered, registered, registered_names
@@ -19,7 +19,7 @@ from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import find_windows, window_notes
 
 if TYPE_CHECKING:
-    from eigenscape.scenes.flightlines import StackedScene
+    from eigenscape.scenes.views.flightlines import StackedScene
 
 MOST_PIXELS = 2**36
 """Pixels of a scene: their blocks are listed in memory."""
@@ -53,13 +53,13 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
         )
     masked = options.mask is not None or getattr(scene, "flags", None)
     if masked and not hasattr(scene, "lines"):
-        from eigenscape.scenes.masks import mask_scene
+        from eigenscape.scenes.views.masks import mask_scene
 
         scene = mask_scene(scene, options, resolve)
     path = options.path
     named = registered(path) if isinstance(path, str) and is_registered(path) else None
     if options.samples is not None and not (named and named.drawn):
-        from eigenscape.scenes.subset import draw_samples
+        from eigenscape.scenes.views.subset import draw_samples
 
         return draw_samples(scene, options.samples, options.seed or 0)
     if options.samples is None and options.seed is not None and not (named and named.seeded):
@@ -168,7 +168,7 @@ def _open_lines(
         further = {"bad_bands": (*options.bad_bands, *bad)}
         options = options.model_copy(update=further)
         opened = [_open_line(_of_one(options, name), resolve) for name in given]
-    from eigenscape.scenes.flightlines import stack
+    from eigenscape.scenes.views.flightlines import stack
 
     return stack(opened)
 
@@ -178,7 +178,7 @@ def _open_line(options: SceneOptions, resolve: Resolve) -> Scene:
     line = _open_unmasked(options, resolve)
     if not getattr(line, "flags", None):
         return line
-    from eigenscape.scenes.masks import mask_scene
+    from eigenscape.scenes.views.masks import mask_scene
 
     return mask_scene(line, options, resolve)
 

@@ -7,10 +7,10 @@ import numpy as np
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
-from eigenscape.scenes.content import check_labelled
 from eigenscape.scenes.describe import notes_of
-from eigenscape.scenes.formats.planes import ArrayPlane, RasterPlane
+from eigenscape.scenes.formats.rasters.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.ingest.content import check_labelled
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.sources import (
     PlaneLabels,
@@ -18,8 +18,8 @@ from eigenscape.scenes.labels.sources import (
     open_marks,
     open_test_labels,
 )
-from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.views.subset import SubsetLabels, subset_of
 
 MOST_COUNTED = 2**20
 """Pixels of a scene whose labels are read for a plan."""

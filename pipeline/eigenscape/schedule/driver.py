@@ -15,7 +15,7 @@ from types import FrameType
 
 import filelock
 
-from eigenscape.base.progress import console_reporter
+from eigenscape.base.process.progress import console_reporter
 from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import find_queue
 from eigenscape.clusters.submission import Submission, changing, write_submission

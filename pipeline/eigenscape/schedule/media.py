@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.schedule.blocks import drop_block, find_blocks, put_block

@@ -5,8 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from eigenscape.base.files import explain_write_errors
-from eigenscape.base.signals import stopped_by_sigterm
+from eigenscape.base.files.whole import explain_write_errors
+from eigenscape.base.process.signals import stopped_by_sigterm
 from eigenscape.errors import BusyError, EigenscapeError
 from eigenscape.schedule.entry import Schedule
 from eigenscape.schedule.prune import prune_runs

@@ -9,12 +9,12 @@ from typing import Any
 
 import filelock
 
-from eigenscape.base.files import DISCARDED, explain_write_errors
+from eigenscape.base.files.tables import read_table
+from eigenscape.base.files.whole import DISCARDED, explain_write_errors
 from eigenscape.batch.outcomes import TABLE
 from eigenscape.errors import InputError, StoreError
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
-from eigenscape.study.table import read_table
 from eigenscape.workflow.spine import status
 
 

@@ -6,10 +6,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes, parse_bytes
-from eigenscape.base.progress import LogLines, Reporter
+from eigenscape.base.process.progress import LogLines, Reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.queues import QueueOptions

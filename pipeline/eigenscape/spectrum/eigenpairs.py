@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
+from eigenscape.base.files.temporary import temporary_place
 from eigenscape.base.memory import bound_heaps, parse_bytes
-from eigenscape.base.temporary import temporary_place
 from eigenscape.clusters import Threads
 from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean

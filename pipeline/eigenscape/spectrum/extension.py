@@ -30,7 +30,7 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
-from eigenscape.scenes.centring import centre
+from eigenscape.scenes.views.centring import centre
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.verification import require_whole

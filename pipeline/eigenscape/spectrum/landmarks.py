@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.files import written_whole
-from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context, Map
 from eigenscape.errors import InputError

@@ -17,14 +17,14 @@ from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.errors import InputError
 from eigenscape.job.options import LearnOptions, PotentialOptions
 from eigenscape.labels.training import plan_fits
-from eigenscape.scenes.formats.arrays import array_format
-from eigenscape.scenes.formats.planes import Plane, find_plane, open_plane
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.arrays.arrayfiles import array_format
+from eigenscape.scenes.formats.rasters.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.geometry.located import Located
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import open_marks
-from eigenscape.scenes.places import check_exists
-from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Grid, Scene
+from eigenscape.scenes.views.subset import subset_of
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.scaled import sample_rows
 

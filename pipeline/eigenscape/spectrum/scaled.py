@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import attach_memmap, create_memmap
+from eigenscape.base.files.mapped import attach_memmap, create_memmap
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.ties import Ties

@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
-from eigenscape.scenes.ingested import IngestedScene
+from eigenscape.scenes.ingest.ingested import IngestedScene
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.iteration.layout import Layout, describe_rows
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.iteration.vectors import Vectors
-from eigenscape.spectrum.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Operator
 from eigenscape.spectrum.kernels.thin import Profile, profile, whole_structure

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.base.mapped import attach_memmap, save_array, save_raw
+from eigenscape.base.files.mapped import attach_memmap, save_array, save_raw
 from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.store.arrays import open_memmap

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from eigenscape.base.sums import damaged
+from eigenscape.base.files.sums import damaged
 from eigenscape.store.manifest import Record
 
 

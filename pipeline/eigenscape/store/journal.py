@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.ledger import Sums, relative, size_of
-from eigenscape.base.points import reached
-from eigenscape.base.sums import crc_of, damaged, file_sum, is_range, range_sum, whole_sum
+from eigenscape.base.files.ledger import Sums, relative, size_of
+from eigenscape.base.files.sums import crc_of, damaged, file_sum, is_range, range_sum, whole_sum
+from eigenscape.base.process.points import reached
 
 _FILE = "journal.jsonl"
 
 
 class Journal:
-    """Entries about one workspace; see `eigenscape.base.ledger.Ledger`.
+    """Entries about one workspace; see `eigenscape.base.files.ledger.Ledger`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Journal:
         return self._sums.get(name, {}).get("now") or file_sum(self.root / name)
 
     def wrote(self, path: str, start: int, data: Any) -> None:
-        """See `eigenscape.base.ledger.Ledger`."""
+        """See `eigenscape.base.files.ledger.Ledger`."""
         name = relative(path, str(self.root))
         if name is not None and size_of(data):
             stop = start + size_of(data)
@@ -84,7 +84,7 @@ class Journal:
 
     @contextmanager
     def replacing(self, path: str, source: Path) -> Iterator[None]:
-        """See `eigenscape.base.ledger.Ledger`."""
+        """See `eigenscape.base.files.ledger.Ledger`."""
         name = relative(path, str(self.root))
         if name is None:
             yield
@@ -98,16 +98,16 @@ class Journal:
             self._vouch(name, total)
 
     def complete(self, path: str) -> None:
-        """See `eigenscape.base.ledger.Ledger`."""
+        """See `eigenscape.base.files.ledger.Ledger`."""
         name = relative(path, str(self.root))
         if name is not None:
             self._vouch(name, file_sum(path))
 
     def opened(self, path: str) -> None:
-        """See `eigenscape.base.ledger.Ledger`: between tasks, what is mapped is written anew each time."""
+        """See `eigenscape.base.files.ledger.Ledger`: between tasks, what is mapped is written anew."""
 
     def removing(self, paths: Iterable[str]) -> None:
-        """See `eigenscape.base.ledger.Ledger`."""
+        """See `eigenscape.base.files.ledger.Ledger`."""
         names = [relative(path, str(self.root)) for path in paths]
         known = [name for name in names if name in self._sums]
         if known:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import filelock
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 
 
 @contextmanager

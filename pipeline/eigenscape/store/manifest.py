@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from eigenscape.base.files import write_json
-from eigenscape.base.sums import json_sum
+from eigenscape.base.files.sums import json_sum
+from eigenscape.base.files.whole import write_json
 from eigenscape.errors import InputError, StoreError
 
 FORMAT = 3

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base import html
-from eigenscape.base.files import (
+from eigenscape.base.files.sums import file_sum
+from eigenscape.base.files.whole import (
     DISCARDED,
     discard,
     explain_write_errors,
@@ -41,7 +42,6 @@ from eigenscape.base.files import (
     sync_tree,
 )
 from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS, format_bytes
-from eigenscape.base.sums import file_sum
 from eigenscape.errors import OutputError
 from eigenscape.store.arrays import open_array
 from eigenscape.store.integrity import find_damage

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import write_json
-from eigenscape.base.points import reached
+from eigenscape.base.files.whole import write_json
+from eigenscape.base.process.points import reached
 
 _GROUP: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import DISCARDED
-from eigenscape.base.sums import holds, size_in
+from eigenscape.base.files.sums import holds, size_in
+from eigenscape.base.files.whole import DISCARDED
 from eigenscape.errors import InputError, StoreError
 from eigenscape.store.integrity import find_damage
 from eigenscape.store.journal import Journal

@@ -9,8 +9,8 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike
 
-from eigenscape.base.ledger import complete, heard_by
-from eigenscape.base.points import reached
+from eigenscape.base.files.ledger import complete, heard_by
+from eigenscape.base.process.points import reached
 from eigenscape.store.arrays import chunk_rows
 from eigenscape.store.journal import Journal
 

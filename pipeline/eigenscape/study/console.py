@@ -8,14 +8,14 @@ from pathlib import Path
 from rich.table import Table
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import console_reporter
+from eigenscape.base.process.progress import console_reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.job.jobfile import Job
 from eigenscape.study.outcomes import StudyResult
 from eigenscape.study.plan import plan_study, study_status
 from eigenscape.study.run import run_study
 from eigenscape.study.tabulate import tabulate
-from eigenscape.workflow.outcomes import count_states
+from eigenscape.workflow.many.outcomes import count_states
 from eigenscape.workflow.printing import console
 
 _MOST_LINES = 40
@@ -38,7 +38,7 @@ def run_and_print(job: Job, on: ClusterOptions, run_dir: Path | None, *, as_json
 
 def write_index(path: Path, output: Path | None = None) -> Path:
     """Write the page about all variants of a study, ``report.html`` by default; return where it is."""
-    from eigenscape.workflow.reports import report_many
+    from eigenscape.workflow.finished.reports import report_many
 
     rows = [
         {**row, "name": row["title"], "run": row["directory"]}
@@ -94,7 +94,7 @@ def print_status(path: Path, *, as_json: bool) -> None:
 
 
 def _print_result(job: Job, result: StudyResult) -> None:
-    from eigenscape.study.table import read_table
+    from eigenscape.base.files.tables import read_table
 
     screen = console()
     shown = tabulate(job, read_table(result.outputs["csv"]))

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eigenscape.base.files.tables import number_of, read_table, text_of
 from eigenscape.errors import JobError, did_you_mean
 from eigenscape.job.jobfile import Job
 from eigenscape.job.measures import MEASURES
 from eigenscape.job.study import StudyOptions
-from eigenscape.study.table import number_of, read_table, text_of
 
 TextRow = Mapping[str, str]
 

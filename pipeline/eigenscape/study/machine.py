@@ -5,8 +5,8 @@ from pathlib import Path
 
 import psutil
 
-from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters import ClusterOptions
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.files.tables import Row
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
-from eigenscape.study.table import Row
-from eigenscape.workflow.outcomes import Outcome, Outcomes, is_finished
+from eigenscape.workflow.many.outcomes import Outcome, Outcomes, is_finished
 from eigenscape.workflow.spine import parent_directory
 from eigenscape.workflow.stages import STAGES, stage_keys
 

@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.base.files.tables import number_of, read_table
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.study.layout import TextRow
 from eigenscape.study.outcomes import study_directory
-from eigenscape.study.plot import draw_plot
-from eigenscape.study.table import number_of, read_table
+from eigenscape.study.pictures.plot import draw_plot
 from eigenscape.study.tabulate import Tabulated, tabulate
 
 _HEAD = """\

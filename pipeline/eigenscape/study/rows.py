@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eigenscape.job.measures import STAGE_NAMES
-from eigenscape.learn.kernels.scores import lead
+from eigenscape.learn.decide.kernels.scores import lead
 
 _PERCENT = ("accuracy", "average_accuracy")
 _TRAINING = ("accuracy", "average_accuracy", "error")

@@ -19,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import explain_write_errors, write_json
+from eigenscape.base.files.tables import Row, read_table, write_table
+from eigenscape.base.files.whole import explain_write_errors, write_json
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, default_reporter
+from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
@@ -40,13 +41,12 @@ from eigenscape.study.outcomes import (
     siblings_of,
     study_directory,
 )
-from eigenscape.study.pictures import draw_pictures
-from eigenscape.study.plot import draw_plot
-from eigenscape.study.progress import StudyProgress
+from eigenscape.study.pictures.plot import draw_plot
+from eigenscape.study.pictures.variants import draw_pictures
 from eigenscape.study.rows import score_rows, stage_columns
-from eigenscape.study.table import Row, read_table, write_table
+from eigenscape.workflow.many.outcomes import count_states, fields_of, finished_result, reason_of
+from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.outcomes import count_states, fields_of, finished_result, reason_of
 from eigenscape.workflow.spine import run
 from eigenscape.workflow.stages import STAGES
 

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eigenscape.base.files.tables import number_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.measures import MEASURES
 from eigenscape.job.study import StudyOptions
 from eigenscape.study.layout import Point, TextRow, order_of, points_of
-from eigenscape.study.table import number_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import re
 import time
 from pathlib import Path
 
-from eigenscape.base.files import write_json
+from eigenscape.base.files.whole import write_json
 from eigenscape.errors import InputError
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600}

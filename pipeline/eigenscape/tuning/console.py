@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from eigenscape.base.progress import console_reporter
+from eigenscape.base.process.progress import console_reporter
 from eigenscape.clusters import ClusterOptions
 from eigenscape.job.jobfile import Job
 from eigenscape.tuning.run import tune

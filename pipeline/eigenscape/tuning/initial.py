@@ -7,12 +7,12 @@ import numpy as np
 import tomlkit
 from numpy.typing import NDArray
 
-from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
-from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.registry import is_registered

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from eigenscape.base.files import explain_write_errors, written_whole
-from eigenscape.study.plot import COLORS, MARKERS
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.workflow.choice.candidates import Candidate
 from eigenscape.workflow.choice.tried import Interval, Tried
+from eigenscape.workflow.many.marks import COLORS, MARKERS
 
 _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
 

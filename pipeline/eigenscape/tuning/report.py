@@ -6,10 +6,10 @@ from typing import Any
 
 import tomlkit
 
-from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.base.files.tables import Row, columns_of, write_csv
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.job.changes import given_keys
 from eigenscape.job.jobfile import Job
-from eigenscape.study.table import Row, columns_of, write_csv
 from eigenscape.workflow.choice.candidates import Candidate
 from eigenscape.workflow.choice.tried import Interval, Tried
 

@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, default_reporter
+from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
@@ -28,7 +28,6 @@ from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import path_of
 from eigenscape.store.siblings import Siblings
-from eigenscape.study.progress import StudyProgress
 from eigenscape.tuning.budget import Budget
 from eigenscape.tuning.outcomes import Tuned
 from eigenscape.tuning.picture import draw_tried
@@ -41,6 +40,7 @@ from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.spine import parent_directory
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files import explain_write_errors, written_whole
-from eigenscape.base.progress import Reporter
+from eigenscape.base.files.whole import explain_write_errors, written_whole
+from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.splits import BLOCKS_ACROSS
-from eigenscape.scenes.masks import MaskedScene
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.views.masks import MaskedScene
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import Scored, Trials, run_candidate, trial_directory

@@ -15,9 +15,9 @@ from typing import Any
 
 import psutil
 
-from eigenscape.base.cores import usable_cores
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.cores import usable_cores
+from eigenscape.base.process.progress import Silent
 from eigenscape.base.version import __version__
 from eigenscape.errors import EigenscapeError
 

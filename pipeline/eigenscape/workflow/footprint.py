@@ -26,10 +26,10 @@ from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
+from eigenscape.spectrum.iteration.kernels.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import fits
-from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count, tile_rows
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.kernels.thin import MOST_BYTES as MOST_FACTORS

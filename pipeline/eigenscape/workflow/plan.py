@@ -11,9 +11,9 @@ import platformdirs
 
 from eigenscape.base import html
 from eigenscape.base.blocks import task_bytes
-from eigenscape.base.cores import usable_cores
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
@@ -22,18 +22,18 @@ from eigenscape.graph.stage import MOST_COMPONENTS
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
 from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
-from eigenscape.scenes.centred import stored_type
 from eigenscape.scenes.describe import describe_scene
-from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
-from eigenscape.scenes.ingest import check_train, check_two_classes
+from eigenscape.scenes.ingest.stage import check_train, check_two_classes
+from eigenscape.scenes.ingest.storage import decoding_bytes, held_bytes, strips_of
 from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
-from eigenscape.scenes.resampled import bands_read
-from eigenscape.scenes.storage import decoding_bytes, held_bytes, strips_of
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.views.centred import stored_type
+from eigenscape.scenes.views.resampled import bands_read
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.potential import check_potential, check_potential_files

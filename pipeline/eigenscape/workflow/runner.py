@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base import memory
-from eigenscape.base.files import discard, explain_write_errors, written_whole
-from eigenscape.base.points import reached
-from eigenscape.base.progress import Logged, Reporter
-from eigenscape.base.sums import file_sum
+from eigenscape.base.files.sums import file_sum
+from eigenscape.base.files.whole import discard, explain_write_errors, written_whole
+from eigenscape.base.process.points import reached
+from eigenscape.base.process.progress import Logged, Reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.context import Context

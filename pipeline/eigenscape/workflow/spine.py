@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.progress import LOG, LogLines, Reporter, default_reporter
+from eigenscape.base.process.progress import LOG, LogLines, Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.job.jobfile import Job
-from eigenscape.scenes.ingest import check_sizes
+from eigenscape.scenes.ingest.stage import check_sizes
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import path_of, read_manifest
 from eigenscape.store.run import Run

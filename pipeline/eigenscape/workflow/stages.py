@@ -21,15 +21,15 @@ from eigenscape.job.options import REGISTRIES, PotentialOptions
 from eigenscape.job.registry import MethodOptions
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
-from eigenscape.scenes.formats.tabular import column_key
+from eigenscape.scenes.files.identity import file_identity
+from eigenscape.scenes.files.paths import scene_paths
+from eigenscape.scenes.formats.tables.tabular import column_key
 from eigenscape.scenes.geometry.names import geometry_files
-from eigenscape.scenes.identity import file_identity
-from eigenscape.scenes.ingest import ingest_stage
+from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
-from eigenscape.scenes.paths import scene_paths
 from eigenscape.spectrum.stage import spectrum_stage
 
-NEUTRAL = ("eigenscape.clusters", "eigenscape.base.progress", "eigenscape.job.study")
+NEUTRAL = ("eigenscape.clusters", "eigenscape.base.process.progress", "eigenscape.job.study")
 """No result depends on these: where tasks run, reports of progress, names of a study's variants
 (the jobs of which are in the keys)."""
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from eigenscape.base import memory
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters.check import check_cluster
 from eigenscape.clusters.network import address_of
 from eigenscape.clusters.options import ClusterOptions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import rasterio
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.export.stage import export_stage
 from eigenscape.job.jobfile import Job

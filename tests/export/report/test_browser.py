@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from eigenscape.workflow.reports import report, report_many
+from eigenscape.workflow.finished.reports import report, report_many
 
 pytestmark = pytest.mark.slow
 

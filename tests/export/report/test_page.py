@@ -12,7 +12,7 @@ import eigenscape
 from eigenscape.errors import InputError
 from eigenscape.export.report import layers
 from eigenscape.export.report.page import _libraries, own_text
-from eigenscape.workflow.reports import report
+from eigenscape.workflow.finished.reports import report
 from harness import Frail, KilledError
 
 

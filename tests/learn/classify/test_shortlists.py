@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 from eigenscape.learn.classify.shortlists import plan_shortlists
-from eigenscape.learn.kernels.nearest import nearest_rows, vote
 
 LABELLED, CLASSES = 400, 3
 

@@ -4,6 +4,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
+from eigenscape.learn.clustering.kernels.cuts import sweep_cuts
 from eigenscape.learn.clustering.parts import fiedler_vector
 from eigenscape.learn.clustering.recursive import (
     Splits,
@@ -11,7 +12,6 @@ from eigenscape.learn.clustering.recursive import (
     split_cheapest,
     split_part,
 )
-from eigenscape.learn.kernels.cuts import sweep_cuts
 from graphs import as_block
 
 

@@ -6,8 +6,8 @@ from rasterio.crs import CRS
 
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.assessment import find_intervals, pixel_area
-from eigenscape.learn.kernels import intervals
-from eigenscape.learn.kernels.intervals import bootstrap
+from eigenscape.learn.decide.kernels import intervals
+from eigenscape.learn.decide.kernels.intervals import bootstrap
 from eigenscape.scenes.types import Grid
 
 UTM = CRS.from_epsg(32633).to_wkt()

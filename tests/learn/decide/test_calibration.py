@@ -15,7 +15,7 @@ from eigenscape.learn.decide.calibration import (
     measure,
 )
 from eigenscape.learn.decide.calibrationfit import Fit, Sample, fit_calibration
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 
 
 def draw(rng, rows=4000, *, factor=1.0, offsets=(0, 0, 0)):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample, fit_calibration
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 
 SHARES = (0.4, 0.3, 0.3)
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from eigenscape.base.mapped import save_array
-from eigenscape.learn.kernels.columnlabels import ColumnLabels
-from eigenscape.learn.kernels.propagation import poisson
+from eigenscape.base.files.mapped import save_array
 from eigenscape.learn.propagate.deflation import LowestPairs
+from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
+from eigenscape.learn.propagate.kernels.propagation import poisson
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
 from eigenscape.store.arrays import open_array

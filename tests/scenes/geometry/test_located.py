@@ -7,11 +7,11 @@ import rasterio
 import sensors
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.flightlines import GAP
 from eigenscape.scenes.geometry import companions, inputgeometry, located, parts
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.names import find_companion
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.views.flightlines import GAP
 from sensors import Line, cells, make_glt, nearest_pixels, write_envi, write_glt, write_igm
 
 LINE = Line()

@@ -2,7 +2,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.spectrum.iteration.algebra import Gram, Project, Rotate
 from eigenscape.spectrum.kernels.gather import WIDTH
 

@@ -229,8 +229,8 @@ class FrailMap:
 
 @pytest.mark.slow
 def test_solve__goes_on_after_a_kill_at_any_task(make_problem, monkeypatch):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_ROWS", 128)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._TILE_BYTES", 1)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._TILE_ROWS", 128)
     W = adjacency(GRAPHS["grid"])
     whole = FrailMap()
     problem = make_problem(W, name="whole")
@@ -307,7 +307,7 @@ def test_solve__locks_what_has_converged(make_problem, monkeypatch, plane):
 
     monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev._lock", lock)
     # Short filters, so that the lowest vectors are there before the others.
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._MOST_DEGREE", 10)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._MOST_DEGREE", 10)
     problem = make_problem(W, kind="normalized")
     solution = solve(problem, 100, 1e-11, loop, quiet)
     assert solution.converged
@@ -338,11 +338,12 @@ def test_solve__finds_the_same_with_any_number_of_groups(make_problem, monkeypat
     W = neighbour_graph(900)
     expected, vectors = scipy.linalg.eigh(dense(W, kind), subset_by_index=[0, 8])
     monkeypatch.setattr(
-        "eigenscape.spectrum.kernels.columns.choose_columns", lambda values, *rest: len(values)
+        "eigenscape.spectrum.iteration.kernels.columns.choose_columns",
+        lambda values, *rest: len(values),
     )
     for count in (32, 64, 128):
         monkeypatch.setattr(
-            "eigenscape.spectrum.kernels.columns.column_count", lambda _, c=count: c
+            "eigenscape.spectrum.iteration.kernels.columns.column_count", lambda _, c=count: c
         )
         problem = make_problem(W, kind=kind, name=f"{count}")
         solution = solve(problem, 8, 1e-9, loop, quiet)
@@ -354,7 +355,7 @@ def test_solve__finds_the_same_with_any_number_of_groups(make_problem, monkeypat
 
 
 def test_solve__gives_the_same_bits_on_any_number_of_threads(make_problem, monkeypatch, plane):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns._TILE_BYTES", 1)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._TILE_BYTES", 1)
     results = []
     for count in (1, 2, 4):
         problem = make_problem(plane[0], kind="normalized", dtype=np.float32, name=f"{count}")
@@ -495,7 +496,7 @@ def space():
 def test_solve__moves_a_block_up_the_spectrum(
     make_problem, monkeypatch, space, dtype, tolerance, orthogonal
 ):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     W, values = space
     problem = make_problem(W, kind="normalized", dtype=dtype)
     said = []
@@ -518,7 +519,7 @@ def test_solve__moves_a_block_up_the_spectrum(
 
 def test_solve__moves_up_spectra_that_thin_out(make_problem, monkeypatch):
     # Values of a path grow with the square of their number, those of a comb fall into two bands.
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     comb = nx.path_graph(400)
     comb.add_edges_from((node, node + 400, {"weight": 5.0}) for node in range(400))
     for graph in (nx.path_graph(1700), comb):
@@ -531,7 +532,7 @@ def test_solve__moves_up_spectra_that_thin_out(make_problem, monkeypatch):
 
 
 def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, monkeypatch):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     W = adjacency(nx.disjoint_union_all([nx.complete_graph(4)] * 120))
     _, component = connected_components(W)
     problem = make_problem(W, component=component.astype(np.int32))
@@ -544,7 +545,7 @@ def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, mo
 
 @pytest.mark.slow
 def test_solve__goes_on_after_a_kill_while_its_block_moves(make_problem, monkeypatch, space):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     whole = FrailMap()
     expected = solve(make_problem(space[0], name="whole"), 130, 1e-7, whole, quiet)
     grows = [n for n, name in enumerate(whole.log) if "grow" in name]
@@ -566,7 +567,7 @@ def test_solve__moves_on_where_residuals_stay_just_below_the_tolerance(
     make_problem, monkeypatch, space
 ):
     # What locked vectors lack bounds the residuals of the others: no filter brings them lower.
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev._LOCKED_SHARE", 1e-12)
     W, values = space
     problem = make_problem(W, kind="normalized", dtype=np.float32)
@@ -576,7 +577,7 @@ def test_solve__moves_on_where_residuals_stay_just_below_the_tolerance(
 
 
 def test_solve__gives_all_vectors_when_its_block_cannot_move_on(make_problem, monkeypatch, space):
-    monkeypatch.setattr("eigenscape.spectrum.kernels.columns.MOST_COLUMNS", 192)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev.MOST_PASSES", 1)
     problem = make_problem(space[0], kind="normalized")
     solution = solve(problem, 300, 1e-9, loop, quiet)

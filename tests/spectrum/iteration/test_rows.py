@@ -21,9 +21,9 @@ from eigenscape.clusters import Serial, Threads, Workers
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import rows, tasks
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.layout import Layout, RowParts
 from eigenscape.spectrum.iteration.rows import Cut, Part, Stored
-from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.ties import Ties
 from harness import KilledError

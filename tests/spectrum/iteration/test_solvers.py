@@ -8,10 +8,10 @@ from scipy.sparse.csgraph import connected_components
 from eigenscape.clusters import Serial
 from eigenscape.context import Loop
 from eigenscape.errors import MissingExtraError
+from eigenscape.spectrum.iteration.kernels.columns import column_count
 from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, precision
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.kernels import oracles
-from eigenscape.spectrum.kernels.columns import column_count
 from eigenscape.spectrum.kernels.operator import as_operator
 
 loop = Loop(Serial())

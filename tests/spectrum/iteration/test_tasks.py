@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from eigenscape.spectrum.iteration import tasks
+from eigenscape.spectrum.iteration.kernels.columns import PROBES
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.tasks import Filter, Image, Residuals
-from eigenscape.spectrum.kernels.columns import PROBES
-from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.stored import StoredOperator
 

@@ -5,7 +5,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.thin import Profile, profile, shifted_pairs, whole_structure

@@ -9,10 +9,10 @@ from scipy.spatial import cKDTree
 from eigenscape.clusters import Serial
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.iteration.solvers import precision
 from eigenscape.spectrum.kernels import oracles
 from eigenscape.spectrum.kernels.balance import Balanced, tie_sweeps
-from eigenscape.spectrum.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.ties import Ties, join_components
 

@@ -1,4 +1,4 @@
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.job.jobfile import parse_job
 from eigenscape.workflow.choice.candidates import candidate, read_ladder
 from eigenscape.workflow.choice.search import Search, Unlimited

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from eigenscape.base.cores import usable_cores
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
 from eigenscape.clusters.workers.supply import Supply, Unmended

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import format_bytes
+from eigenscape.clusters.directories.sharing import Shared
 from eigenscape.clusters.options import Say
-from eigenscape.clusters.sharing import Shared
 from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers.executors import (
     Executor,

@@ -12,7 +12,7 @@ import dask.threaded
 from threadpoolctl import ThreadpoolController
 
 from eigenscape.base import memory
-from eigenscape.base.cores import usable_cores
+from eigenscape.base.process.cores import usable_cores
 
 Task = Callable[[Any], Any]
 OnDone = Callable[[int, Any, int], None]

@@ -22,8 +22,8 @@ from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
-from eigenscape.learn.kernels import eigenfunctions
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.classify.kernels import eigenfunctions
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.store.rows import Rows
 
@@ -206,7 +206,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         """Return the share of each class, shape (m, c), float32, in the order of the functions.
 
         A function is a least-squares estimate of the probability of its class; what is below 0 or above 1
-        is brought between (`eigenscape.learn.kernels.decisions`). Shares are not calibrated.
+        is brought between (`eigenscape.learn.decide.kernels.decisions`). Shares are not calibrated.
 
         Parameters
         ----------

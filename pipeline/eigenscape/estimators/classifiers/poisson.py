@@ -31,7 +31,7 @@ class PoissonClassifier(SpreadingClassifier):
     label_distributions_ : array or dask array, shape (n, c), float32
         Shares of the classes of each fitted sample, a dask array if one was given: of the potentials
         in units of twice their usual lead at labelled samples, in their order
-        (`eigenscape.learn.kernels.decisions`). They are not calibrated.
+        (`eigenscape.learn.decide.kernels.decisions`). They are not calibrated.
     transduction_ : array, shape (n,)
         Label of each fitted sample: that of the largest potential, and of the largest share.
     affinity_matrix_ : csr_array, shape (n, n)

@@ -15,7 +15,7 @@ from eigenscape.estimators.samples import Samples, read_rows
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.method import Classifier, Prepared
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array

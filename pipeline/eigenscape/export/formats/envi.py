@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import rasterio
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.geotiff import place_profile, quiet

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eigenscape.base.cells import csv_rows, to_cell
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.cells import csv_rows, to_cell
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.legends.qgis import polygon_style

@@ -10,8 +10,8 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.export.arrays import RunDirectory
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, Canvas
 from eigenscape.export.format import Amounts, Format, Product
-from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
-from eigenscape.export.tables import write_embedding
+from eigenscape.export.pictures.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
+from eigenscape.export.tables.samples import write_embedding
 from eigenscape.scenes.types import Legend
 
 _FALSE_COLOR_PIXELS = 800
@@ -80,7 +80,7 @@ def _write_quicklook(product: Product) -> str:
 def quicklook_parts(
     run: RunDirectory, canvas: Canvas, scores: Mapping[str, Any], legend: Legend
 ) -> dict[str, Any]:
-    """Return the pictures of a quick-look, as `eigenscape.export.quicklook.draw_quicklook` takes them.
+    """Return the pictures of a quick-look, as `draw_quicklook` takes them.
 
     Parameters
     ----------

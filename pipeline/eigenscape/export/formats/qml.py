@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.export.format import Format, Product
 from eigenscape.export.legends.qgis import raster_style
 

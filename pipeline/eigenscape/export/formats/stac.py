@@ -15,7 +15,7 @@ import numpy as np
 from rasterio.crs import CRS
 from rasterio.warp import transform_geom
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.export.format import Format, Product
 from eigenscape.export.geotiff import quiet
 from eigenscape.scenes.types import Grid, Legend

@@ -18,7 +18,7 @@ from numcodecs import Zlib
 from numpy.typing import NDArray
 from rasterio.crs import CRS
 
-from eigenscape.base.files import whole_directory
+from eigenscape.base.files.whole import whole_directory
 from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.sidecar import UNCLASSIFIED

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.version import __version__
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.report.layers import picture_step

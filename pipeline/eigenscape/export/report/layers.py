@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.export.canvas import Canvas
-from eigenscape.export.quicklook import choose_rgb_bands, stretch_rgb
+from eigenscape.export.pictures.quicklook import choose_rgb_bands, stretch_rgb
 from eigenscape.export.report.source import Source
 
 PICTURE_PIXELS = 1_200_000

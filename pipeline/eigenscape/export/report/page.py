@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from eigenscape.base.files import written_whole
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.version import __version__
 from eigenscape.export.report import facts, figures

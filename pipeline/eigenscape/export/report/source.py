@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.cells import from_cell
-from eigenscape.base.progress import Reporter
+from eigenscape.base.files.cells import from_cell
+from eigenscape.base.process.progress import Reporter
 from eigenscape.context import Context
 from eigenscape.export.arrays import Folders, RunDirectory
 from eigenscape.scenes.types import Color, Grid

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, scratch_arrays
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows, scratch_arrays
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.features.spatial.kernels.bilateral import bilateral, space_weights

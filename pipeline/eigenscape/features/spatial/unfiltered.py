@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import attach_memmap, create_memmap, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, write_range
 from eigenscape.features.spatial.kernels.windows import fill_window, take_samples
 
 F4 = NDArray[np.float32]

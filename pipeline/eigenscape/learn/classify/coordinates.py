@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.context import Context
 from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.kernels import eigenfunctions
-from eigenscape.learn.kernels.centroid import angle_scores, class_sums, unit_means
+from eigenscape.learn.classify.kernels import eigenfunctions
+from eigenscape.learn.classify.kernels.centroid import angle_scores, class_sums, unit_means
 from eigenscape.learn.method import OfEigenvectors
 from eigenscape.spectrum.extension import count_extended
 from eigenscape.store.arrays import chunk_rows, open_array
@@ -140,7 +140,8 @@ class Eigenfunctions:
     coordinates
         Of all samples; the null vectors are among them, and always used.
     eigenvectors
-        How many are used beside the null vectors; see `eigenscape.learn.kernels.eigenfunctions.choose_count`.
+        How many are used beside the null vectors; see
+        `eigenscape.learn.classify.kernels.eigenfunctions.choose_count`.
     """
 
     coordinates: Coordinates

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.labels.splits import draw_at_most
 from eigenscape.labels.training import Labelled
+from eigenscape.learn.classify.kernels.forest import Forest, grow, shares_of_votes
 from eigenscape.learn.classify.nearestneighbors import NearestNeighbors, prepare_nearest
-from eigenscape.learn.kernels.forest import Forest, grow, shares_of_votes
 from eigenscape.learn.methods.random_forest import MOST_TRAINED
 
 _STREAM = 102
@@ -35,7 +35,7 @@ class Forests:
     trees
         Of each forest.
     thresholds
-        How they are found: see `eigenscape.learn.kernels.forest`.
+        How they are found: see `eigenscape.learn.classify.kernels.forest`.
     seed
         Of the draws.
     whole

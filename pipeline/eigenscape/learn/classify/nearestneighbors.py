@@ -10,16 +10,16 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, save_array, write_range
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_array, write_range
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
+from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 from eigenscape.learn.classify.shortlists import Shortlists, plan_shortlists
-from eigenscape.learn.kernels.geodesic import geodesic_nearest, undirected
-from eigenscape.learn.kernels.nearest import nearest_rows, vote
+from eigenscape.learn.propagate.kernels.geodesic import geodesic_nearest, undirected
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.trained import Trained

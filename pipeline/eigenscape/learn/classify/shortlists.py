@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows
 from eigenscape.base.vectors import Vectors
-from eigenscape.learn.kernels.nearest import nearest_rows, vote
+from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 
 _MOST_WIDTH = 48
 """Longer lists take longer to keep in order than they save."""

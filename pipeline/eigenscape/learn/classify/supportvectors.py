@@ -12,13 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.labels.splits import draw_at_most, side_of
 from eigenscape.labels.training import Labelled
+from eigenscape.learn.classify.kernels.supportvectors import (
+    FOLDS,
+    Machine,
+    Scaling,
+    fit,
+    score,
+    search,
+)
 from eigenscape.learn.classify.nearestneighbors import NearestNeighbors, prepare_nearest
-from eigenscape.learn.kernels.supportvectors import FOLDS, Machine, Scaling, fit, score, search
 from eigenscape.scenes.types import Grid
 
 MOST_TRAINED = 4000

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.learn.clustering.coordinates import Coordinates, join_blocks
 from eigenscape.learn.clustering.embedding import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.mapped import attach_memmap
+from eigenscape.base.files.mapped import attach_memmap
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Map
 from eigenscape.learn.clustering.parts import ritz_fiedler
 from eigenscape.learn.clustering.recursive import (

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.learn.kernels.agreement import agreement
-from eigenscape.learn.kernels.costs import ClusterCuts, ncut_bound
-from eigenscape.learn.kernels.cuts import cheeger_bounds
+from eigenscape.learn.clustering.kernels.agreement import agreement
+from eigenscape.learn.clustering.kernels.costs import ClusterCuts, ncut_bound
+from eigenscape.learn.clustering.kernels.cuts import cheeger_bounds
 from eigenscape.learn.method import Clustering
 
 
@@ -118,7 +118,7 @@ def describe_agreement(table: NDArray[np.int64], classes: list[int]) -> dict[str
     Parameters
     ----------
     table : array of int, shape (classes, clusters)
-        See `eigenscape.learn.kernels.agreement.contingency`.
+        See `eigenscape.learn.clustering.kernels.agreement.contingency`.
     classes
         Numbers of the labels.
     """

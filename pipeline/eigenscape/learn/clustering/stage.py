@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import create_memmap, note_rows, save_array
+from eigenscape.base.files.mapped import create_memmap, note_rows, save_array
 from eigenscape.context import Context
 from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.clustering.coordinates import Coordinates, join_blocks
 from eigenscape.learn.clustering.embedding import row_normalized
+from eigenscape.learn.clustering.kernels.agreement import contingency
+from eigenscape.learn.clustering.kernels.costs import ClusterCuts, block_cuts
+from eigenscape.learn.clustering.kernels.cuts import sweep_cuts
 from eigenscape.learn.clustering.numbers import by_size, check_shares, choose_count
 from eigenscape.learn.clustering.report import Measured, report
-from eigenscape.learn.kernels.agreement import contingency
-from eigenscape.learn.kernels.costs import ClusterCuts, block_cuts
-from eigenscape.learn.kernels.cuts import sweep_cuts
 from eigenscape.learn.method import Clustering
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
 from eigenscape.store.arrays import open_array, open_memmap

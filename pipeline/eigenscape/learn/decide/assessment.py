@@ -10,10 +10,10 @@ from eigenscape.base.blocks import blocks
 from eigenscape.labels.splits import square_of
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores
-from eigenscape.learn.kernels.areas import estimate_areas
-from eigenscape.learn.kernels.decisions import choose
-from eigenscape.learn.kernels.intervals import LEVEL, bootstrap
-from eigenscape.learn.kernels.scores import confusion_matrix
+from eigenscape.learn.decide.kernels.areas import estimate_areas
+from eigenscape.learn.decide.kernels.decisions import choose
+from eigenscape.learn.decide.kernels.intervals import LEVEL, bootstrap
+from eigenscape.learn.decide.kernels.scores import confusion_matrix
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 
@@ -93,8 +93,9 @@ def find_areas(
     Returns
     -------
     dict
-        What `eigenscape.learn.kernels.areas.estimate_areas` says; ``area`` and ``area_se`` of each class in
-        ``unit``, with ``mapped``, what is counted on the map; the confusion of the map as ``sample``.
+        What `eigenscape.learn.decide.kernels.areas.estimate_areas` says; ``area`` and ``area_se`` of
+        each class in ``unit``, with ``mapped``, what is counted on the map; the confusion of the map
+        as ``sample``.
     """
     here = np.flatnonzero(labelled.tested if test else labelled.held(0))
     called = choose(source.at_labels(0))[here]

@@ -13,7 +13,7 @@ from eigenscape.labels.training import TEST, Labelled
 from eigenscape.labels.zones import Zones
 from eigenscape.learn.decide.calibrationfit import LEAST, Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.fitscores import FitScores
-from eigenscape.learn.kernels.decisions import Calibration, choose, probabilities
+from eigenscape.learn.decide.kernels.decisions import Calibration, choose, probabilities
 
 F8 = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.learn.kernels.decisions import (
+from eigenscape.learn.decide.kernels.decisions import (
     Calibration,
     choose,
     evidence,
@@ -72,7 +72,7 @@ class Calls:
     shares : array, shape (count,)
         Of the classes among the calls; none is 0.
     leads : array, shape (count, 33)
-        See `eigenscape.learn.kernels.decisions.rank`.
+        See `eigenscape.learn.decide.kernels.decisions.rank`.
     """
 
     shares: F8
@@ -137,7 +137,7 @@ class Sample:
         """Return what is known of a call from how many samples have its class, shape (2, m).
 
         The logarithm of samples over calls of the class, 0 if there are more samples; and -log(1 + r) of
-        `eigenscape.learn.kernels.decisions`. Both are 0 at most.
+        `eigenscape.learn.decide.kernels.decisions`. Both are 0 at most.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ def fit_calibration(sample: Sample, zones: int) -> Fit:
 
 
 def _fit_shares(logs: F8, truth: NDArray[np.intp]) -> tuple[float, float]:
-    """Return a and e of `eigenscape.learn.kernels.decisions`."""
+    """Return a and e of `eigenscape.learn.decide.kernels.decisions`."""
     rows, count = np.arange(len(logs)), logs.shape[1]
     weight = _RIDGE * np.array([1, _MIX_RIDGE])
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.kernels.decisions import choose
-from eigenscape.learn.kernels.scores import confusion_matrix
+from eigenscape.learn.decide.kernels.decisions import choose
+from eigenscape.learn.decide.kernels.scores import confusion_matrix
 from eigenscape.learn.method import Prepared
 
 F4 = NDArray[np.float32]

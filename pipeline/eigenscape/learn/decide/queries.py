@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows
 from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores
-from eigenscape.learn.kernels.decisions import Calibration, decide, lowered
+from eigenscape.learn.decide.kernels.decisions import Calibration, decide, lowered
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.scaled import StoredGraph, stored_graph
 from eigenscape.store.arrays import open_array, open_memmap, write_rows

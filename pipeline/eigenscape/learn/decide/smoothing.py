@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     clear_scratch,
     create_memmap,
@@ -34,8 +34,8 @@ from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
 from eigenscape.job.options import SpatialOptions
 from eigenscape.learn.decide.fitscores import Fitted, confusions
-from eigenscape.learn.kernels.decisions import Calibration, probabilities
-from eigenscape.learn.kernels.smoothness import Inverse
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.propagate.kernels.smoothness import Inverse
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.spectrum.stored import StoredOperator

@@ -30,6 +30,6 @@ class CentroidAngle(Classifier):
         self, coordinates: "NDArray[np.float32]", model: "NDArray[Any]"
     ) -> "NDArray[np.float32]":
         """Return scores by the angles to the means."""
-        from eigenscape.learn.kernels.centroid import angle_scores
+        from eigenscape.learn.classify.kernels.centroid import angle_scores
 
         return angle_scores(coordinates[:, coordinates.shape[1] - model.shape[1] :], model)

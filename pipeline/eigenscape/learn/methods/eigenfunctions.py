@@ -34,6 +34,6 @@ class Eigenfunctions(WithPrior):
         self, coordinates: "NDArray[np.float32]", model: "NDArray[Any]"
     ) -> "NDArray[np.float32]":
         """Return the fitted functions."""
-        from eigenscape.learn.kernels.eigenfunctions import estimates
+        from eigenscape.learn.classify.kernels.eigenfunctions import estimates
 
         return estimates(coordinates[:, : len(model)], model)

@@ -19,7 +19,7 @@ class Interpolated(FieldMethod, WithPrior):
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve Laplace's equation with the labels as boundary values."""
-        from eigenscape.learn.kernels.propagation import interpolate
+        from eigenscape.learn.propagate.kernels.propagation import interpolate
 
         return solved(
             interpolate(group.operator, group.labels, group.allocate, tolerance=group.tolerance)

@@ -21,7 +21,7 @@ class Poisson(FieldMethod, WithPrior):
         """Solve Poisson's equation with the labels as sources."""
         import numpy as np
 
-        from eigenscape.learn.kernels.propagation import poisson
+        from eigenscape.learn.propagate.kernels.propagation import poisson
         from eigenscape.spectrum.kernels.gather import WIDTH
 
         shares = None

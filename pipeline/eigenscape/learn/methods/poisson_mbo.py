@@ -30,7 +30,7 @@ class PoissonMBO(FieldMethod, WithPrior):
         import numpy as np
 
         from eigenscape.labels.priors import round_shares
-        from eigenscape.learn.kernels.volumes import poisson_mbo
+        from eigenscape.learn.propagate.kernels.volumes import poisson_mbo
 
         operator = group.operator
         wanted = group.wanted().reshape(-1, group.classes)

@@ -35,7 +35,7 @@ class Tikhonov(FieldMethod):
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve for the fields that are smooth and near the labels."""
-        from eigenscape.learn.kernels.propagation import regularize
+        from eigenscape.learn.propagate.kernels.propagation import regularize
 
         power = None if self.kernel == "heat" else self.power
         return solved(

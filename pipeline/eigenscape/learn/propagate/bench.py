@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eigenscape.base.mapped import scratch_arrays
-from eigenscape.learn.kernels.conjugate import Allocate
+from eigenscape.base.files.mapped import scratch_arrays
+from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.stored import StoredOperator
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.context import Context
-from eigenscape.learn.kernels.conjugate import F8
+from eigenscape.learn.propagate.kernels.conjugate import F8
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.store.arrays import open_array, open_memmap
 

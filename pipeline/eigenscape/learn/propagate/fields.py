@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     clear_scratch,
     create_memmap,
@@ -31,12 +31,12 @@ from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.kernels.columnlabels import ColumnLabels
-from eigenscape.learn.kernels.conjugate import Allocate
-from eigenscape.learn.kernels.decisions import choose, keep_class
-from eigenscape.learn.kernels.leads import usual_lead
+from eigenscape.learn.decide.kernels.decisions import choose, keep_class
+from eigenscape.learn.decide.kernels.leads import usual_lead
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
+from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
+from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from eigenscape.context import Context
     from eigenscape.labels.training import Labelled
-    from eigenscape.learn.kernels.columnlabels import ColumnLabels
-    from eigenscape.learn.kernels.conjugate import Allocate
-    from eigenscape.learn.kernels.propagation import Propagated
+    from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
+    from eigenscape.learn.propagate.kernels.conjugate import Allocate
+    from eigenscape.learn.propagate.kernels.propagation import Propagated
     from eigenscape.spectrum.kernels.operator import Array, Operator
 
 

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks, sample_blocks
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows, save_array
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors, as_parts
 from eigenscape.context import Map

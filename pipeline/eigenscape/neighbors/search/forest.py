@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
-from eigenscape.base.files import written_whole
-from eigenscape.base.mapped import read_raw, save_array, save_raw
+from eigenscape.base.files.mapped import read_raw, save_array, save_raw
+from eigenscape.base.files.whole import written_whole
 from eigenscape.base.vectors import Vectors, join
 from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,

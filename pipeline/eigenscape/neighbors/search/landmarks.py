@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context

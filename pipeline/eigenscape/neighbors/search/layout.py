@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import sample_blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.neighbors.kernels.partition import Leaves
 from eigenscape.neighbors.search.duplicates import find_copies

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.neighbors.kernels.lists import squared_pairs

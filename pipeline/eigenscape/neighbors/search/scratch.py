@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.base.files import remove, written_whole
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     create_memmap,
     read_raw,
@@ -21,6 +20,7 @@ from eigenscape.base.mapped import (
     save_raw,
     write_range,
 )
+from eigenscape.base.files.whole import remove, written_whole
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.base.vectors import Dense, Parts, Vectors
 

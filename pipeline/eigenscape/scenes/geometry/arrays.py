@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.rasterfiles import open_raster
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 from eigenscape.scenes.types import Geolocation, LookupArray
 
 F8 = NDArray[np.float64]

@@ -8,17 +8,17 @@ from typing import Any
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.flightlines import StackedScene
-from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.geometry.arrays import local_files
 from eigenscape.scenes.geometry.inputgeometry import igm_part
 from eigenscape.scenes.geometry.located import Line, Located, unite
 from eigenscape.scenes.geometry.names import companion_of, name_kind
 from eigenscape.scenes.geometry.parts import GridPart, Part, glt_part
-from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.types import Geolocation, LookupArray, Scene, geolocation_of
-from eigenscape.scenes.wrapped import WrappedScene
+from eigenscape.scenes.views.flightlines import StackedScene
+from eigenscape.scenes.views.wrapped import WrappedScene
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.tabularfiles import is_tabular
+from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Scene, geolocation_of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.mapped import write_range
+from eigenscape.base.files.mapped import write_range
 from eigenscape.context import Context
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.geometry.parts import TILE

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from eigenscape.scenes.formats.metadata import braced_list
-from eigenscape.scenes.formats.rasterfiles import declared_text
+from eigenscape.scenes.formats.rasters.metadata import braced_list
+from eigenscape.scenes.formats.rasters.rasterfiles import declared_text
 from eigenscape.scenes.types import Color, Legend
 
 # Usage codes of the columns of a GDAL raster attribute table.

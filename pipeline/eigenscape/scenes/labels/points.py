@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.tabularfiles import TabularFile, open_tabular
+from eigenscape.scenes.formats.tables.tabularfiles import TabularFile, open_tabular
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.types import Grid, Legend

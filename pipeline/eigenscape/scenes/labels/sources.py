@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.draws import Subset
-from eigenscape.scenes.formats.arrays import array_format
-from eigenscape.scenes.formats.planes import (
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.arrays.arrayfiles import array_format
+from eigenscape.scenes.formats.rasters.planes import (
     Plane,
     RasterPlane,
     find_plane,
     inspect_plane,
     wrong_size,
 )
-from eigenscape.scenes.formats.rasterfiles import open_raster
-from eigenscape.scenes.formats.tabularfiles import is_tabular
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
+from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.grids import (
@@ -33,10 +33,10 @@ from eigenscape.scenes.grids import (
 )
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import read_legend
-from eigenscape.scenes.places import check_exists
 from eigenscape.scenes.registry import is_registered, registered
-from eigenscape.scenes.subset import SubsetLabels, subset_of
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
+from eigenscape.scenes.views.draws import Subset
+from eigenscape.scenes.views.subset import SubsetLabels, subset_of
 
 _VECTORS = {
     ".fgb", ".gdb", ".geojson", ".geojsonl", ".gml", ".gpkg", ".gpx", ".json", ".kml", ".kmz",

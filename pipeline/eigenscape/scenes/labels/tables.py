@@ -9,7 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.tabularfiles import TabularFile, find_label_column, open_tabular
+from eigenscape.scenes.formats.tables.tabularfiles import (
+    TabularFile,
+    find_label_column,
+    open_tabular,
+)
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
+from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.grids import check_overlap, extent
 from eigenscape.scenes.labels.vectorclasses import classify
-from eigenscape.scenes.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.types import Grid, Legend
 
 _SHAPEFILE_PARTS = (".dbf", ".shx", ".prj", ".cpg")

@@ -15,18 +15,18 @@ class ArrayReader(Reader):
 
     def recognises(self, path: str) -> bool:
         """Return whether a path ends as array files do, or is a zarr store."""
-        from eigenscape.scenes.formats.arrays import array_format
+        from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 
         return array_format(path) is not None
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open an array by its header."""
-        from eigenscape.scenes.formats.arrayscenes import open_array_scene
+        from eigenscape.scenes.formats.arrays.arrayscenes import open_array_scene
 
         return open_array_scene(path, options)
 
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return the name of the array, given or chosen."""
-        from eigenscape.scenes.formats.cubes import find_cube
+        from eigenscape.scenes.formats.arrays.cubes import find_cube
 
         return find_cube(path, options)[0].variable

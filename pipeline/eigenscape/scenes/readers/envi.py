@@ -22,8 +22,8 @@ from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.raster import RasterScene
-from eigenscape.scenes.formats.rasterfiles import open_raster, read_grid
+from eigenscape.scenes.formats.rasters.raster import RasterScene
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.readers.rasters import open_rasters
 from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.sensors.product import told_bands, told_order

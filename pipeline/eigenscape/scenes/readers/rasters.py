@@ -1,4 +1,4 @@
-"""Rasters that GDAL opens, of the formats in `eigenscape.scenes.outside`: whatever no other reader takes."""
+"""Rasters that GDAL opens: whatever no other reader takes, of the formats in `scenes.files.outside`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.types import Scene
 
 if TYPE_CHECKING:
-    from eigenscape.scenes.formats.raster import RasterScene
+    from eigenscape.scenes.formats.rasters.raster import RasterScene
 
 
 class RasterReader(Reader):
@@ -27,7 +27,7 @@ class RasterReader(Reader):
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a raster by its header."""
-        from eigenscape.scenes.formats.containers import describe_layer, find_layer
+        from eigenscape.scenes.formats.rasters.containers import describe_layer, find_layer
 
         _refuse_table(path, options)
         check_exists(path)
@@ -40,7 +40,7 @@ class RasterReader(Reader):
 
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return the name of the raster in a file of several."""
-        from eigenscape.scenes.formats.containers import SUFFIXES, find_layer
+        from eigenscape.scenes.formats.rasters.containers import SUFFIXES, find_layer
 
         layer = find_layer(path, None) if Path(path).suffix.lower() in SUFFIXES else None
         return layer.name if layer else None
@@ -54,7 +54,7 @@ def open_rasters(paths: Sequence[str], options: SceneOptions) -> "RasterScene":
     SceneError
         They cannot be used, or differ in their grids; or a key has no meaning for them.
     """
-    from eigenscape.scenes.formats.raster import open_raster_scene
+    from eigenscape.scenes.formats.rasters.raster import open_raster_scene
 
     _refuse_table(paths[0], options)
     if options.variable is not None:

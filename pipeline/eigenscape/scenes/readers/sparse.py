@@ -15,16 +15,16 @@ class SparseReader(Reader):
 
     def recognises(self, path: str) -> bool:
         """Return whether a file is an .npz file with the parts of a sparse matrix."""
-        from eigenscape.scenes.formats.arrays import array_format
+        from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 
         if array_format(path) != "npz":
             return False
-        from eigenscape.scenes.formats.sparse import is_sparse
+        from eigenscape.scenes.formats.tables.sparse import is_sparse
 
         return is_sparse(path)
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a sparse table by its headers."""
-        from eigenscape.scenes.formats.sparse import open_sparse_scene
+        from eigenscape.scenes.formats.tables.sparse import open_sparse_scene
 
         return open_sparse_scene(path, options)

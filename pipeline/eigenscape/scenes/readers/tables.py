@@ -23,7 +23,7 @@ class TableReader(Reader):
         SceneError
             It is packed.
         """
-        from eigenscape.scenes.formats.tabularfiles import is_tabular
+        from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 
         if path.lower().endswith(".gz") and is_tabular(path[:-3]):
             raise SceneError(
@@ -33,6 +33,6 @@ class TableReader(Reader):
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a table by the types of its columns."""
-        from eigenscape.scenes.formats.tabular import open_tabular_scene
+        from eigenscape.scenes.formats.tables.tabular import open_tabular_scene
 
         return open_tabular_scene(path, options, resolve)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.pixels import Calibration, join_parts
+from eigenscape.scenes.formats.rasters.pixels import Calibration, join_parts
 from eigenscape.scenes.types import Bands, Geolocation, Grid
 
 
@@ -249,7 +249,7 @@ class ProductScene:
     Attributes
     ----------
     flags
-        Marks of its pixels; none of them is left out by `read`, see `eigenscape.scenes.masks`.
+        Marks of its pixels; none of them is left out by `read`, see `eigenscape.scenes.views.masks`.
     geolocation
         Of a product in sensor geometry.
     empty

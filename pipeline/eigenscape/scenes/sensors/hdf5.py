@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.arrays import reading
-from eigenscape.scenes.formats.handles import chunk_cache_bytes, opened
-from eigenscape.scenes.formats.pixels import sensible_row_step
-from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.arrays.arrayfiles import reading
+from eigenscape.scenes.formats.rasters.handles import chunk_cache_bytes, opened
+from eigenscape.scenes.formats.rasters.pixels import sensible_row_step
 from eigenscape.scenes.sensors.heaps import CheckedStream
 
 MOST_CHUNK = 2**28

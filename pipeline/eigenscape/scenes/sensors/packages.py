@@ -18,9 +18,9 @@ from pathlib import PurePosixPath
 from typing import IO, Literal
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.arrays import is_zarr, reading
-from eigenscape.scenes.outside import is_address, is_contained
-from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.files.outside import is_address, is_contained
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.arrays.arrayfiles import is_zarr, reading
 
 MOST_MEMBERS = 20_000
 """Files of a product that are looked at; the largest, a Sentinel-2 SAFE, has some hundred."""

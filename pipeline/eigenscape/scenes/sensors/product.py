@@ -13,9 +13,9 @@ from typing import ClassVar
 from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.arrays import reading
+from eigenscape.scenes.formats.arrays.arrayfiles import reading
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
-from eigenscape.scenes.formats.pixels import calibrate, check_some_band
+from eigenscape.scenes.formats.rasters.pixels import calibrate, check_some_band
 from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.sensors.contents import Contents, Cube, ProductPart, ProductScene
 from eigenscape.scenes.types import Bands, Scene

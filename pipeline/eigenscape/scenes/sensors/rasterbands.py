@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.onegrid import common_grid, onto_grid, resampled_type
-from eigenscape.scenes.formats.pixels import sensible_row_step
-from eigenscape.scenes.formats.rasterfiles import block_sizes, open_raster, read_grid
-from eigenscape.scenes.places import check_exists
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.rasters.onegrid import common_grid, onto_grid, resampled_type
+from eigenscape.scenes.formats.rasters.pixels import sensible_row_step
+from eigenscape.scenes.formats.rasters.rasterfiles import block_sizes, open_raster, read_grid
 from eigenscape.scenes.types import Grid
 
 FORMATS = ("GTiff", "JP2OpenJPEG", "JP2ECW", "JP2KAK", "JP2MrSID", "ENVI")

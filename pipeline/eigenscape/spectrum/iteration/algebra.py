@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.spectrum.iteration.kernels.columns import BLOCK
 from eigenscape.spectrum.iteration.vectors import Vectors
-from eigenscape.spectrum.kernels.columns import BLOCK
 from eigenscape.spectrum.kernels.gather import WIDTH
 
 GramItem = tuple[int, int, int, int]

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.context import Map
+from eigenscape.spectrum.iteration.kernels import columns
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution, State
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
-from eigenscape.spectrum.kernels import columns
 from eigenscape.spectrum.kernels.gather import WIDTH
 
 MOST_PASSES = 40

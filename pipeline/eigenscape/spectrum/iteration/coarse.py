@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels.operator import Array, Operator, as_operator

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import save_array, save_scratch, scratch_stem
+from eigenscape.base.files.mapped import save_array, save_scratch, scratch_stem
 from eigenscape.base.memory import format_bytes
 from eigenscape.clusters import Order
 from eigenscape.context import Map
 from eigenscape.spectrum.iteration import rows
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.rows import Cut, Stored
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import tiles
-from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import WIDTH
 
 LAYOUTS = ("auto", "columns", "rows")

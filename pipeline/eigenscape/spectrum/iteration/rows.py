@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files import write_json
-from eigenscape.base.mapped import (
+from eigenscape.base.files.mapped import (
     attach_memmap,
     create_memmap,
     read_scratch,
@@ -42,12 +41,13 @@ from eigenscape.base.mapped import (
     whole_pages,
     write_range,
 )
+from eigenscape.base.files.whole import write_json
 from eigenscape.base.memory import CHUNK_ROWS
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan, recurrence
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels import tiles
-from eigenscape.spectrum.kernels.filter import FilterPlan, recurrence
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.spectrum.stored import StoredOperator, open_stored

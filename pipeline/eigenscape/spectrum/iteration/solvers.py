@@ -12,12 +12,12 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
+from eigenscape.spectrum.iteration.kernels.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import oracles, thin
-from eigenscape.spectrum.kernels.columns import MOST_COLUMNS, column_count
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.laplacian import usual_degree
 

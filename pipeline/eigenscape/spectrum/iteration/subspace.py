@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files import remove, write_json
-from eigenscape.base.mapped import clear_scratch, save_array
+from eigenscape.base.files.mapped import clear_scratch, save_array
+from eigenscape.base.files.whole import remove, write_json
 from eigenscape.context import Map
 from eigenscape.errors import ScratchError
 from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
+from eigenscape.spectrum.iteration.kernels import columns
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
+from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout, RowParts
 from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
-from eigenscape.spectrum.kernels import columns
-from eigenscape.spectrum.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels.gather import CONVERTS_HALVES, WIDTH
-from eigenscape.spectrum.kernels.ritz import rayleigh_ritz
 from eigenscape.spectrum.stored import StoredOperator
 
 DENSE_ROWS = 1200

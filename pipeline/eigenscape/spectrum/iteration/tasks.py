@@ -11,15 +11,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.mapped import attach_memmap, note_rows, save_array, scratch_arrays
+from eigenscape.base.files.mapped import attach_memmap, note_rows, save_array, scratch_arrays
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.spectrum.iteration import coarse
+from eigenscape.spectrum.iteration.kernels import density
+from eigenscape.spectrum.iteration.kernels.columns import PROBES
+from eigenscape.spectrum.iteration.kernels.corrections import filter_corrections
+from eigenscape.spectrum.iteration.kernels.filter import (
+    FilterPlan,
+    NullSpace,
+    Steps,
+    chebyshev_filter,
+)
 from eigenscape.spectrum.iteration.vectors import Vectors
-from eigenscape.spectrum.kernels import density, oracles, tiles
+from eigenscape.spectrum.kernels import oracles, tiles
 from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
-from eigenscape.spectrum.kernels.columns import PROBES
-from eigenscape.spectrum.kernels.corrections import filter_corrections
-from eigenscape.spectrum.kernels.filter import FilterPlan, NullSpace, Steps, chebyshev_filter
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
 from eigenscape.spectrum.stored import StoredOperator, open_stored

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.files import remove
-from eigenscape.base.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.files.whole import remove
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
 

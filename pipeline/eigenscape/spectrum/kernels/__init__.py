@@ -1,1 +1,1 @@
-"""Products, filters and dense algebra on arrays in memory."""
+"""The Laplacian of a graph, and its products, on arrays in memory."""

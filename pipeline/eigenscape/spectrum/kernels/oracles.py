@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from eigenscape.errors import ConvergenceError, MissingExtraError
-from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.operator import Operator
 
 Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]

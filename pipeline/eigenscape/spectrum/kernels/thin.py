@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from eigenscape.errors import ConvergenceError
-from eigenscape.spectrum.kernels.filter import NullSpace
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock
 
 F8 = NDArray[np.float64]

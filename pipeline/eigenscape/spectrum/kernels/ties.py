@@ -19,7 +19,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from eigenscape.base.mapped import save_array
+from eigenscape.base.files.mapped import save_array
 from eigenscape.spectrum.kernels import products as kernels
 
 _PARTS = ("member", "starts", "pull")

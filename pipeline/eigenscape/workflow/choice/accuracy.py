@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.store.run import Run

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files import explain_write_errors
+from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import collected_quickly
-from eigenscape.base.progress import Reporter, Silent
+from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.progress import Reporter
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part

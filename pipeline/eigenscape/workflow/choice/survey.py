@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.job.jobfile import Job
-from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import count_labels

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.progress import Reporter
+from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files import explain_write_errors, written_whole
+from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.job.jobfile import Job
-from eigenscape.scenes.formats.sparse import SparseScene
+from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.labels.sources import open_labels
-from eigenscape.scenes.masks import MaskedScene
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.subset import subset_of
 from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.views.masks import MaskedScene
+from eigenscape.scenes.views.subset import subset_of
 
 TILE = 64
 """Most pixels along a square: wide enough for filters in space, and most of it not at its edge."""

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from eigenscape.base.progress import Silent
+from eigenscape.base.process.progress import Silent
 from eigenscape.errors import InputError
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.formats.png import quicklook_parts
-from eigenscape.export.quicklook import draw_quicklook
+from eigenscape.export.pictures.quicklook import draw_quicklook
+from eigenscape.export.pictures.scatter import draw_scatter
 from eigenscape.export.report.source import Source
-from eigenscape.export.scatter import draw_scatter
 from eigenscape.export.stage import describe_scores
-from eigenscape.export.tables import embedding_parts
+from eigenscape.export.tables.samples import embedding_parts
 from eigenscape.scenes.types import Legend
-from eigenscape.workflow.reports import source_of
+from eigenscape.workflow.finished.reports import source_of
 
 _SHOWN_DPI = 80
 

@@ -168,7 +168,7 @@ class Result:
         Path
             ``outputs/report.html`` of the run.
         """
-        from eigenscape.workflow.reports import report
+        from eigenscape.workflow.finished.reports import report
 
         there = self.outputs.get("report")
         path = Path(there) if there and Path(there).exists() else report(self.path)
@@ -177,7 +177,7 @@ class Result:
         return path
 
     def _map(self, name: str, what: str) -> "xarray.DataArray":
-        from eigenscape.workflow.results import open_arrays
+        from eigenscape.workflow.finished.results import open_arrays
 
         arrays = open_arrays(self.path)
         if name not in arrays:

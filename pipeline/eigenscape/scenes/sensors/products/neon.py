@@ -21,7 +21,7 @@ from rasterio.errors import CRSError
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.arrays import is_zarr
+from eigenscape.scenes.formats.arrays.arrayfiles import is_zarr
 from eigenscape.scenes.formats.xmlfiles import as_number
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.hdf5 import (

@@ -21,7 +21,12 @@ from xml.etree.ElementTree import Element
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.onegrid import common_grid, is_one_grid, note_resampled, resolution
+from eigenscape.scenes.formats.rasters.onegrid import (
+    common_grid,
+    is_one_grid,
+    note_resampled,
+    resolution,
+)
 from eigenscape.scenes.formats.xmlfiles import (
     MOST_BYTES,
     as_number,

@@ -1,0 +1,1 @@
+"""A process at work: its cores, its progress, the signals that it gets."""

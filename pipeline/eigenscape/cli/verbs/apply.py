@@ -1,0 +1,47 @@
+"""``eigenscape apply``: a finished run on another scene."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
+
+
+def apply_command(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Directory of a finished run with a class map.")
+    ],
+    scene: Annotated[
+        list[str],
+        typer.Option(
+            "--scene",
+            metavar="FILE",
+            help="Scene file; repeat the option for scenes of one file per band.",
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", metavar="FILE", help="Labels of the scene, to score the map."),
+    ] = None,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    as_json: Json = False,
+) -> None:
+    """Classify another scene with the model of a finished run."""
+    with exit_status():
+        from eigenscape.applied.run import apply
+        from eigenscape.base.process.progress import console_reporter
+        from eigenscape.clusters import load_cluster
+        from eigenscape.workflow.printing import print_result
+
+        result = apply(
+            run, scene[0] if len(scene) == 1 else scene, labels=labels, overrides=set_ or (),
+            on=load_cluster(on), run_dir=run_dir, reporter=console_reporter(),
+        )  # fmt: skip
+        if as_json:
+            print(json.dumps(result.to_json()))
+        else:
+            print_result(result)

@@ -1,0 +1,111 @@
+"""``eigenscape report | open``: the page about a run, and where its files are."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigenscape.cli.arguments import Json, Set, exit_status
+
+Where = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Directory of a run, a batch, a study or several runs; or a job file."
+    ),
+]
+
+
+def report_command(
+    path: Where,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Page to write; outputs/report.html by default."
+        ),
+    ] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Write the HTML report of a run, a batch or a study."""
+    with exit_status():
+        from eigenscape.base.process.progress import console_reporter
+        from eigenscape.cli.overview import directory_of
+        from eigenscape.workflow.finished.reports import report
+
+        run = directory_of(path, set_ or ())
+        written = _write_index(run, output) or report(run, output, reporter=console_reporter())
+        print(json.dumps({"run": str(run), "report": str(written)}) if as_json else written)
+
+
+def open_command(
+    path: Where,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Also open the report in the web browser.")
+    ] = False,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Print the paths of the report and of the other outputs."""
+    with exit_status():
+        import webbrowser
+
+        from eigenscape.cli.overview import directory_of
+        from eigenscape.errors import InputError
+
+        run = directory_of(path, set_ or ())
+        found = _files(run)
+        page = found.get("report")
+        if as_json:
+            print(json.dumps({"run": str(run), "outputs": found}))
+        else:
+            for name, file in found.items():
+                print(f"{name:<22} {file}")
+        if browser:
+            if page is None:
+                raise InputError(f"{run}: it has no report. `eigenscape report {path}` writes it.")
+            if not webbrowser.open(Path(page).resolve().as_uri()):
+                raise InputError(f"no web browser was found here. The report: {page}")
+
+
+def _write_index(run: Path, output: Path | None) -> Path | None:
+    """Write the page about a directory of many runs; None where it is that of a single one."""
+    from eigenscape.batch.table import is_batch
+    from eigenscape.cli.overview import list_runs
+    from eigenscape.study.plan import is_study
+    from eigenscape.workflow.finished.reports import report_many
+
+    if is_batch(run):
+        from eigenscape.batch.console import write_index as write_batch
+
+        return write_batch(run, output)
+    if is_study(run):
+        from eigenscape.study.console import write_index as write_study
+
+        return write_study(run, output)
+    found = [row for row in list_runs(run) if row["kind"] == "run"]
+    if not found:
+        return None
+    rows = [{**row, "name": Path(row["run"]).name} for row in found]
+    return report_many(run, output, "runs", rows)
+
+
+def _files(run: Path) -> dict[str, str]:
+    """Return the files of a run by what they are, the report first; of many runs their index."""
+    from eigenscape.base.process.progress import Silent
+    from eigenscape.errors import InputError
+    from eigenscape.workflow.finished.reports import source_of
+
+    if run.is_dir() and not (run / "manifest.json").exists():
+        page = run / "report.html"
+        tables = {file.stem: str(file) for file in sorted(run.glob("*.csv"))}
+        if not page.exists() and not tables:
+            raise InputError(
+                f"{run}: no run, batch or study, and no index of runs: `eigenscape report {run}` writes one."
+            )
+        return {**({"report": str(page)} if page.exists() else {}), **tables}
+    source = source_of(run, Silent())
+    outputs = source.summary("export")["outputs"]
+    if (source.outputs / "report.html").exists():
+        outputs = {"report": "report.html", **outputs}
+    return {name: str(source.outputs / file) for name, file in outputs.items()}

@@ -1,0 +1,180 @@
+"""``eigenscape schedule`` and ``eigenscape prune``."""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
+from eigenscape.cli.verbs.batch import AtOnce, Scenes, SceneTable
+
+if TYPE_CHECKING:
+    from eigenscape.clusters import ClusterOptions
+    from eigenscape.schedule.entry import Schedule
+    from eigenscape.schedule.media import Medium
+
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        "--keep", metavar="N", min=1, help="Number of finished runs to keep for each job."
+    ),
+]
+
+
+def schedule_command(
+    job: Annotated[
+        Path | None,
+        typer.Argument(metavar="[JOB]", help="Job file; for a batch, the template of all scenes."),
+    ] = None,
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            "--cron", metavar="EXPR", help="Times in the form of crontab(5): '0 3 * * *'."
+        ),
+    ] = None,
+    scenes: Scenes = None,
+    table: SceneTable = None,
+    on: On = None,
+    set_: Set = None,
+    run_dir: RunDir = None,
+    at_once: AtOnce = None,
+    keep: Keep = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Install the schedule instead of printing it.")
+    ] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the schedule from all places.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List installed schedules.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Run once now, as the schedule would.")
+    ] = False,
+    following: Annotated[
+        bool, typer.Option("--next", help="Print the next time of --cron.")
+    ] = False,
+    crontab: Annotated[bool, typer.Option("--crontab", help="Use cron (default).")] = False,
+    scrontab: Annotated[
+        bool,
+        typer.Option("--scrontab", help="Use SLURM's scrontab (default where it is installed)."),
+    ] = False,
+    chain: Annotated[
+        bool, typer.Option("--chain", help="Use a SLURM job that submits its successor.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print or install a schedule that repeats a job or a batch.
+
+    Runs resume, do not overlap, write to a rotated log, and delete old runs as --keep says.
+    """
+    with exit_status():
+        from eigenscape.errors import InputError
+
+        if listed:
+            _print_installed(as_json=as_json)
+            return
+        if following:
+            from eigenscape.schedule.cron import parse_cron
+
+            print(parse_cron(cron or "").next_after(datetime.now()).isoformat())
+            return
+        if job is None:
+            raise InputError("Give the job file to schedule, or --list for what is installed.")
+        if remove:
+            from eigenscape.schedule.media import remove as take_away
+
+            print(take_away(job))
+            return
+        from eigenscape.batch.sources import Source
+        from eigenscape.clusters import load_cluster
+        from eigenscape.schedule.entry import make_schedule
+
+        is_batch = scenes is not None or table is not None
+        source = Source(
+            () if is_batch else (job,), job if is_batch else None, scenes, table, tuple(set_ or ())
+        )
+        schedule = make_schedule(source, on=on, run_dir=run_dir, at_once=at_once, keep=keep)
+        if now:
+            from eigenscape.schedule.once import run_once
+
+            status = run_once(schedule)
+            if status:
+                log = schedule.directory / "schedule.log"
+                print(
+                    f"eigenscape: {schedule.name} ended with {status}: see {log}", file=sys.stderr
+                )
+            raise typer.Exit(status)
+        if cron is None:
+            raise InputError("--cron EXPR is missing: when to run, as in --cron '0 3 * * *'.")
+        given = [name for name, flag in _flags(crontab, scrontab, chain) if flag]
+        if len(given) > 1:
+            raise InputError(f"--{given[0]} and --{given[1]}: give one of them.")
+        _put(schedule, cron, load_cluster(on), given[0] if given else None, install=install)
+
+
+def prune_command(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Directory of runs, such as `runs`; or of a batch."),
+    ],
+    keep: Annotated[
+        int,
+        typer.Option(
+            "--keep", metavar="N", min=0, help="Number of finished runs to keep for each job."
+        ),
+    ],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the runs that would be deleted; delete nothing."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete old finished runs; keep the newest of each job."""
+    with exit_status():
+        from eigenscape.schedule.prune import prune_runs
+
+        pruned = prune_runs(directory, keep, dry=dry_run)
+        if as_json:
+            print(json.dumps(pruned.to_json()))
+            return
+        for path in pruned.deleted:
+            print(f"{'would delete' if dry_run else 'deleted'}  {path}")
+        for path, why in pruned.kept:
+            print(f"kept  {path}: {why}")
+
+
+def _flags(crontab: bool, scrontab: bool, chain: bool) -> "list[tuple[Medium, bool]]":
+    return [("crontab", crontab), ("scrontab", scrontab), ("chain", chain)]
+
+
+def _put(
+    schedule: "Schedule", cron: str, on: "ClusterOptions", given: "Medium | None", *, install: bool
+) -> None:
+    from eigenscape.schedule.cron import parse_cron
+    from eigenscape.schedule.media import choose_medium, describe
+    from eigenscape.schedule.media import install as put_into_place
+
+    when, medium = parse_cron(cron), choose_medium(given, on)
+    if install:
+        print(put_into_place(schedule, when, on, medium))
+        return
+    print(describe(schedule, when, on, medium), end="")
+    print(
+        f"eigenscape: nothing is installed yet: --install puts it into the {medium}",
+        file=sys.stderr,
+    )
+
+
+def _print_installed(*, as_json: bool) -> None:
+    from eigenscape.schedule.media import installed
+
+    entries = installed()
+    if as_json:
+        print(json.dumps([vars(entry) for entry in entries]))
+        return
+    for entry in entries:
+        print(f"{entry.name}  ({entry.medium}: {entry.title})\n    {entry.text}")
+    if not entries:
+        print("no schedules")

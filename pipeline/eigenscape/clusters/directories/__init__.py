@@ -1,0 +1,1 @@
+"""Directories that several machines share."""

@@ -1,0 +1,1 @@
+"""Tables of a run: scores, samples with their classes, pixels to label next."""

@@ -1,0 +1,237 @@
+"""Support vector machines with a Gaussian kernel: one of each pair of classes, which vote.
+
+    f_ij(x) = sum_s c_s exp(-gamma |x - s|^2 / d) + b      d columns, scaled to variance 1
+
+The class that wins most pairs is called (Cortes, Vapnik 1995; pairs of classes as in LIBSVM: Chang, Lin
+2011). scikit-learn's `SVC` solves for c and b.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from eigenscape.base.vectors import Vectors
+from eigenscape.learn.decide.kernels.decisions import keep_class
+from eigenscape.neighbors.kernels.tiles import products, square_norms
+
+F4 = NDArray[np.float32]
+
+FOLDS = 3
+COSTS = (1.0, 10.0, 100.0, 1000.0)
+WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0)
+"""What a search tries; at the scale of the columns they hold what is best on most scenes."""
+
+_MIDDLE = 100.0
+_CACHE_MIB = 32
+_TILE_ENTRIES = 2**21
+"""Of kernel values that are held at a time."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Columns to variance 1 about 0; of sparse rows all by one factor, so that they stay sparse.
+
+    Attributes
+    ----------
+    shift, factor : array of float32, shape (columns,)
+        What is subtracted first, and what comes after.
+    """
+
+    shift: F4
+    factor: F4
+
+    @classmethod
+    def of(cls, rows: Vectors) -> "Scaling":
+        """Return that of some rows, by their own variances."""
+        columns = rows.shape[1]
+        if isinstance(rows, np.ndarray):
+            deviation = rows.std(axis=0, dtype=np.float64)
+            mean = rows.mean(axis=0, dtype=np.float64)
+        else:
+            deviation = np.full(columns, np.sqrt(square_norms(rows).mean() / columns))
+            mean = np.zeros(columns)
+        factor = np.divide(1, deviation, out=np.ones(columns), where=deviation > 0)
+        return cls(mean.astype(np.float32), factor.astype(np.float32))
+
+    def __call__(self, rows: Vectors) -> Vectors:
+        """Return rows, scaled."""
+        if isinstance(rows, np.ndarray):
+            return np.asarray((rows - self.shift) * self.factor, np.float32)
+        return scipy.sparse.csr_array(rows * self.factor[0])
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine for each pair of classes.
+
+    Attributes
+    ----------
+    support : array of int, shape (m,)
+        Which of the training rows are support vectors.
+    coefficients : array of float32, shape (m, pairs)
+        Of each, 0 where it has no part in a pair.
+    offsets : array of float32, shape (pairs,)
+        b.
+    first, second : array of int, shape (pairs,)
+        The classes of each pair: the first one wins where f is positive.
+    width
+        gamma / d.
+    """
+
+    support: NDArray[np.intp]
+    coefficients: F4
+    offsets: F4
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    width: float
+
+
+def square_distances(left: Vectors, right: Vectors) -> F4:
+    """Return the squared distances of two sets of rows, shape (left, right)."""
+    found = products(left, right)
+    found *= np.float32(-2)
+    found += square_norms(left)[:, None]
+    found += square_norms(right)[None, :]
+    return np.maximum(found, 0, out=found)
+
+
+def fit(rows: Vectors, classes: NDArray[np.intp], cost: float, gamma: float) -> Machine:
+    """Return the machine of some scaled rows.
+
+    Parameters
+    ----------
+    rows : array or csr_array, shape (n, d)
+        Scaled.
+    classes : array of int, shape (n,)
+        At least two classes.
+    cost
+        C: what a row on the wrong side of the margin costs.
+    gamma
+        See the module.
+    """
+    width = gamma / rows.shape[1]
+    found = SVC(
+        C=cost, gamma=width, decision_function_shape="ovo", cache_size=_CACHE_MIB, random_state=0
+    ).fit(rows, classes)
+    return _machine(found, width)
+
+
+def _machine(found: SVC, width: float) -> Machine:
+    """Return what scikit-learn has found as coefficients of pairs."""
+    names, counts = found.classes_, found.n_support_
+    first, second = np.triu_indices(len(names), 1)
+    dual, offsets = found.dual_coef_, found.intercept_
+    dual = dual.toarray() if scipy.sparse.issparse(dual) else dual
+    if len(names) == 2:
+        dual, offsets = -dual, -offsets  # of two classes it counts for the second
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    coefficients = np.zeros((len(found.support_), len(first)), np.float32)
+    for pair, (one, other) in enumerate(zip(first, second, strict=True)):
+        here, there = slice(starts[one], ends[one]), slice(starts[other], ends[other])
+        coefficients[here, pair] = dual[other - 1, here]
+        coefficients[there, pair] = dual[one, there]
+    return Machine(
+        np.asarray(found.support_, np.intp), coefficients, offsets.astype(np.float32),
+        names[first], names[second], width,
+    )  # fmt: skip
+
+
+def score(machine: Machine, support: Vectors, rows: Vectors, count: int) -> F4:
+    """Return about the share that speaks for each class, shape (rows, count).
+
+    The class that wins most pairs has the largest one; of classes with as many wins, that with the larger
+    sum of f. Shares are the products of what logistic curves make of the pairs of a class; 0 for a class
+    that nothing was learned of.
+
+    Parameters
+    ----------
+    machine
+        A machine.
+    support : array or csr_array, shape (m, d)
+        Its support vectors, scaled.
+    rows : array or csr_array, shape (rows, d)
+        Scaled.
+    count
+        Number of classes.
+    """
+    scores = np.zeros((rows.shape[0], count), np.float32)
+    step = max(1, _TILE_ENTRIES // max(1, len(machine.support)))
+    for start in range(0, rows.shape[0], step):
+        here = slice(start, start + step)
+        values = square_distances(rows[here], support)
+        values *= np.float32(-machine.width)
+        decisions = np.exp(values, out=values) @ machine.coefficients + machine.offsets
+        scores[here] = pairs_to_shares(decisions, machine.first, machine.second, count)
+    return scores
+
+
+def pairs_to_shares(
+    decisions: F4, first: NDArray[np.intp], second: NDArray[np.intp], count: int
+) -> F4:
+    """Return shares of the classes from the decisions of pairs; see `score`.
+
+    Parameters
+    ----------
+    decisions : array, shape (rows, pairs)
+    first, second : array of int, shape (pairs,)
+    count
+    """
+    pairs = np.arange(len(first))
+    for_first, for_second = np.zeros((2, len(first), count), np.float32)
+    for_first[pairs, first] = for_second[pairs, second] = 1
+    wins = (decisions > 0) @ for_first + (decisions <= 0) @ for_second
+    sums = decisions @ (for_first - for_second)
+    # Less than a third of a win, whatever the sums are.
+    wins += sums / (3 * (np.abs(sums) + 1))
+    known = np.zeros(count, np.bool_)
+    known[first] = known[second] = True
+    wins[:, ~known] = -1
+    logs = (
+        -np.logaddexp(0, -2 * decisions) @ for_first - np.logaddexp(0, 2 * decisions) @ for_second
+    )
+    logs[:, ~known] = -np.inf
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return keep_class(np.asarray(shares, np.float32), wins.argmax(axis=1))
+
+
+def search(
+    rows: Vectors, classes: NDArray[np.intp], fold: NDArray[np.intp], cost: float | None, gamma: float | None
+) -> tuple[float, float]:  # fmt: skip
+    """Return the cost and gamma that do best on folds that are left out, those that are given as they are.
+
+    gamma first, at a cost in the middle, then the cost: a grid of both took twice as long, and on four
+    scenes its accuracy differed by at most 2.2 points, both ways. Of equals the first, which is the
+    smoother one.
+
+    Parameters
+    ----------
+    rows : array or csr_array, shape (n, d)
+        Scaled.
+    classes, fold : array of int, shape (n,)
+        Class and fold of each.
+    cost, gamma
+        None to search for it.
+    """
+    squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
+
+    def right(cost: float, gamma: float) -> int:
+        kernel, total = np.exp(-gamma * squares), 0
+        for number in np.unique(fold):
+            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            if len(np.unique(classes[train])) > 1:
+                found = SVC(C=cost, kernel="precomputed", break_ties=False)
+                found.fit(kernel[np.ix_(train, train)], classes[train])
+                called = found.predict(kernel[np.ix_(test, train)])
+                total += int((called == classes[test]).sum())
+        return total
+
+    if gamma is None:
+        gamma = max(WIDTHS, key=lambda one: right(cost or _MIDDLE, one))
+    if cost is None:
+        cost = max(COSTS, key=lambda one: right(one, gamma))
+    return cost, gamma

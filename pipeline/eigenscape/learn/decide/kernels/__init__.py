@@ -1,0 +1,1 @@
+"""Decisions, scores, intervals and areas on arrays in memory."""

@@ -1,1 +1,0 @@
-"""Scores, decisions, linear systems and cuts on arrays in memory."""

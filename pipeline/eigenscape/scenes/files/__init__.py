@@ -1,0 +1,1 @@
+"""Paths and addresses of scenes: found, allowed, compared with an earlier version."""

@@ -1,0 +1,1 @@
+"""Files of arrays: .mat, .npy, .npz, zarr."""

@@ -1,0 +1,1 @@
+"""Rasters that GDAL opens."""

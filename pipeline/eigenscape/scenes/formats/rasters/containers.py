@@ -1,0 +1,111 @@
+"""NetCDF, HDF and other files of several rasters (GDAL's subdatasets): which of them is the scene."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
+
+SUFFIXES = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5", ".hdf", ".h4"}
+"""Endings of files that hold several rasters as a rule."""
+
+_SHAPE = re.compile(r"\[(\d+(?:x\d+)*)\]")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One raster of a file.
+
+    Attributes
+    ----------
+    name
+        As the file calls it.
+    address
+        What GDAL opens.
+    shape
+        Bands (of any number of axes), rows and columns; empty where the file does not say.
+    """
+
+    name: str
+    address: str
+    shape: tuple[int, ...]
+
+    @property
+    def bands(self) -> int | None:
+        """Bands of what could be a scene; None of what could not."""
+        if len(self.shape) < 2 or 0 in self.shape or math.prod(self.shape[-2:]) == 1:
+            return None
+        return math.prod(self.shape[:-2])
+
+    def __str__(self) -> str:
+        return f"{self.name} ({' x '.join(map(str, self.shape)) or 'of unknown size'})"
+
+
+def find_layer(path: str, variable: str | None, key: str = "scene.variable") -> Layer | None:
+    """Find the raster of a file that is the scene: the one named, or else that of most bands.
+
+    Parameters
+    ----------
+    path
+        A file that GDAL opens.
+    variable
+        Its name, of which the last part will do, or None.
+    key
+        Key of the job file that would name it, for messages.
+
+    Returns
+    -------
+    Layer or None
+        None for a file that is one raster.
+
+    Raises
+    ------
+    SceneError
+        The file is damaged, there is no such raster, or several could be meant.
+    """
+    layers = _list_layers(path)
+    if not layers:
+        return None
+    listing = f"Rasters in the file (bands x rows x columns): {', '.join(map(str, layers))}."
+    if variable is not None:
+        found = [one for one in layers if one.name == variable]
+        found = found or [one for one in layers if one.name.rpartition("/")[2] == variable]
+        if len(found) != 1:
+            many = f"{len(found)} rasters" if found else "no raster"
+            raise SceneError(f"{path}: has {many} {variable!r} ({key}). {listing}")
+        return found[0]
+    most = max((one.bands or 0 for one in layers), default=0)
+    found = [one for one in layers if one.bands == most]
+    if len(found) != 1 or not all(one.shape for one in layers):
+        count = f"{len(found)} that could be" if found else "none that is known to be"
+        raise SceneError(f"{path}: holds {count} the scene. Name it in {key}. {listing}")
+    return found[0]
+
+
+def describe_layer(path: str, layer: Layer, *, chosen: bool) -> str:
+    """Return which raster of a file was taken, and what else could have been if nobody named it."""
+    shape = " x ".join(f"{size:,}" for size in layer.shape)
+    others = [
+        one.name for one in _list_layers(path) if one.name != layer.name and one.bands is not None
+    ]
+    text = f"raster {layer.name} of {Path(path).name}: {shape}, bands x rows x columns"
+    if chosen and others:
+        text += f" (the most bands; for {' or '.join(sorted(others))} set scene.variable)"
+    return text
+
+
+def _list_layers(path: str) -> list[Layer]:
+    with open_raster(path) as dataset:
+        tags: Mapping[str, str] = {} if dataset.count else dataset.tags(ns="SUBDATASETS")
+    layers = []
+    for number in range(1, len(tags) // 2 + 1):
+        address = tags.get(f"SUBDATASET_{number}_NAME", "")
+        shape = _SHAPE.search(tags.get(f"SUBDATASET_{number}_DESC", ""))
+        name = address.partition(path)[2].strip('":/')
+        if name:
+            sizes = tuple(map(int, shape[1].split("x"))) if shape else ()
+            layers.append(Layer(name, address, sizes))
+    return layers

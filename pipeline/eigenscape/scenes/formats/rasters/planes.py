@@ -1,0 +1,204 @@
+"""Single-band sources on the scene's grid: what masks and labels are read from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.crs import CRS
+from rasterio.enums import Resampling
+from rasterio.transform import Affine
+from rasterio.vrt import WarpedVRT
+from rasterio.windows import Window
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.arrays.arrayfiles import ArraySource
+from eigenscape.scenes.formats.arrays.arraylists import Variable
+from eigenscape.scenes.formats.arrays.variables import find_array
+from eigenscape.scenes.formats.rasters.rasterfiles import dataset_files, open_raster, read_grid
+from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.types import Grid
+
+_EXACT = 1e-6
+"""Error in pixels of the coordinates that GDAL interpolates between transformed ones.
+
+Its default, 1/8, moves labels across edges, and differently for every window. It refuses 0."""
+
+
+class Plane(Protocol):
+    """Numbers on the grid of a scene; small, and pickles."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file it is read from."""
+        ...
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 as stored, and where they are given (not nodata, not NaN)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayPlane:
+    """A two-dimensional array, or one list of numbers for a scene one pixel wide.
+
+    Attributes
+    ----------
+    source
+        The array.
+    lying
+        Whether it is the list as one row, as MATLAB files keep lists, not as one column.
+    """
+
+    source: ArraySource
+    lying: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file, or the directory of a zarr store."""
+        return self.source.files
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 and where they are not NaN, nor missing in the store."""
+        if self.lying:
+            stored = self.source.rows(0, 1)[0, start:stop, np.newaxis]
+            there = self.source.given(0, 1)
+            there = None if there is None else there[:, start:stop].T
+        else:
+            stored = self.source.rows(start, stop).reshape(stop - start, -1)
+            there = self.source.given(start, stop)
+        given = ~np.isnan(stored)
+        return stored, given if there is None else given & there
+
+
+@dataclass(frozen=True)
+class RasterPlane:
+    """The one band of a raster.
+
+    Attributes
+    ----------
+    path
+        The raster.
+    files
+        It and its side-cars.
+    warp_to
+        Grid to bring it onto by nearest neighbour, window by window; None if it lies there.
+    """
+
+    path: str
+    files: tuple[str, ...]
+    warp_to: Grid | None = None
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 and where they are neither nodata nor NaN."""
+        with open_raster(self.path) as dataset:
+            if self.warp_to is None:
+                return _read(dataset, Window(0, start, dataset.width, stop - start))
+            grid = self.warp_to
+            assert grid.transform is not None
+            assert grid.crs_wkt is not None
+            with WarpedVRT(
+                dataset,
+                crs=CRS.from_wkt(grid.crs_wkt),
+                transform=Affine(*grid.transform),
+                height=grid.height,
+                width=grid.width,
+                resampling=Resampling.nearest,
+                tolerance=_EXACT,
+            ) as warped:
+                return _read(warped, Window(0, start, grid.width, stop - start))
+
+
+def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
+    """Open the one band of a raster that lies on the scene's own grid.
+
+    Raises
+    ------
+    SceneError
+        It cannot be read, has several bands or another size, or lies elsewhere.
+    """
+    grid, files = inspect_plane(path, key=key)
+    if not same_size(grid, scene):
+        raise wrong_size(path, (grid.height, grid.width), scene, key=key)
+    located = grid.transform is not None and scene.transform is not None
+    if located and not (same_transform(grid, scene) and _crs_agree(grid, scene)):
+        raise SceneError(
+            f"{path}: {key} has the size of the scene but lies elsewhere: transform "
+            f"{grid.transform} against {scene.transform}. Bring it onto the scene's grid, for "
+            "example with gdalwarp."
+        )
+    return RasterPlane(path, files)
+
+
+def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
+    """Return the grid and the files of a raster of one band of real numbers.
+
+    Raises
+    ------
+    SceneError
+        It cannot be read, has several bands or complex numbers.
+    """
+    check_exists(path)
+    with open_raster(path) as dataset:
+        if dataset.count != 1:
+            raise SceneError(
+                f"{path}: {key} has {dataset.count} bands; one is wanted. "
+                "Take it out first: gdal_translate -b 1 IN OUT"
+            )
+        if np.dtype(dataset.dtypes[0]).kind not in "uif":
+            raise SceneError(f"{path}: {key} holds numbers of type {dataset.dtypes[0]}, not whole.")
+        return read_grid(dataset, path), dataset_files(dataset, path)
+
+
+def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> ArrayPlane:
+    """Find the two-dimensional array of the scene's size in an array file.
+
+    For a scene of n rows and one column, a list of n numbers will do.
+
+    Raises
+    ------
+    SceneError
+        It cannot be read, there is not exactly one candidate, or the size is another.
+    """
+    size = (scene.height, scene.width)
+    lists = ((scene.height,), (1, scene.height)) if scene.width == 1 else ()
+    wanted: tuple[tuple[int, ...], ...] = (size, *lists)
+
+    def pick(known: Mapping[str, Variable]) -> list[str]:
+        sized = [name for name, item in known.items() if item.shape in wanted]
+        whole = [name for name in sized if known[name].dtype.kind in "ui"]
+        # MATLAB stores whole numbers as double more often than not.
+        return whole if len(whole) == 1 else sized
+
+    source = find_array(path, variable, pick, key=f"{key}_variable", wanted="of the scene's size")
+    if source.shape not in wanted:
+        raise wrong_size(path, source.shape, scene, key=key)
+    return ArrayPlane(source, lying=source.shape[0] != scene.height)
+
+
+def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> SceneError:
+    """Return the error for a mask or labels of another size than the scene."""
+    size = f"{path}: {key} has the size {' x '.join(map(str, shape))}"
+    if scene.is_table:
+        image = len(shape) == 2 and min(shape) > 1
+        return SceneError(
+            f"{size}, and the scene is a table of {scene.height} samples. Give one number for each: "
+            f"{scene.height} of them, or {scene.height} x 1."
+            + (' Of an image of one band set scene.layout = "image".' if image else "")
+        )
+    return SceneError(
+        f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and nothing says where one "
+        "lies on the other. Give it on the scene's own grid."
+    )
+
+
+def _crs_agree(one: Grid, other: Grid) -> bool:
+    return one.crs_wkt is None or other.crs_wkt is None or same_crs(one, other)
+
+
+def _read(dataset: Any, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    stored: NDArray[Any] = dataset.read(1, window=window)
+    given = (dataset.read_masks(1, window=window) != 0) & ~np.isnan(stored)
+    return stored, given

@@ -1,0 +1,327 @@
+"""Scenes in rasters that GDAL opens: one file of many bands, or one file per band."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.enums import MaskFlags
+from rasterio.windows import Window
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.rasters.metadata import BandMetadata, read_band_metadata
+from eigenscape.scenes.formats.rasters.onegrid import (
+    common_grid,
+    is_one_grid,
+    note_resampled,
+    onto_grid,
+    resampled_type,
+    resolution,
+)
+from eigenscape.scenes.formats.rasters.pixels import (
+    Calibration,
+    calibrate,
+    check_some_band,
+    join_parts,
+    sensible_row_step,
+)
+from eigenscape.scenes.formats.rasters.rasterfiles import (
+    block_sizes,
+    dataset_files,
+    open_raster,
+    read_grid,
+)
+from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.types import Bands, Geolocation, Grid
+
+
+@dataclass(frozen=True)
+class RasterPart:
+    """The good bands that one file contributes.
+
+    Attributes
+    ----------
+    path
+        The file.
+    bands
+        Numbers of its good bands, from 1.
+    calibration
+        What their stored numbers mean.
+    mask_bands
+        Numbers of the bands whose GDAL mask must be read: an alpha band or a mask of the file.
+        Nodata is not among them, `calibration` has it.
+    dtype
+        Type that holds the numbers of all its bands as they are read.
+    grid, onto
+        Its grid and the one onto which it is brought; None where it lies on that of the scene.
+    nodata
+        Stored value of missing pixels, which resampling leaves out.
+    chunk_bytes, row_bytes
+        Bytes of a block, and of all blocks of all bands in as many rows.
+    """
+
+    path: str
+    bands: tuple[int, ...]
+    calibration: Calibration
+    mask_bands: tuple[int, ...]
+    dtype: str
+    grid: Grid | None = None
+    onto: Grid | None = None
+    nodata: float | None = None
+    chunk_bytes: int = 0
+    row_bytes: int = 0
+
+    def read(self, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Read a window of the scene: its bands, and where they are given, None for everywhere.
+
+        Returns
+        -------
+        stored : array, shape (rows, columns, bands)
+        given : array of bool, shape (rows, columns), or None
+        """
+        with open_raster(self.path) as dataset:
+            if self.grid is None or self.onto is None:
+                return _read_window(dataset, self.bands, self.mask_bands, window)
+            with onto_grid(dataset, self.grid, self.onto, nodata=self.nodata) as moved:
+                stored, given = _read_window(moved, self.bands, self.mask_bands, window)
+                if self.nodata is None:
+                    reached = moved.read(moved.count, window=window) != 0
+                    given = reached if given is None else given & reached
+                return stored, given
+
+
+@dataclass(frozen=True)
+class RasterScene:
+    """A scene in one raster or in several of one grid; fulfils the `Scene` protocol.
+
+    Attributes
+    ----------
+    empty
+        Stored value that *all* bands of a missing pixel have; None where there is none.
+    """
+
+    grid: Grid
+    bands: Bands
+    files: tuple[str, ...]
+    row_step: int
+    parts: tuple[RasterPart, ...]
+    notes: tuple[str, ...] = ()
+    geolocation: Geolocation | None = None
+    empty: float | None = None
+
+    def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Read rows start ... stop-1 of the good bands; see `Scene.read`.
+
+        Raises
+        ------
+        SceneError
+            A file is truncated, damaged or gone.
+        """
+        assert 0 <= start < stop <= self.grid.height
+        window = Window(0, start, self.grid.width, stop - start)
+        parts = ((*part.read(window), part.calibration) for part in self.parts)
+        return join_parts(parts, (stop - start, self.grid.width, self.bands.count), self.empty)
+
+
+def _read_window(
+    dataset: Any, bands: Sequence[int], mask_bands: Sequence[int], window: Window
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    stored = dataset.read(list(bands), window=window).transpose(1, 2, 0)
+    masks = [dataset.read_masks(band, window=window) != 0 for band in mask_bands]
+    return stored, np.logical_and.reduce(masks) if masks else None
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Everything about one file that its scene needs."""
+
+    path: str
+    grid: Grid
+    files: tuple[str, ...]
+    blocks: tuple[int, int, int]
+    """Rows of a block, bytes of it, bytes of all in as many rows."""
+    metadata: BandMetadata
+    dtype: str
+    masked: tuple[tuple[bool, bool], ...]
+    """Per band: has a mask shared by all bands, has one of its own."""
+
+
+def open_raster_scene(
+    paths: Sequence[str],
+    *,
+    bad_bands: Sequence[int | str] = (),
+    scale: float | str = "auto",
+    nodata: float | None = None,
+    grid: str | float = "finest",
+) -> RasterScene:
+    """Open a scene from its metadata alone.
+
+    Parameters
+    ----------
+    paths
+        One raster of any number of bands, or several of one band; of several grids they are brought
+        onto one.
+    bad_bands
+        Bands to leave out besides those that the metadata marks; see `parse_bad_bands`.
+    scale
+        Factor from stored to physical values, or "auto" for scale and offset of the metadata.
+    nodata
+        Stored value that marks missing pixels besides that of the metadata.
+    grid
+        The grid of several bands: "finest" or "coarsest" of theirs, or the side of a pixel in metres.
+
+    Raises
+    ------
+    SceneError
+        A file cannot be used, the files do not lie in one place, or no band is left.
+    """
+    opened = [_inspect(path) for path in paths]
+    onto = _choose_grid(opened, grid) if len(opened) > 1 else opened[0].grid
+    count = sum(len(item.metadata.good) for item in opened)
+    wavelength = _joined(opened, "wavelength")
+    bad = parse_bad_bands(bad_bands, count, wavelength)
+    marked = [flag for item in opened for flag in item.metadata.good]
+    good = tuple(flag and index not in bad for index, flag in enumerate(marked))
+    check_some_band(good, ", ".join(paths[:2]))
+    first, parts = 0, []
+    for item in opened:
+        last = first + len(item.metadata.good)
+        if any(good[first:last]):
+            parts.append(_make_part(item, good[first:last], scale, nodata, onto))
+        first = last
+    names = tuple(name for item in opened for name in item.metadata.names)
+    return RasterScene(
+        grid=onto,
+        bands=Bands(good, wavelength, _joined(opened, "fwhm"), names if any(names) else None),
+        files=tuple(dict.fromkeys(name for item in opened for name in item.files)),
+        row_step=max(sensible_row_step(item.blocks[0], item.grid.height) for item in opened),
+        parts=tuple(parts),
+        notes=_note_grid(opened, onto),
+    )
+
+
+def _inspect(path: str) -> _Opened:
+    check_exists(path)
+    with open_raster(path) as dataset:
+        if not dataset.count:
+            raise SceneError(
+                f"{path}: has no bands of its own, only subdatasets or nothing. "
+                "Export the wanted one first: gdal_translate SUBDATASET OUT.tif"
+            )
+        for dtype in dataset.dtypes:
+            if np.dtype(dtype).kind not in "uif":
+                raise SceneError(
+                    f"{path}: its numbers are of type {dtype}; whole and real numbers can be used. "
+                    "Convert it, for example: gdal_translate -ot Float32 IN OUT"
+                )
+        flags = [set(band) for band in dataset.mask_flag_enums]
+        return _Opened(
+            path=path,
+            grid=read_grid(dataset, path),
+            files=dataset_files(dataset, path),
+            blocks=block_sizes(dataset),
+            metadata=read_band_metadata(dataset),
+            dtype=np.result_type(*dataset.dtypes).name,
+            masked=tuple(
+                (
+                    MaskFlags.per_dataset in band,
+                    not band & {MaskFlags.per_dataset, MaskFlags.nodata, MaskFlags.all_valid},
+                )
+                for band in flags
+            ),
+        )
+
+
+def _make_part(
+    item: _Opened, good: Sequence[bool], scale: float | str, nodata: float | None, onto: Grid
+) -> RasterPart:
+    chosen = [index for index, flag in enumerate(good) if flag]
+    metadata = item.metadata
+    moved = not is_one_grid([item.grid, onto])
+    missing = metadata.nodata[chosen[0]] if nodata is None else nodata
+    automatic = isinstance(scale, str)
+    shared = [index + 1 for index in chosen if item.masked[index][0]]
+    own = [index + 1 for index in chosen if item.masked[index][1]]
+    return RasterPart(
+        path=item.path,
+        bands=tuple(index + 1 for index in chosen),
+        calibration=calibrate(
+            [metadata.scale[index] if automatic else float(scale) for index in chosen],
+            [metadata.offset[index] if automatic else 0.0 for index in chosen],
+            [(metadata.nodata[index], nodata) for index in chosen],
+        ),
+        mask_bands=(*shared[:1], *own),
+        dtype=resampled_type(item.grid, onto, item.dtype) if moved else item.dtype,
+        grid=item.grid if moved else None,
+        onto=onto if moved else None,
+        nodata=missing if moved else None,
+        chunk_bytes=item.blocks[1],
+        row_bytes=0 if moved else item.blocks[2],
+    )
+
+
+def _joined(opened: Sequence[_Opened], name: str) -> tuple[float, ...] | None:
+    """One attribute of the bands of all files: NaN where a file says nothing, None where all do."""
+    values: list[float] = []
+    for item in opened:
+        known: tuple[float, ...] | None = getattr(item.metadata, name)
+        values += known or (math.nan,) * len(item.metadata.good)
+    return tuple(values) if any(math.isfinite(value) for value in values) else None
+
+
+def _choose_grid(opened: Sequence[_Opened], wanted: str | float) -> Grid:
+    """Return the grid of bands in files of their own."""
+    for item in opened:
+        if len(item.metadata.good) != 1:
+            raise SceneError(
+                f"{item.path}: has {len(item.metadata.good)} bands; in a list each file has one. "
+                "Give a file of many bands alone, or split it with gdal_translate -b."
+            )
+    grids = [item.grid for item in opened]
+    if isinstance(wanted, str):
+        if is_one_grid(grids):
+            return grids[0]
+        _check_alike(opened)
+    return common_grid(grids, wanted, [item.path for item in opened])
+
+
+def _check_alike(opened: Sequence[_Opened]) -> None:
+    """Refuse bands of one resolution on several grids: a shift is a mistake more often than meant."""
+    for place, item in enumerate(opened):
+        for reference in opened[:place]:
+            if not _same_pixels(reference.grid, item.grid):
+                continue
+            for what, one, other, same in (
+                ("CRS", reference.grid.crs_wkt, item.grid.crs_wkt, same_crs),
+                ("size (rows, columns)", _size(reference), _size(item), same_size),
+                ("transform", reference.grid.transform, item.grid.transform, same_transform),
+            ):
+                if not same(reference.grid, item.grid):
+                    raise SceneError(
+                        f"{reference.path} and {item.path} do not share a grid: {what} is {one} against "
+                        f"{other}. Bring them onto one grid first, for example with gdalwarp; bands of "
+                        "several resolutions may stay as they are."
+                    )
+
+
+def _same_pixels(one: Grid, other: Grid) -> bool:
+    """Return whether pixels have one size, or are not known to have several."""
+    if one.transform is None or other.transform is None or not same_crs(one, other):
+        return True
+    return math.isclose(resolution(one), resolution(other), rel_tol=1e-6)
+
+
+def _size(item: _Opened) -> tuple[int, int]:
+    return item.grid.height, item.grid.width
+
+
+def _note_grid(opened: Sequence[_Opened], onto: Grid) -> tuple[str, ...]:
+    """Say onto which grid bands of several were brought."""
+    if is_one_grid([*(item.grid for item in opened), onto]):
+        return ()
+    sides = sorted({round(resolution(item.grid), 6) for item in opened})
+    return (note_resampled(sides, onto),)

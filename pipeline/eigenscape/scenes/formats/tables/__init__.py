@@ -1,0 +1,1 @@
+"""Files of rows: CSV, Parquet, sparse matrices."""

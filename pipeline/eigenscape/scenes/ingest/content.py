@@ -1,0 +1,124 @@
+"""What the strips of a scene hold, checked: values that vary, and labels that lie on them."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import blocks
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.tables.sparse import SparseScene
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.views.centred import stored_type
+from eigenscape.scenes.views.centring import describe_lost, describe_steps
+from eigenscape.scenes.views.masks import told_shares
+
+LARGEST, SMALLEST = 1e18, 1e-25
+"""Values beyond the one, and spreads below the other, have no squared distances in single precision."""
+
+
+def value_range(found: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the largest value of each band, in single precision, of all strips."""
+    low = np.min([part["low"] for part in found if part["low"] is not None], axis=0)
+    high = np.max([part["high"] for part in found if part["high"] is not None], axis=0)
+    return low, high
+
+
+def check_values(
+    scene: Scene,
+    found: list[dict[str, Any]],
+    origin: NDArray[np.float64] | None,
+    note: Callable[[str], None],
+) -> None:
+    """Refuse identical pixels; say which bands have lost their spread."""
+    low, high = value_range(found)
+    _check_extremes(scene, low, high)
+    varied = bool((low < high).any())
+    if origin is not None:
+        low, high = low + origin, high + origin
+    dtype = stored_type(scene)
+    if not varied:
+        raise SceneError(
+            f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
+            "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
+            f"scene.bad_bands.{describe_steps(low, dtype)}"
+        )
+    if lost := describe_lost(low, high, dtype, what="band"):
+        note(f"{scene.files[0]}: {lost}")
+
+
+def _check_extremes(scene: Scene, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+    """Refuse values whose squared distances are infinite or 0 in single precision."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    number = int(largest.argmax())
+    band = int(scene.bands.good_index[number]) + 1
+    value = float(low[number] if -low[number] >= high[number] else high[number])
+    if largest[number] > LARGEST:
+        raise SceneError(
+            f"{scene.files[0]}: band {band} holds {value:.10g}; values from {-LARGEST:g} to {LARGEST:g} "
+            "can be used, since distances are squared. If it marks missing pixels, set scene.nodata = "
+            f"{value!r} (the number as it is stored); if it is measured, set scene.scale."
+        )
+    spread = float((high - low).max())
+    if 0 < spread < SMALLEST:
+        raise SceneError(
+            f"{scene.files[0]}: no band varies by more than {spread:.3g} (the largest value, of band "
+            f"{band}, is {value:.10g}); squares of differences below {SMALLEST:g} vanish. Set "
+            f"scene.scale, such as scene.scale = {10.0 ** -round(np.log10(spread)):g}; values that mark "
+            "missing pixels are named in scene.nodata."
+        )
+
+
+def check_labelled(
+    found: list[dict[str, Any]], labels: Labels | None, labelled: dict[int, int]
+) -> None:
+    """Refuse labels that lie on no valid pixel."""
+    if labels is not None and not labelled:
+        lost = sum(part["labels_on_invalid"] for part in found)
+        why = (
+            f"all {lost} labelled pixels lie where the scene is nodata, masked or not finite"
+            if lost
+            else "no pixel of the scene has a label"
+        )
+        raise SceneError(
+            f"{labels.files[0]}: {why}. Check that scene.labels covers the scene, and the nodata "
+            "value and mask of the scene."
+        )
+
+
+def nothing_valid(scene: Scene, options: SceneOptions, resolve: Callable[[str], str]) -> SceneError:
+    """Return the error for a scene without a valid pixel; see `open_scene` for the parameters."""
+    empty = _empty_bands(scene, options, resolve)
+    name = scene.files[0]
+    if 0 < len(empty) < scene.bands.count:
+        listed = ", ".join(map(str, empty[:12])) + (" ..." if len(empty) > 12 else "")
+        toml = ", ".join(json.dumps(band) for band in (*options.bad_bands, *empty))
+        return SceneError(
+            f"{name}: no pixel is valid, because band {listed} is NaN, infinite or nodata everywhere "
+            f"({len(empty)} of {scene.bands.count} bands). Leave them out: scene.bad_bands = [{toml}]."
+        )
+    shares = told_shares(scene)
+    return SceneError(
+        f"{name}: no pixel is valid: every one is nodata, NaN, infinite or masked in at least one of "
+        f"the {scene.bands.count} bands{shares and f' ({shares})'}. Check scene.mask, scene.nodata and "
+        "the file's nodata value, and list bands without data in scene.bad_bands."
+    )
+
+
+def _empty_bands(scene: Scene, options: SceneOptions, resolve: Callable[[str], str]) -> list[int]:
+    """Return the numbers (from 1) of good bands that have no valid pixel at all."""
+    good = scene.bands.good_index
+    if len(good) > 500 or isinstance(scene, SparseScene):
+        return []
+    empty = []
+    for band in good:
+        others = tuple(int(other) + 1 for other in range(len(scene.bands.good)) if other != band)
+        alone = open_scene(options.model_copy(update={"bad_bands": others}), resolve)
+        step = max(1, 2**22 // scene.grid.width)
+        if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
+            empty.append(int(band) + 1)
+    return empty

@@ -1,0 +1,315 @@
+"""The ingest stage: any scene to a table of valid samples, and its labels.
+
+::
+
+    read       row strips      values and labels of the valid pixels, each strip to its own file
+    centre-0   row strips      read again, less their origin, where bands lie far from 0
+    assemble   sample blocks   strips -> chunks of samples/values, samples/pixel, labels/given
+    locate-0   rows of tiles   of a scene in sensor geometry: which sample each cell of its map shows
+
+How many pixels of a strip are valid is known only once it is read, hence the two steps; the second
+one only copies. A sparse table is one strip, since its file decompresses as a whole only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.blocks import Block
+from eigenscape.base.files.mapped import save_array
+from eigenscape.base.vectors import Vectors
+from eigenscape.context import Context, Map
+from eigenscape.errors import InputError, SceneError
+from eigenscape.job.jobfile import Job
+from eigenscape.scenes.describe import describe_scene, notes_of
+from eigenscape.scenes.formats.rasters.handles import kept_open
+from eigenscape.scenes.formats.tables.sparse import SparseScene
+from eigenscape.scenes.geometry.companions import locate
+from eigenscape.scenes.geometry.located import Located
+from eigenscape.scenes.geometry.writing import write_lookup
+from eigenscape.scenes.ingest.content import (
+    check_labelled,
+    check_values,
+    nothing_valid,
+    value_range,
+)
+from eigenscape.scenes.ingest.storage import Strips, strips_of
+from eigenscape.scenes.ingest.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.labels.sources import open_labels
+from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.types import Bands, Labels, Scene
+from eigenscape.scenes.views.centred import centred, stored_type
+from eigenscape.scenes.views.centring import find_origin
+from eigenscape.scenes.views.masks import told_shares
+from eigenscape.scenes.views.resampled import to_bands
+from eigenscape.scenes.views.subset import subset_of
+from eigenscape.store.arrays import write_rows
+from eigenscape.store.workspace import Workspace
+
+_FEW = 0.5
+"""Share of valid pixels up to which the log says what leaves out the others."""
+_MOST_CENTRED = 4
+"""Times that a scene is read again; two are enough for double precision, and most need none."""
+
+
+def ingest_stage(
+    context: Context, origin: NDArray[np.float64] | None = None, bands: Bands | None = None
+) -> dict[str, Any]:
+    """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
+
+    Of a sparse table ``samples/values`` are the three arrays of `eigenscape.store.rows.Rows`. Bands that
+    lie far from 0, compared with their spread, are centred: ``samples/values`` are then what they
+    have beyond ``samples/origin`` (band), which is 0 for all other bands.
+
+    Parameters
+    ----------
+    context
+        Of the stage.
+    origin : array, shape (bands,), optional
+        To be taken whatever the bands are: that of the run which is applied.
+    bands
+        To which the scene's are brought, where it is applied: see `eigenscape.scenes.views.resampled`.
+    """
+    job = context.job
+    scene = open_scene(job.scene, job.resolve)
+    scene = scene if bands is None else to_bands(scene, bands)
+    located = locate(scene, job.scene)
+    labels = open_labels(job.scene, scene, job.resolve)
+    grid = scene.grid
+    told = [*describe_scene(scene), *(notes_of(labels) if labels else ())]
+    for note in told:
+        context.reporter.note(note)
+    scratch = context.workspace.folder("strips")
+    cut = strips_of(scene, context.task_bytes)
+    strips = [strip for group in cut.groups for strip in group]
+    work = partial(_read_group, labels, scratch, cut.kept_bytes, context.executor.tasks_per_process)
+    read = partial(_read_strips, context.map, cut, work)
+    if origin is None:
+        found, origin = _read_near_0(read, scene)
+    else:
+        found = read("read", centred(scene, origin))
+
+    counts = [part["samples"] for part in found]
+    samples = sum(counts)
+    labelled = _count_labels(found)
+    if samples == 0:
+        raise nothing_valid(scene, job.scene, job.resolve)
+    check_values(scene, found, origin, context.reporter.note)
+    check_labelled(found, labels, labelled)
+    lost = sum(part["labels_on_invalid"] for part in found)
+    if lost:
+        told.append(
+            f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
+        )
+        context.reporter.note(told[-1])
+    if samples < grid.size:
+        told.append(_told_missing(scene, samples))
+        context.reporter.note(told[-1])
+    make = context.workspace.create_array
+    if origin is not None:
+        write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
+    pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
+    given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
+    _write_row_starts(context.workspace, scratch, strips)
+    write = write_sparse if isinstance(scene, SparseScene) else write_dense
+    write(context, scratch, strips, counts, scene.bands.count)
+    for name, target in (("pixel", pixel), ("label", given)):
+        if target is not None:
+            kind = np.int64 if name == "pixel" else np.uint16
+            write_rows(target, 0, join(scratch, strips, name).astype(kind))
+    if located is not None:
+        write_lookup(context, located, scratch, strips, counts)
+    legend = labels.legend if labels else None
+    return {
+        "samples": samples,
+        "grid": grid.to_json(),
+        **({"map": _about_map(located)} if located else {}),
+        **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
+        "bands": asdict(scene.bands),
+        "labels_on_invalid": lost,
+        "labelled": {str(number): count for number, count in labelled.items()},
+        "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
+        "class_colors": {str(k): list(v) for k, v in legend.colors.items()} if legend else {},
+        "files": list(scene.files),
+        "label_files": list(labels.files) if labels else [],
+        "told": told,
+    }
+
+
+def _told_missing(scene: Scene, samples: int) -> str:
+    """Return how many pixels or samples are valid; where few are, which flags leave the others out."""
+    grid = scene.grid
+    if grid.is_table:
+        return (
+            f"{grid.size - samples} samples are left out: masked, nodata or not finite in a column"
+        )
+    text = f"{samples:,} of {grid.size:,} pixels are valid ({samples / grid.size:.1%})"
+    if samples > _FEW * grid.size:
+        return text
+    shares = told_shares(scene)
+    return f"{text}; {shares or 'the others are nodata, masked, or not finite in a band'}"
+
+
+def _about_map(located: Located) -> dict[str, Any]:
+    return {"grid": located.grid.to_json(), "lines": len(located.lines)}
+
+
+def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -> None:
+    """Refuse a job that its scene cannot serve, now that the number of samples is known.
+
+    Raises
+    ------
+    InputError
+        k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
+    """
+    what = f"{samples} valid pixels (of {pixels})"
+    if job.neighbors.form != "radius" and job.neighbors.k >= samples:
+        raise InputError(
+            f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
+            f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
+        )
+    if job.spectrum.dimension > samples - 1:
+        raise InputError(
+            f"spectrum.dimension = {job.spectrum.dimension}: the scene has {what}, so there are at "
+            f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
+            f"{samples - 1} or less."
+        )
+    job.learn.check_clusters(len(labelled), job.spectrum.dimension)
+    if job.learn.unsupervised:
+        return
+    check_two_classes(labelled)
+    check_train(job.learn.train, labelled)
+
+
+def check_two_classes(labelled: Mapping[Any, int]) -> None:
+    """Refuse labels of a single class, where a classifier is to learn from them.
+
+    Raises
+    ------
+    SceneError
+        With the class, the number of its pixels, and what can be done.
+    """
+    if len(labelled) == 1:
+        (number, count), *_ = labelled.items()
+        raise SceneError(
+            f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
+            "needs two or more. Check scene.labels, scene.labels_variable and scene.labels_field. A "
+            "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
+            'and learn.method = "spectral-clustering" needs no labels.'
+        )
+
+
+def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
+    """Refuse a number of training pixels that the labels cannot give.
+
+    Raises
+    ------
+    InputError
+        With the numbers that they can.
+    """
+    if labelled and isinstance(train, int):
+        total = sum(labelled.values())
+        if not len(labelled) <= train < total:
+            raise InputError(
+                f"learn.train = {train}: the scene has {total} labelled pixels in {len(labelled)} "
+                f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
+                'or "all".'
+            )
+
+
+def _read_near_0(
+    read: Callable[[str, Scene], list[dict[str, Any]]], scene: Scene
+) -> tuple[list[dict[str, Any]], NDArray[np.float64] | None]:
+    """Read all strips, again where bands lie far from 0; return what is known of each, and the origin."""
+    found, origin, dtype = read("read", scene), None, stored_type(scene)
+    for attempt in range(_MOST_CENTRED):
+        if not any(part["samples"] for part in found):
+            break
+        # Least and largest values in single precision say to 24 bits where the middle is, the next
+        # time to 24 more.
+        moved = find_origin(*value_range(found), dtype, exact=attempt > 0)
+        if moved is None:
+            break
+        origin = moved if origin is None else origin + moved
+        found = read(f"centre-{attempt}", centred(scene, origin))
+    return found, origin
+
+
+def _read_strips(
+    map_blocks: Map, cut: Strips, read_group: Callable[..., Any], name: str, scene: Scene
+) -> list[dict[str, Any]]:
+    """Read all strips in the step `name`; return what is to be known of each."""
+    work = partial(read_group, scene)
+    found = map_blocks(name, work, list(cut.groups), label="reading the scene")
+    return [part for group in found for part in group]
+
+
+def _read_group(
+    labels: Labels | None,
+    scratch: Path,
+    kept: int,
+    tasks: int,
+    scene: Scene,
+    group: Sequence[Block],
+) -> list[dict[str, Any]]:
+    """Read strips that share blocks, with the files open."""
+    with kept_open(kept, tasks):
+        return [_read_strip(scene, labels, scratch, strip) for strip in group]
+
+
+def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block) -> dict[str, Any]:
+    start, stop = block
+    values, valid = scene.read(start, stop)
+    inside = np.flatnonzero(valid)
+    kept = values.reshape(-1, scene.bands.count) if isinstance(values, np.ndarray) else values
+    if len(inside) < kept.shape[0]:
+        kept = kept[inside]
+    save_array(scratch / f"{start}-pixel.npy", inside + start * scene.grid.width)
+    save_array(scratch / f"{start}-rows.npy", valid.sum(axis=1))
+    numbers, counts = np.zeros(0, np.uint16), np.zeros(0, np.int64)
+    outside = 0
+    if labels is not None:
+        given = labels.read(start, stop).ravel()
+        outside = int(np.count_nonzero(given))
+        given = given[inside]
+        outside -= int(np.count_nonzero(given))
+        save_array(scratch / f"{start}-label.npy", given)
+        numbers, counts = np.unique(given[given > 0], return_counts=True)
+    save_values(scratch, start, kept)
+    low, high = _extremes(kept) if len(inside) else (None, None)
+    return {
+        "samples": len(inside),
+        "low": low,
+        "high": high,
+        "labels": {int(n): int(c) for n, c in zip(numbers, counts, strict=True)},
+        "labels_on_invalid": outside,
+    }
+
+
+def _extremes(samples: Vectors) -> tuple[list[float], list[float]]:
+    """Return the least and the largest value of each band."""
+    if isinstance(samples, np.ndarray):
+        return samples.min(axis=0).tolist(), samples.max(axis=0).tolist()
+    low, high = (column.toarray().ravel() for column in (samples.min(axis=0), samples.max(axis=0)))
+    return low.tolist(), high.tolist()
+
+
+def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for part in found:
+        for number, count in part["labels"].items():
+            total[int(number)] = total.get(int(number), 0) + count
+    return dict(sorted(total.items()))
+
+
+def _write_row_starts(workspace: Workspace, scratch: Path, strips: list[Block]) -> None:
+    """Write the first sample of every row: which samples a window of rows holds."""
+    per_row: NDArray[np.int64] = join(scratch, strips, "rows")
+    starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
+    path = workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
+    write_rows(path, 0, starts)

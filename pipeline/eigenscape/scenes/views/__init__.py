@@ -1,0 +1,1 @@
+"""Scenes around other scenes: with a mask, other bands, several lines, fewer samples."""

@@ -1,0 +1,225 @@
+"""A scene brought to the bands of another one: as they are, or its spectra seen through their responses."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.vectors import Vectors
+from eigenscape.errors import SceneError
+from eigenscape.scenes.types import Bands, Scene
+from eigenscape.scenes.views.draws import Subset
+from eigenscape.scenes.views.subset import subset_of
+from eigenscape.scenes.views.wrapped import WrappedScene
+
+F8 = NDArray[np.float64]
+
+_LEAST_SPACING = 4.0
+"""Nanometres: of bands that lie closer, or of one alone, as much is taken for their spacing."""
+
+_REACH, _STEPS = 1.5, 120
+"""Widths at half maximum to which a response is followed to either side, and steps in which."""
+
+
+@dataclass(frozen=True)
+class ResampledScene(WrappedScene):
+    """A scene whose spectra are seen through the responses of other bands.
+
+    The response of a band is a Gaussian of its centre and width; a spectrum is taken as linear between the
+    scene's own bands.
+
+    Attributes
+    ----------
+    target
+        What it is resampled to: centres and widths, all good.
+    origin
+        What is subtracted of each of them, None for nothing.
+    """
+
+    target: Bands
+    origin: tuple[float, ...] | None = None
+
+    @property
+    def bands(self) -> Bands:
+        """What it is resampled to."""
+        return self.target
+
+    @property
+    def subset(self) -> Subset | None:
+        """What it is of a table."""
+        return subset_of(self.scene)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know."""
+        before, after = self.scene.bands.count, self.bands.count
+        return (
+            f"spectra resampled from {before} bands to the run's {after}, Gaussians of their widths",
+        )
+
+    def less(self, origin: F8) -> "ResampledScene":
+        """Return the scene less an origin, shape (bands,)."""
+        return replace(self, origin=tuple(origin.tolist()))
+
+    def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
+        """Read rows start ... stop-1; see `Scene.read`.
+
+        Raises
+        ------
+        SceneError
+            A file is truncated, damaged or gone.
+        """
+        values, valid = self.scene.read(start, stop)
+        weights = response_weights(self.scene.bands, self.bands)
+        origin = 0.0 if self.origin is None else np.array(self.origin)
+        found = np.empty((*values.shape[:2], self.bands.count), np.float32)
+        for row, line in enumerate(values):
+            # A row at a time: the same sums whatever the window.
+            found[row] = line.astype(np.float64) @ weights - origin
+        found[~valid] = 0
+        return found, valid
+
+
+def to_bands(scene: Scene, wanted: Bands) -> Scene:
+    """Return a scene with the good bands of another one: itself where it has them, else resampled.
+
+    Parameters
+    ----------
+    scene
+        With all bands that may be of use.
+    wanted
+        Bands of the other scene.
+
+    Raises
+    ------
+    SceneError
+        It has other bands and nothing says at what wavelengths, or none near one of those that are wanted.
+    """
+    found = scene.bands
+    reason = _difference(scene.files[0], found, wanted)
+    if not reason:
+        return scene
+    source, target = _known(found), _known(wanted)
+    if not len(target[0]) or np.isnan(target[0]).any() or not np.isfinite(source[0]).any():
+        raise SceneError(
+            f"{reason} Wavelengths of both would allow to resample it; give a scene with all bands of the "
+            "run's scene, or with its good bands alone."
+        )
+    _check_covered(scene.files[0], source, target)
+    centres, widths = (tuple(part.tolist()) for part in target)
+    names = wanted.names and tuple(wanted.names[place] for place in wanted.good_index)
+    return ResampledScene(scene, Bands((True,) * len(centres), centres, widths, names))
+
+
+def _difference(file: str, found: Bands, wanted: Bands) -> str:
+    """Return in which way the good bands of a scene are others than those wanted; empty if they are not."""
+    if found.count != wanted.count:
+        missing = ""
+        if len(found.good) == len(wanted.good):
+            pairs = enumerate(zip(found.good, wanted.good, strict=True), 1)
+            lost = [number for number, (here, there) in pairs if there and not here]
+            missing = f" Bands {', '.join(map(str, lost[:12]))} are marked bad in it."
+        return (
+            f"{file}: {found.count} good bands of {len(found.good)}; the run learned from "
+            f"{wanted.count} of {len(wanted.good)}.{missing}"
+        )
+    if found.wavelength is None or wanted.wavelength is None:
+        return ""
+    here, there = _known(found)[0], _known(wanted)[0]
+    order = np.sort(there[np.isfinite(there)])
+    limit = max(float(np.diff(order).min(initial=np.inf)), _LEAST_SPACING) / 4
+    limit = limit if np.isfinite(limit) else _LEAST_SPACING / 4
+    away = np.abs(here - there)
+    if not (away > limit).any():
+        return ""
+    worst = int(np.nanargmax(away))
+    return (
+        f"{file}: band {int(found.good_index[worst]) + 1} is centred at {here[worst]:.1f} nm; the run's at "
+        f"{there[worst]:.1f} nm."
+    )
+
+
+def _known(bands: Bands) -> tuple[F8, F8]:
+    """Return centres and widths of the good bands; NaN where unknown, of widths the spacing instead."""
+    good, nothing = bands.good_index, (np.nan,) * len(bands.good)
+    centres, widths = (
+        np.array(part or nothing, float)[good] for part in (bands.wavelength, bands.fwhm)
+    )
+    return centres, np.where(widths > 0, widths, _spacing(centres))
+
+
+def _spacing(centres: F8) -> F8:
+    """Return the distance of each band to the nearest other one."""
+    order = np.argsort(centres)
+    step = np.concatenate([[np.inf], np.diff(centres[order]), [np.inf]])
+    near = np.fmin(step[:-1], step[1:])
+    found = np.empty_like(centres)
+    found[order] = np.where(np.isfinite(near), np.maximum(near, _LEAST_SPACING), _LEAST_SPACING)
+    return found
+
+
+@lru_cache(maxsize=8)
+def response_weights(source: Bands, target: Bands) -> F8:
+    """Return the share of each good band of a scene in each band that is wanted.
+
+    Of each that is wanted its response, a Gaussian cut at 1.5 widths at half maximum and at the ends of
+    the scene's range, over the spectrum that is linear between the scene's bands: the trapezoidal sum
+    of 121 places.
+
+    Parameters
+    ----------
+    source, target
+        Bands of the scene, and those wanted.
+
+    Returns
+    -------
+    array, shape (good bands of the source, good bands of the target)
+        Each column sums to 1.
+    """
+    centres, _ = _known(source)
+    known = np.flatnonzero(np.isfinite(centres))
+    # Of bands at one wavelength the first counts.
+    _, first = np.unique(centres[known], return_index=True)
+    order = known[first]
+    line = centres[order]
+    weights = np.zeros((len(centres), target.count))
+    for number, (centre, width) in enumerate(zip(*_known(target), strict=True)):
+        places = np.linspace(centre - _REACH * width, centre + _REACH * width, _STEPS + 1)
+        places = np.clip(places, line[0], line[-1])
+        response = np.exp(-4 * np.log(2) * ((places - centre) / width) ** 2)
+        share = response * np.gradient(places)
+        if not share.sum() > 0:
+            share = (places == places[np.abs(places - centre).argmin()]).astype(float)
+        share /= share.sum()
+        after = np.clip(np.searchsorted(line, places), 1, len(line) - 1) if len(line) > 1 else None
+        if after is None:
+            weights[order[0], number] = 1
+            continue
+        along = (places - line[after - 1]) / (line[after] - line[after - 1])
+        np.add.at(weights[:, number], order[after], share * along)
+        np.add.at(weights[:, number], order[after - 1], share * (1 - along))
+    return weights
+
+
+def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> None:
+    """Refuse a scene none of whose bands overlaps one that is wanted at half maximum."""
+    centres, widths = source
+    away = np.abs(target[0][:, None] - centres)
+    reach = (target[1][:, None] + widths) / 2
+    missing = target[0][~(away <= reach).any(axis=1)]
+    if len(missing):
+        listed = ", ".join(f"{value:.0f}" for value in missing[:8])
+        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+        low, high = np.nanmin(centres), np.nanmax(centres)
+        raise SceneError(
+            f"{file}: has no band near {len(missing)} of the run's {len(target[0])}, at {listed}{more} nm; "
+            f"its own reach from {low:.0f} to {high:.0f} nm. Give a scene that covers them, or run the job "
+            "anew without them (scene.bad_bands, scene.drop_wavelengths)."
+        )
+
+
+def bands_read(scene: Scene) -> int:
+    """Return how many bands a scene has while it is read: of one that is resampled its own, if more."""
+    own = len(scene.bands.good)
+    return max(own, bands_read(scene.scene)) if isinstance(scene, ResampledScene) else own

@@ -1,0 +1,197 @@
+"""Pictures of a study's variants, a panel each: planes of samples, class maps, eigenvectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eigenscape.base.files.tables import number_of
+from eigenscape.base.files.whole import explain_write_errors, written_whole
+from eigenscape.job.conditions import parse_condition
+from eigenscape.job.jobfile import Job
+from eigenscape.job.measures import MEASURES
+from eigenscape.job.study import PictureOptions, StudyOptions, VariantOptions
+from eigenscape.study.layout import Point, TextRow, order_of, points_of
+from eigenscape.study.outcomes import VariantOutcome
+from eigenscape.study.pictures.classes import draw_classes
+from eigenscape.study.pictures.maps import draw_eigenvectors, draw_maps
+from eigenscape.study.pictures.panels import Planes
+from eigenscape.study.pictures.words import draw_words
+from eigenscape.study.tabulate import format_value
+from eigenscape.workflow.finished.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DPI = 160
+_WIDEST, _PANEL = 10.5, 3.6  # Inches, as all that follow.
+_BAR, _TITLE, _HEAD = 0.9, 0.4, 0.7
+_MOST_COLUMNS = 4
+_SYMBOL = 2  # Letters of a label that is a symbol: "N = 5", but "5 neighbours".
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a picture.
+
+    Attributes
+    ----------
+    shown
+        The variant.
+    title
+        What stands over it.
+    coordinates
+        Its plane.
+    """
+
+    shown: Shown
+    title: str
+    coordinates: Any
+
+
+def draw_pictures(
+    directory: Path, job: Job, rows: Sequence[TextRow], outcomes: Sequence[VariantOutcome]
+) -> dict[str, Path]:
+    """Draw what ``[[study.pictures]]`` describes.
+
+    Parameters
+    ----------
+    directory
+        Where to write the PNGs.
+    job
+        The study.
+    rows
+        Its table, as texts.
+    outcomes
+        Its variants.
+
+    Returns
+    -------
+    dict
+        The files by name; nothing for pictures whose every variant is still to do.
+
+    Raises
+    ------
+    InputError
+        A picture cannot be made of these variants, or a file cannot be written.
+    """
+    study = job.study
+    assert study is not None, "a study"
+    if not study.pictures:
+        return {}
+    points = points_of(job, rows)
+    by_name = {outcome.path.name: outcome for outcome in outcomes}
+    files = {}
+    for options in study.pictures:
+        wanted = [point for point in points if _wanted(options, point)]
+        if not wanted:
+            continue
+        figure = _draw(study, options, wanted, by_name)
+        path = directory / f"{options.file}.png"
+        with explain_write_errors(path), written_whole(path) as temporary:
+            figure.savefig(temporary, format="png", facecolor="white")
+        files[options.file] = path
+    return files
+
+
+def _wanted(options: PictureOptions, point: Point) -> bool:
+    if options.where is None:
+        return True
+
+    def value_of(key: str) -> Any:
+        text = point.row.get(key, "")
+        number = number_of(text)
+        return text if number is None else number
+
+    try:
+        return parse_condition(options.where).holds(value_of)
+    except TypeError:
+        return False  # a variant that does not vary a key which is compared
+
+
+def _draw(
+    study: StudyOptions,
+    options: PictureOptions,
+    points: list[Point],
+    outcomes: dict[str, VariantOutcome],
+) -> Figure:
+    from matplotlib.figure import Figure
+
+    cells = _grid(options, points)
+    panels = {
+        place: _panel(study, options, point, outcomes[point.row["run"]])
+        for place, point in cells.items()
+    }
+    title = options.title or study.title
+    if options.kind == "words":
+        return draw_words(options, next(iter(panels.values())).shown, title)
+    if options.kind == "eigenvectors":
+        return draw_eigenvectors(options, list(panels.values()), title)
+    if options.kind == "class-maps":
+        return draw_maps(list(panels.values()), title)
+    if options.kind == "classes":
+        return draw_classes(list(panels.values()), title)
+    height, width = (1 + max(place[axis] for place in cells) for axis in (0, 1))
+    side = min(_PANEL, _WIDEST / width)
+    size = (side * width + _BAR * (options.color == "along"), (side + _TITLE) * height + _HEAD)
+    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    engine = figure.get_layout_engine()
+    assert engine is not None, "asked for above"
+    engine.set(h_pad=0.07, w_pad=0.07)  # type: ignore[call-arg]
+    axes = figure.subplots(height, width, squeeze=False)
+    for one in axes.ravel():
+        one.set_visible(False)  # unless a variant stands there
+    planes = Planes(figure, study, options, [panel.shown for panel in panels.values()])
+    for (row, column), panel in panels.items():
+        planes.draw(axes[row, column], panel.shown, panel.coordinates, panel.title)
+    planes.finish(title)
+    return figure
+
+
+def _grid(options: PictureOptions, points: list[Point]) -> dict[tuple[int, int], Point]:
+    """Return which point stands in which row and column of the panels."""
+    if options.rows is None and options.columns is None:
+        width = min(len(points), _MOST_COLUMNS)
+        width = math.ceil(len(points) / math.ceil(len(points) / width))
+        return {divmod(number, width): point for number, point in enumerate(points)}
+    cells: dict[tuple[int, int], Point] = {}
+    rows, columns = (
+        order_of(points, key) if key is not None else [""]
+        for key in (options.rows, options.columns)
+    )
+    for point in points:
+        row = rows.index(point.place(options.rows)) if options.rows else 0
+        column = columns.index(point.place(options.columns)) if options.columns else 0
+        cells.setdefault((row, column), point)
+    return cells
+
+
+def _panel(
+    study: StudyOptions, options: PictureOptions, point: Point, outcome: VariantOutcome
+) -> Panel:
+    variant = next((v for v in study.variants if v.name == outcome.variant.name), None)
+    own = (variant or VariantOptions.model_construct()).coordinates
+    shown = Shown.open(outcome.variant.job, outcome.path)
+    return Panel(shown, _title(study, options, point), options.coordinates or own)
+
+
+def _title(study: StudyOptions, options: PictureOptions, point: Point) -> str:
+    keys = [key for key in (options.rows, options.columns) if key is not None]
+    words = [_words(study, key, point) for key in keys or ["variant", *study.keys]]
+    lines = [", ".join(word for word in dict.fromkeys(words) if word)]
+    for name in options.measures:
+        measure, value = MEASURES[name], point.value(name)
+        if value is not None:
+            unit = "%" if measure.unit.startswith("%") else measure.unit
+            lines.append(f"{measure.short or measure.label} {format_value(value)} {unit}".rstrip())
+    return "\n".join(filter(None, lines))
+
+
+def _words(study: StudyOptions, key: str, point: Point) -> str:
+    place, label = point.place(key), study.label(key)
+    if number_of(place) is None:
+        return place
+    return f"{label} = {place}" if len(label) <= _SYMBOL else f"{place} {label}"

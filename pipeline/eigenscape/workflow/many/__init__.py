@@ -1,0 +1,1 @@
+"""Many jobs as one piece of work: their outcomes and their progress."""

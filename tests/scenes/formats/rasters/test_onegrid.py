@@ -1,0 +1,115 @@
+"""Bands of several resolutions on one grid, patterns and folders as paths."""
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.transform import Affine
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.files.paths import scene_paths
+
+FINE = Affine(10, 0, 364095, 0, -10, 5809965)
+COARSE = Affine(30, 0, 364095, 0, -30, 5809965)
+
+
+@pytest.fixture
+def bands(write, rng):
+    """Two bands of 10 m and one of 30 m of the same ground."""
+    fine = rng.integers(100, 5000, (2, 12, 18)).astype("u2")
+    coarse = rng.integers(100, 5000, (4, 6)).astype("u2")
+    fine[0, 0, 0] = 0
+    paths = [
+        write("B2.tif", fine[0], transform=FINE, nodata=0),
+        write("B10.tif", coarse, transform=COARSE, nodata=0),
+        write("B11.tif", fine[1], transform=FINE, nodata=0),
+    ]
+    return fine, coarse, paths
+
+
+def test_finest__each_fine_pixel_has_the_coarse_one_that_holds_it(bands, scene):
+    fine, coarse, paths = bands
+    opened = scene(paths)
+    assert opened.grid.transform == tuple(FINE)[:6]
+    expected = np.stack([fine[0], coarse.repeat(3, axis=0).repeat(3, axis=1), fine[1]], axis=-1)
+    for rows in ((0, 12), (5, 7)):
+        values, valid = opened.read(*rows)
+        told = np.ones((12, 18), bool)
+        told[0, 0] = False
+        np.testing.assert_array_equal(valid, told[slice(*rows)])
+        np.testing.assert_array_equal(values[valid], expected[slice(*rows)][valid])
+    assert "10, 30" in " ".join(describe_scene(opened))
+
+
+@pytest.mark.parametrize("grid", ["coarsest", 30.0])
+def test_coarser__means_without_missing_pixels(grid, bands, scene):
+    fine, coarse, paths = bands
+    opened = scene(paths, grid=grid)
+    assert (opened.grid.height, opened.grid.width) == (4, 6)
+    assert opened.grid.transform == tuple(COARSE)[:6]
+    values, valid = opened.read(0, 4)
+    blocks = fine.astype(float).reshape(2, 4, 3, 6, 3)
+    blocks[blocks == 0] = np.nan
+    means = np.nanmean(blocks, axis=(2, 4))
+    assert valid.all()
+    np.testing.assert_allclose(values, np.stack([means[0], coarse, means[1]], axis=-1), rtol=1e-6)
+
+
+def test_metres__of_another_grid_and_of_what_does_not_reach(write, rng, scene):
+    first = rng.integers(1, 100, (12, 18)).astype("f4")
+    path = write("a.tif", first, transform=FINE)
+    # Reaches over the left half alone, and has no nodata value.
+    half = write("b.tif", first[:6, :4] + 1, transform=Affine(20, 0, 364095, 0, -20, 5809965))
+    opened = scene([path, half], grid=10)
+    valid = opened.read(0, 12)[1]
+    np.testing.assert_array_equal(valid, (np.arange(18) < 8)[None, :].repeat(12, axis=0))
+    wide = scene([path, half], grid=50)
+    assert (wide.grid.height, wide.grid.width) == (3, 4)
+    assert wide.grid.transform[:3:2] == (50, 364095)
+
+
+def test_grids__that_cannot_be_brought_together(write, bands, scene):
+    fine, _, paths = bands
+    far = write("far.tif", fine[0, :4, :6], transform=Affine(30, 0, 9e5, 0, -30, 5809965))
+    with pytest.raises(SceneError, match="do not overlap"):
+        scene([paths[0], far])
+    other = write("other.tif", fine[0, :4, :6], transform=COARSE, crs="EPSG:32632")
+    with pytest.raises(SceneError, match="CRS"):
+        scene([paths[0], other])
+    shifted = write("shifted.tif", fine[0], transform=FINE @ Affine.translation(0.5, 0))
+    with pytest.raises(SceneError, match="transform"):
+        scene([*paths, shifted])
+    degrees = Affine(1e-4, 0, 13, 0, -1e-4, 52)
+    names = [
+        write("x.tif", fine[0], transform=degrees, crs="EPSG:4326"),
+        write("y.tif", fine[0, :6, :9], transform=degrees @ Affine.scale(2), crs="EPSG:4326"),
+    ]
+    assert scene(names, grid="coarsest").grid.height == 6
+    with pytest.raises(SceneError, match="units are degrees"):
+        scene(names, grid=20)
+
+
+def test_paths__patterns_and_folders_in_the_order_of_numbers(
+    bands, write, scene, resolve, tmp_path
+):
+    _, _, paths = bands
+    expected = scene([paths[0], paths[1], paths[2]])
+    (tmp_path / "notes.txt").write_text("no band")
+    write("labels.tif", np.ones((12, 18), "u1"), transform=FINE)
+    for given in ("B*.tif", str(tmp_path), "B[0-9]*.tif"):
+        # The labels in the folder are no band.
+        opened = scene(given, labels="labels.tif")
+        assert "B2.tif, B10.tif, B11.tif" in " ".join(describe_scene(opened))
+        assert opened.parts == expected.parts
+        assert opened.files == expected.files
+    assert scene_paths(SceneOptions(path="B1*.tif"), resolve) == (paths[1], paths[2])
+    with pytest.raises(SceneError, match="no file matches"):
+        scene("C*.tif")
+    # A file of that very name is that file.
+    with (
+        rasterio.open(paths[0]) as dataset,
+        rasterio.open(tmp_path / "B*.tif", "w", **dataset.profile) as odd,
+    ):
+        odd.write(dataset.read())
+    assert len(scene("B*.tif").parts) == 1

@@ -1,0 +1,284 @@
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rasterio.crs import CRS
+from rasterio.transform import Affine
+
+from eigenscape.errors import SceneError
+
+TRANSFORMS = {
+    "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
+    "rotated": Affine(26.7, 13.6, 364095, 13.6, -26.7, 5809965),
+    "south-up": Affine(30, 0, 364095, 0, 30, 5809365),
+}
+
+
+def rows_columns_bands(cube):
+    return cube.transpose(1, 2, 0).astype("float32")
+
+
+# ENVI's map info has no sign for the direction of rows.
+@pytest.mark.parametrize(
+    ("driver", "place"),
+    [("GTiff", name) for name in TRANSFORMS] + [("ENVI", "north-up"), ("ENVI", "rotated")],
+)
+def test_grid_and_values_are_those_of_the_file(write, scene, cube, driver, place):
+    transform = TRANSFORMS[place]
+    path = write("scene.img", cube, driver=driver, transform=transform)
+    opened = scene(path)
+    with rasterio.open(path) as dataset:
+        assert opened.grid.transform == pytest.approx(tuple(dataset.transform)[:6], abs=1e-9)
+        assert CRS.from_wkt(opened.grid.crs_wkt) == dataset.crs
+    np.testing.assert_allclose(opened.grid.transform, tuple(transform)[:6], rtol=1e-6, atol=1e-6)
+    values, valid = opened.read(0, 20)
+    assert values.dtype == np.float32
+    assert valid.all()
+    np.testing.assert_array_equal(values, rows_columns_bands(cube))
+
+
+@pytest.mark.parametrize("driver", ["GTiff", "ENVI"])
+def test_no_georeference_is_none_and_quiet(write, scene, cube, driver, capfd, recwarn):
+    opened = scene(write("scene.img", cube, driver=driver, transform=None, crs=None))
+    opened.read(0, 3)
+    assert (opened.grid.transform, opened.grid.crs_wkt) == (None, None)
+    assert not recwarn.list
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ground_control_points_alone_give_no_transform(write, scene, cube):
+    points = [
+        rasterio.control.GroundControlPoint(row, col, col + row, row)
+        for row, col in ((0, 0), (0, 9), (9, 0), (9, 9))
+    ]
+
+    def place(dataset):
+        dataset.gcps = (points, CRS.from_epsg(32633))
+
+    path = write("gcp.tif", cube, transform=None, crs=None, after=place)
+    assert scene(path).grid.transform is None
+
+
+@given(start=st.integers(0, 19), height=st.integers(1, 20))
+@settings(max_examples=15, deadline=None)
+def test_windows_agree_with_the_whole(tmp_path_factory, start, height):
+    stop = min(20, start + height)
+    path = tmp_path_factory.mktemp("windows") / "scene.tif"
+    cube = np.random.default_rng(1).normal(size=(4, 20, 7)).astype("float32")
+    cube[2, 5:9] = -9
+    with rasterio.open(path, "w", driver="GTiff", count=4, height=20, width=7, dtype="float32",
+                       nodata=-9, crs="EPSG:32633", transform=TRANSFORMS["rotated"],
+                       blockysize=3) as dataset:  # fmt: skip
+        dataset.write(cube)
+    from eigenscape.scenes.formats.rasters.raster import open_raster_scene
+
+    opened = open_raster_scene([str(path)])
+    assert opened.row_step == 3
+    whole, part = opened.read(0, 20), opened.read(start, stop)
+    for one, other in zip(whole, part, strict=True):
+        np.testing.assert_array_equal(one[start:stop], other)
+
+
+def test_scene_pickles_small(write, scene, cube):
+    opened = scene(write("scene.tif", cube))
+    data = pickle.dumps(opened)
+    assert len(data) < 5000
+    np.testing.assert_array_equal(pickle.loads(data).read(2, 5)[0], opened.read(2, 5)[0])
+
+
+def test_missing_values_make_a_pixel_invalid_and_zero(write, scene, cube):
+    array = cube.astype("float32")
+    array[0, 1, 2], array[3, 4, 5], array[4, 6, 7] = -99999, math.nan, math.inf
+    values, valid = scene(write("scene.tif", array, nodata=-99999)).read(0, 20)
+    wrong = {(1, 2), (4, 5), (6, 7)}
+    assert set(zip(*np.nonzero(~valid), strict=True)) == wrong
+    assert all((values[place] == 0).all() for place in wrong)
+    _, without_band_4 = scene(str(write("scene.tif", array, nodata=-99999)), bad_bands=[4]).read(
+        0, 20
+    )
+    assert without_band_4[4, 5]
+
+
+def test_nodata_option_adds_to_the_metadata(write, scene, cube):
+    cube[0, 0, 0], cube[1, 0, 1] = -1, -2
+    _, valid = scene(write("scene.tif", cube, nodata=-1), nodata=-2).read(0, 1)
+    assert valid[0, :3].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+def test_extreme_nodata(write, scene, dtype):
+    lowest = np.iinfo(dtype).min if dtype == "int16" else np.finfo(dtype).min
+    array = np.ones((2, 3, 4), dtype)
+    array[1, 2, 3] = lowest
+    _, valid = scene(write("scene.tif", array, nodata=lowest)).read(0, 3)
+    assert valid.sum() == 11
+
+
+def test_nodata_outside_the_type_marks_nothing(write, scene, tmp_path):
+    write("scene.tif", np.zeros((1, 3, 4), "uint8"))
+    (tmp_path / "s.vrt").write_text(
+        '<VRTDataset rasterXSize="4" rasterYSize="3"><VRTRasterBand dataType="Byte" band="1">'
+        "<NoDataValue>-9999</NoDataValue><SimpleSource><SourceFilename relativeToVRT='1'>scene.tif"
+        "</SourceFilename></SimpleSource></VRTRasterBand></VRTDataset>"
+    )
+    assert scene("s.vrt").read(0, 3)[1].all()
+
+
+def test_mask_of_the_file_and_alpha_band(write, scene, cube):
+    keep = np.ones((20, 13), bool)
+    keep[3, 4] = False
+    path = write("internal.tif", cube, after=lambda dataset: dataset.write_mask(keep))
+    np.testing.assert_array_equal(scene(path).read(0, 20)[1], keep)
+
+    rgba = np.full((4, 20, 13), 200, "uint8")
+    rgba[3] = keep * 255
+    opened = scene(write("alpha.tif", rgba, photometric="RGB", alpha="YES"))
+    assert opened.bands.good == (True, True, True, False)
+    np.testing.assert_array_equal(opened.read(0, 20)[1], keep)
+
+
+def test_scale_and_offset(write, scene, cube):
+    def scaled(dataset):
+        dataset.scales = [0.001 * band for band in range(1, 6)]
+        dataset.offsets = [0.5, 0, 0, 0, -1]
+
+    path = write("scaled.tif", cube, after=scaled)
+    expected = rows_columns_bands(cube) * [0.001, 0.002, 0.003, 0.004, 0.005] + [0.5, 0, 0, 0, -1]
+    np.testing.assert_allclose(scene(path).read(0, 20)[0], expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(scene(path, scale=2.0).read(0, 20)[0], rows_columns_bands(cube) * 2)
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [
+        ("Nanometers", 1),
+        ("Micrometers", 1e-3),
+        ("um", 1e-3),
+        ("Angstroms", 10),
+        (None, 1e-3),
+        (None, 1),
+    ],
+)
+@pytest.mark.parametrize("place", ["band tags", "ENVI domain"])
+def test_wavelengths_in_nanometres(write, scene, cube, place, unit, factor):
+    nm, fwhm = np.array([400, 500, 900, 1500, 2400]), np.array([6, 7, 8, 9, 10])
+
+    columns = {"wavelength": nm * factor, "fwhm": fwhm * factor, "bbl": [1, 1, 0, 1, 1]}
+
+    def tags(dataset):
+        if place == "band tags":
+            more = {"wavelength_units": unit} if unit else {}
+            for band in range(5):
+                one = {key: values[band] for key, values in columns.items()}
+                dataset.update_tags(band + 1, **one, **more)
+        else:
+            more = {"wavelength units": unit} if unit else {}
+            listed = {k: "{" + ", ".join(map(str, v)) + "}" for k, v in columns.items()}
+            dataset.update_tags(ns="ENVI", **listed, **more)
+
+    bands = scene(write("tagged.tif", cube, after=tags)).bands
+    assert bands.wavelength == pytest.approx(nm)
+    assert bands.fwhm == pytest.approx(fwhm)
+    assert bands.good == (True, True, False, True, True)
+    assert bands.count == 4
+
+
+def test_envi_header(write, scene, cube, tmp_path):
+    path = write("scene.bsq", cube, driver="ENVI")
+    with open(tmp_path / "scene.hdr", "a") as header:
+        header.write(
+            "wavelength units = Micrometers\nwavelength = {0.4, 0.5, 0.6,\n 1.4, 2}\n"
+            "fwhm = {0.01, 0.01, 0.01, 0.01, 0.02}\nbbl = {1, 1, 1, 0, 1}\n"
+            f"data ignore value = {cube[0, 0, 0]}\nreflectance scale factor = 10000\n"
+        )
+    opened = scene(path)
+    assert opened.bands.wavelength == pytest.approx((400, 500, 600, 1400, 2000))
+    assert opened.bands.good == (True, True, True, False, True)
+    assert {Path(name).name for name in opened.files} >= {"scene.bsq", "scene.hdr"}
+    values, valid = opened.read(0, 20)
+    assert not valid[0, 0]
+    np.testing.assert_allclose(
+        values[valid], rows_columns_bands(cube)[valid][:, [0, 1, 2, 4]] / 1e4, rtol=1e-6
+    )
+
+
+def test_imagery_domain_of_gdal(write, scene, cube):
+    def tags(dataset):
+        for band in range(1, 6):
+            dataset.update_tags(
+                band, ns="IMAGERY", CENTRAL_WAVELENGTH_UM=f"0.{band}00", FWHM_UM="0.010"
+            )
+
+    bands = scene(write("imagery.tif", cube, after=tags)).bands
+    assert bands.wavelength == pytest.approx((100, 200, 300, 400, 500))
+    assert bands.fwhm == pytest.approx((10,) * 5)
+
+
+def test_names_and_unknown_metadata(write, scene, cube):
+    bands = scene(write("plain.tif", cube)).bands
+    assert (bands.wavelength, bands.fwhm, bands.names) == (None, None, None)
+    path = write("named.tif", cube, after=lambda dataset: dataset.set_band_description(2, "red"))
+    assert scene(path).bands.names == ("", "red", "", "", "")
+
+
+def test_list_of_files_is_one_scene(write, scene, cube):
+    paths = [write(f"b{i}.tif", band, nodata=-i - 1) for i, band in enumerate(cube)]
+    paths[1] = write("b1.tif", cube[1].astype("float32"))
+    opened = scene(paths, bad_bands=[4])
+    np.testing.assert_array_equal(
+        opened.read(3, 9)[0], rows_columns_bands(cube)[3:9][..., [0, 1, 2, 4]]
+    )
+    assert set(opened.files) == set(paths)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"transform": Affine(30, 0, 364125, 0, -30, 5809965)}, "transform"),
+        ({"crs": "EPSG:32632"}, "CRS"),
+        ({"crs": None}, "CRS"),
+        ({"array": np.zeros((19, 13), "int16")}, "size"),
+        ({"array": np.zeros((2, 20, 13), "int16")}, "2 bands"),
+    ],
+)
+def test_list_of_files__refuses_another_grid(write, scene, cube, change, word):
+    first = write("first.tif", cube[0])
+    second = write("second.tif", change.pop("array", cube[1]), **change)
+    with pytest.raises(SceneError, match=word) as caught:
+        scene([first, second])
+    assert "second.tif" in str(caught.value)
+
+
+def test_mask_leaves_pixels_out(write, scene, cube, tmp_path):
+    path = write("scene.tif", cube)
+    keep = np.ones((20, 13), "float32")
+    keep[0, 0], keep[1, 1], keep[2, 2] = 0, math.nan, -7
+    expected = np.ones((20, 13), bool)
+    expected[[0, 1, 2], [0, 1, 2]] = False
+    raster = write("mask.tif", keep, nodata=-7)
+    opened = scene(path, mask=raster)
+    values, valid = pickle.loads(pickle.dumps(opened)).read(0, 20)
+    np.testing.assert_array_equal(valid, expected)
+    assert (values[~valid] == 0).all()
+    assert raster in opened.files
+    np.save(tmp_path / "mask.npy", expected)
+    np.testing.assert_array_equal(scene(path, mask="mask.npy").read(1, 20)[1], expected[1:])
+
+
+def test_mask__refuses_another_grid(write, scene, cube):
+    path = write("scene.tif", cube)
+    with pytest.raises(SceneError, match=r"19 x 13.*20 x 13"):
+        scene(path, mask=write("small.tif", np.ones((19, 13), "uint8")))
+    elsewhere = write("else.tif", np.ones((20, 13), "uint8"), transform=TRANSFORMS["south-up"])
+    with pytest.raises(SceneError, match="lies elsewhere"):
+        scene(path, mask=elsewhere)
+
+
+def test_all_bands_bad(write, scene, cube):
+    with pytest.raises(SceneError, match=r"all 5 bands are bad.*Leave at least one"):
+        scene(write("scene.tif", cube), bad_bands=["1-5"])

@@ -1,0 +1,244 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from eigenscape.base.process.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.errors import InputError, SceneError
+from eigenscape.job.jobfile import load_job, parse_job
+from eigenscape.scenes.ingest.stage import check_sizes, ingest_stage
+from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
+
+
+@pytest.fixture
+def ingested(tmp_path, write_job):
+    """Run ingest on [scene]; return its summary and a reader of its arrays."""
+
+    def work(threads=2, directory="run", **scene):
+        job = load_job(write_job(scene=scene))
+        run = Run(tmp_path / directory)
+        record = StageRunner(run, Threads(threads), Silent()).run("ingest", "aa", ingest_stage, job)
+        return record.summary, lambda name: run.open(name)[...]
+
+    return work
+
+
+def test_ingest_stage__valid_pixels_in_order(ingested, written, small):
+    summary, read = ingested(labels="labels.tif")
+    pixel = np.flatnonzero(~small.hole)
+    np.testing.assert_array_equal(read("samples/pixel"), pixel)
+    np.testing.assert_array_equal(read("samples/values"), small.cube.reshape(-1, 20)[pixel])
+    np.testing.assert_array_equal(read("labels/given"), small.labels.ravel()[pixel])
+    starts = np.concatenate([[0], np.cumsum((~small.hole).sum(axis=1))])
+    np.testing.assert_array_equal(read("samples/row_start"), starts)
+    assert summary["samples"] == len(pixel)
+    counts = np.bincount(small.labels.ravel())
+    assert summary["labelled"] == {str(n): int(counts[n]) for n in range(1, 5)}
+    assert (summary["grid"]["height"], summary["grid"]["width"]) == (30, 40)
+    assert "32633" in summary["grid"]["crs_wkt"]
+    kinds = {name: read(name).dtype for name in ("samples/values", "samples/pixel", "labels/given")}
+    assert [kind.str for kind in kinds.values()] == ["<f4", "<i8", "<u2"]
+
+
+def test_ingest_stage__without_labels(ingested, written):
+    summary, read = ingested()
+    assert (summary["labelled"], summary["label_files"]) == ({}, [])
+    with pytest.raises(FileNotFoundError):
+        read("labels/given")
+
+
+@pytest.mark.parametrize("kept", [0, 2**20])
+@pytest.mark.parametrize("rows", [1, 3, 7, 30])
+def test_ingest_stage__same_samples_for_any_strip(ingested, written, in_strips, rows, kept):
+    expected = ingested(labels="labels.tif")
+    in_strips(rows, kept)
+    found = ingested(labels="labels.tif", directory="other")
+    assert found[0] == expected[0]
+    for name in ("samples/values", "samples/pixel", "samples/row_start", "labels/given"):
+        np.testing.assert_array_equal(found[1](name), expected[1](name))
+
+
+def test_ingest_stage__strips_and_rows_without_any_valid_pixel(
+    ingested, write_tif, small, in_strips
+):
+    in_strips(4)
+    hole = small.hole.copy()
+    hole[8:17] = True
+    hole[:, 11] = True
+    write_tif("scene.tif", small.cube, hole=hole)
+    summary, read = ingested()
+    assert summary["samples"] == (~hole).sum()
+    np.testing.assert_array_equal(read("samples/pixel"), np.flatnonzero(~hole))
+    np.testing.assert_array_equal(read("samples/values"), small.cube[~hole])
+
+
+def test_ingest_stage__several_blocks(ingested, write_tif, make_scene):
+    scene = make_scene(110, 100, 3)
+    write_tif("scene.tif", scene.cube, hole=scene.hole)
+    _, read = ingested()
+    np.testing.assert_array_equal(read("samples/values"), scene.cube[~scene.hole])
+
+
+def test_ingest_stage__mask_and_bad_bands(ingested, written, write_tif, small):
+    mask = np.ones((30, 40), np.uint8)
+    mask[5:12, 20:] = 0
+    write_tif("mask.tif", mask)
+    _, read = ingested(mask="mask.tif", bad_bands=[2, "5-7"])
+    kept = ~small.hole & (mask > 0)
+    good = [band for band in range(20) if band not in (1, 4, 5, 6)]
+    np.testing.assert_array_equal(read("samples/values"), small.cube[kept][:, good])
+
+
+def test_ingest_stage__labels_are_counted_where_the_scene_is_valid(
+    ingested, written, write_tif, small
+):
+    given = small.labels.copy()
+    given[small.hole] = 3
+    write_tif("labels.tif", given)
+    summary, _ = ingested(labels="labels.tif")
+    assert summary["labelled"]["3"] == (small.labels == 3).sum()
+
+
+def test_ingest_stage__one_labelled_class_is_no_error_of_its_own(
+    ingested, written, write_tif, small
+):
+    write_tif("labels.tif", (small.labels == 2).astype(np.uint8) * 2)
+    summary, _ = ingested(labels="labels.tif")
+    assert list(summary["labelled"]) == ["2"]
+
+
+def test_ingest_stage__identical_pixels(ingested, write_tif):
+    write_tif("scene.tif", np.full((30, 40, 3), 7, np.float32))
+    with pytest.raises(
+        SceneError, match=r"scene\.tif: all valid pixels are identical.*scene\.mask"
+    ):
+        ingested()
+
+
+def test_ingest_stage__one_constant_band_is_no_error(ingested, write_tif, small):
+    cube = small.cube.copy()
+    cube[..., 4] = 9
+    write_tif("scene.tif", cube)
+    assert ingested()[0]["samples"] == 1200
+
+
+def test_ingest_stage__nothing_valid(ingested, write_tif, small):
+    write_tif("scene.tif", small.cube, hole=np.ones((30, 40), bool))
+    with pytest.raises(SceneError, match=r"no pixel is valid: .* of the 20 bands.*scene\.nodata"):
+        ingested()
+
+
+def test_ingest_stage__nan_band_is_named_with_its_cure(ingested, write_tif, small):
+    cube = small.cube.copy()
+    cube[..., [3, 11]] = np.nan
+    write_tif("scene.tif", cube)
+    with pytest.raises(SceneError, match=r"band 4, 12 is NaN.*scene\.bad_bands = \[4, 12\]"):
+        ingested()
+    assert ingested(bad_bands=[4, 12], directory="cured")[0]["samples"] == 1200
+    with pytest.raises(SceneError, match=r"band 12 is NaN.*scene\.bad_bands = \[4, 12\]"):
+        ingested(bad_bands=[4], directory="half")
+
+
+@pytest.mark.parametrize("only_on_nodata", [True, False])
+def test_ingest_stage__no_label_on_a_valid_pixel(
+    ingested, written, write_tif, small, only_on_nodata
+):
+    given = np.zeros((30, 40), np.uint8)
+    given[small.hole] = 2 * only_on_nodata
+    write_tif("labels.tif", given)
+    words = {
+        True: rf"labels\.tif: all {small.hole.sum()} labelled pixels lie where the scene is nodata",
+        False: r"labels\.tif: no pixel of the scene has a label",
+    }
+    with pytest.raises(SceneError, match=words[only_on_nodata]):
+        ingested(labels="labels.tif")
+
+
+def job(**tables):
+    return parse_job({"scene": {"path": "x"}, **tables})
+
+
+def test_check_sizes__accepts_the_limits():
+    check_sizes(job(neighbors={"k": 99}, spectrum={"dimension": 99}), 100, {}, 100)
+    both = {"1": 4, "2": 6}
+    for train in (2, 9, "all", 0.5):
+        tables = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}, "learn": {"train": train}}
+        check_sizes(job(**tables), 100, both, 100)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"neighbors": {"k": 100}}, ["neighbors.k = 100", "100 valid pixels (of 120)", "to 99"]),
+        (
+            {"neighbors": {"k": 5}, "spectrum": {"dimension": 100}},
+            ["spectrum.dimension = 100", "100 valid pixels", "at most 99", "to 99"],
+        ),
+        ({"learn": {"train": 10}}, ["learn.train = 10", "10 labelled pixels in 3", "3", "to 9"]),
+        ({"learn": {"train": 2}}, ["learn.train = 2", "from 3", "to 9"]),
+    ],
+)
+def test_check_sizes__names_value_limit_and_fix(tables, words):
+    small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
+    with pytest.raises(InputError) as caught:
+        check_sizes(job(**{**small, **tables}), 100, {"1": 3, "2": 6, "9": 1}, 120)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_check_sizes__one_class():
+    small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
+    with pytest.raises(SceneError, match=r"one class only: number 7, on 12 pixels.*scene\.labels"):
+        check_sizes(job(**small), 100, {"7": 12}, 100)
+
+
+@pytest.mark.parametrize("fill", [-3.4028234663852886e38, 1e20])
+def test_run__refuses_fill_values_that_nothing_marks(tmp_path, small, cli, write_job, fill):
+    cube = small.cube.copy()
+    cube[3, 4, 6] = fill
+    np.save(tmp_path / "scene.npy", cube)
+    np.save(tmp_path / "labels.npy", small.labels)
+    keys = {"path": "scene.npy", "labels": "labels.npy"}
+    result = cli("run", write_job(scene=keys), "--run-dir", tmp_path / "run")
+    assert result.exit_code == 2
+    assert f"band 7 holds {np.float32(fill):.10g}" in result.stderr
+    found = re.search(r"scene\.nodata = (\S+)", result.stderr)
+    fixed = write_job("fixed", scene={**keys, "nodata": float(found[1])})
+    assert cli("run", fixed, "--run-dir", tmp_path / "fixed").exit_code == 0
+
+
+def test_run__refuses_values_whose_squares_vanish(tmp_path, small, cli, write_job):
+    np.save(tmp_path / "scene.npy", small.cube * np.float32(1e-30))
+    np.save(tmp_path / "labels.npy", small.labels)
+    keys = {"path": "scene.npy", "labels": "labels.npy"}
+    result = cli("run", write_job(scene=keys), "--run-dir", tmp_path / "run")
+    assert result.exit_code == 2
+    found = re.search(r"Set scene\.scale, such as scene\.scale = (\S+);", result.stderr)
+    fixed = write_job("fixed", scene={**keys, "scale": float(found[1])})
+    assert cli("run", fixed, "--run-dir", tmp_path / "fixed").exit_code == 0
+
+
+def test_plan__counts_a_file_that_is_read_whole(tmp_path, cli, write_job):
+    cube = np.zeros((1000, 200, 60), np.float64)
+    cube[0] = 1
+    np.savez_compressed(tmp_path / "scene.npz", X=cube)
+    np.save(tmp_path / "scene.npy", cube)
+    peaks = []
+    for name in ("scene.npz", "scene.npy"):
+        planned = cli(
+            "plan",
+            write_job(scene={"path": name}, learn={"method": "spectral-clustering"}),
+            "--json",
+        )
+        assert planned.exit_code == 0, planned.stderr
+        peaks.append(json.loads(planned.stdout)["stages"][0]["peak_bytes"])
+    assert peaks[0] - peaks[1] == cube.nbytes
+
+
+def test_run__says_how_many_pixels_are_valid(cli, written, write_job, small):
+    done = cli("run", write_job(scene={}))
+    valid = np.count_nonzero(~small.hole)
+    assert f"{valid:,} of 1,200 pixels are valid ({valid / 1200:.1%})" in done.stderr

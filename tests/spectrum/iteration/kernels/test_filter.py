@@ -1,0 +1,135 @@
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eigenscape.spectrum.iteration.kernels.filter import (
+    FilterPlan,
+    NullSpace,
+    chebyshev_filter,
+    clean_degree,
+    degree_for,
+    safe_degree,
+)
+from eigenscape.spectrum.kernels.gather import WIDTH
+from eigenscape.spectrum.kernels.operator import as_operator
+
+
+def laplacian_of(graph):
+    return nx.laplacian_matrix(graph).astype(float)
+
+
+def operator_of(graph, dtype=np.float64):
+    return as_operator(laplacian_of(graph), np.ones(len(graph)), dtype)
+
+
+def chebyshev(degree, x):
+    return np.polynomial.chebyshev.Chebyshev.basis(degree)(x)
+
+
+@given(
+    degree=st.integers(1, 60),
+    cut=st.floats(0.05, 3),
+    low=st.floats(0, 0.04),
+    seed=st.integers(0, 99),
+)
+def test_chebyshev_filter__applies_the_polynomial_to_every_eigenvalue(degree, cut, low, seed):
+    rng = np.random.default_rng(seed)
+    graph = nx.path_graph(40)
+    values, vectors = np.linalg.eigh(laplacian_of(graph).toarray())
+    bound = 4.0
+    half, centre = (bound - cut) / 2, (bound + cut) / 2
+    gain = chebyshev(degree, (values - centre) / half) / chebyshev(degree, (low - centre) / half)
+    X = rng.standard_normal((40, WIDTH))
+    expected = vectors @ (gain[:, None] * (vectors.T @ X))
+    plan = FilterPlan(degree, cut, bound, low)
+    found = chebyshev_filter(operator_of(graph), X, np.zeros_like(X), plan)
+    np.testing.assert_allclose(found, expected, atol=1e-10 * max(1, np.abs(gain).max()))
+
+
+def test_chebyshev_filter__treats_columns_alike(rng):
+    operator = operator_of(nx.cycle_graph(50))
+    X = rng.standard_normal((50, WIDTH))
+    plan = FilterPlan(20, 0.5, 4.0, 0.0)
+    straight, turned = (
+        chebyshev_filter(operator, part.copy(), np.zeros_like(X), plan) for part in (X, X[:, ::-1])
+    )
+    np.testing.assert_array_equal(straight[:, ::-1], turned)
+
+
+def test_chebyshev_filter__does_not_overflow_in_single(rng):
+    operator = operator_of(nx.path_graph(50), np.float32)
+    X = rng.standard_normal((50, WIDTH)).astype(np.float32)
+    found = chebyshev_filter(operator, X, np.zeros_like(X), FilterPlan(1000, 0.5, 4.0, 0.0))
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() < 10
+
+
+@given(
+    reduction=st.floats(1, 1e12),
+    value=st.floats(0, 0.4),
+    cut=st.floats(0.5, 1),
+    bound=st.floats(1.5, 9),
+)
+def test_degree_for__is_the_least_that_suffices(reduction, value, cut, bound):
+    degree = degree_for(reduction, value, cut, bound)
+    x = 1 + 2 * (cut - value) / (bound - cut)
+    gain = [np.cosh(d * np.arccosh(x)) for d in (degree, degree - 1)]
+    assert gain[0] >= reduction * (1 - 1e-9)
+    assert degree == 0 or gain[1] < reduction * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, 2.0**23), (np.float64, 1e13)])
+def test_safe_degree__keeps_the_ratio_within_the_precision(dtype, most):
+    degree = safe_degree(FilterPlan(1, 0.01, 2.0, 0.0), np.dtype(dtype))
+    x = 1 + 2 * 0.01 / 1.99
+    assert most / 1.3 < np.cosh(degree * np.arccosh(x)) <= 1.01 * most
+
+
+def test_safe_degree__is_at_least_one():
+    assert safe_degree(FilterPlan(1, 1.0, 1.0 + 1e-15, 0.0), np.dtype(np.float32)) == 1
+
+
+@pytest.mark.parametrize("count", [32, 3200])
+@pytest.mark.parametrize(
+    ("dtype", "residual"), [("float32", 0), ("float32", 1e-5), ("float64", 1e-9)]
+)
+def test_clean_degree__keeps_locked_vectors_below_the_columns_at_the_cut(count, dtype, residual):
+    plan, kind = FilterPlan(1, 0.4, 2.0, 0.3), np.dtype(dtype)
+    values = np.linspace(0.05, 0.3, count)
+
+    def left(degree):
+        # Twice the share that is missing in each, amplified once.
+        share = np.maximum(residual / (0.4 - values), np.finfo(kind).eps)
+        growth = np.arccosh(1 + 2 * (0.4 - values) / 1.6)
+        return np.linalg.norm(share**2 * np.exp(degree * growth) / 2)
+
+    degree = clean_degree(plan, kind, values, np.full(count, residual))
+    assert left(degree) <= 1e-2 < left(degree + 1)
+    assert clean_degree(plan, kind, values, np.full(count, 10 * residual + 1e-5)) < degree
+
+
+@pytest.mark.parametrize("parts", [None, 1, 4])
+def test_null_space__projects_every_component_apart(rng, parts):
+    null = rng.random(60) + 0.1
+    component = None if parts is None else rng.permutation(np.arange(60) % parts).astype(np.int32)
+    space = NullSpace(null, component)
+    assert space.count == (parts or 1)
+    basis = np.stack(
+        [space.entries * (space.component == part) for part in range(space.count)], axis=1
+    )
+    np.testing.assert_allclose(basis.T @ basis, np.eye(space.count), atol=1e-14)
+    X = rng.standard_normal((60, WIDTH))
+    expected = X - basis @ (basis.T @ X)
+    space.remove_from(X)
+    np.testing.assert_allclose(X, expected, atol=1e-14)
+
+
+def test_null_space__of_a_regular_operator_is_empty(rng):
+    space = NullSpace(rng.random(60) + 0.1, singular=False)
+    assert space.count == 0
+    X = rng.standard_normal((60, WIDTH))
+    expected = X.copy()
+    space.remove_from(X)
+    np.testing.assert_array_equal(X, expected)

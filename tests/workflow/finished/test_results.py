@@ -1,0 +1,88 @@
+import pickle
+
+import numpy as np
+import pytest
+import rasterio
+import scipy.sparse as sp
+
+import eigenscape
+from eigenscape.base.process.progress import Silent
+from eigenscape.clusters import Threads
+from eigenscape.datasets.made.synthetic import synthesize
+from eigenscape.errors import InputError
+from eigenscape.scenes.ingest.stage import ingest_stage
+from eigenscape.store.run import Run
+from eigenscape.workflow.runner import StageRunner
+
+
+def test_open_run__gives_the_exported_map_lazily(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=30, width=40, bands=12, classes=4, seed=1)
+    table = {
+        "scene": {
+            "path": "scene.tif", "labels": "scene_labels.tif", "drop_wavelengths": "none",
+        },
+        "spectrum": {"dimension": 6},
+        "output": {"directory": "runs"},
+    }  # fmt: skip
+    result = eigenscape.run(eigenscape.parse_job(table, name="lazy", base=tmp_path))
+    found = eigenscape.open_run(result.path)
+    assert found["values"].chunks is not None, "arrays are lazy"
+    assert found.sizes == {"sample": 1200, "band": 12, "feature": 12, "neighbor": 12, "mode": 7}
+    image = found["class"].set_index(sample=("row", "column")).unstack().values
+    with rasterio.open(result.outputs["class_map"]) as source:
+        np.testing.assert_array_equal(image, source.read(1))
+        assert found.attrs["transform"] == list(source.transform)[:6]
+    assert np.all(np.diff(found["wavelength"]) > 0)
+
+
+def test_open_run__refuses_other_directories(tmp_path):
+    with pytest.raises(InputError, match="no run directory"):
+        eigenscape.open_run(tmp_path)
+
+
+def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
+    sp.save_npz(tmp_path / "words.npz", sp.eye_array(30, 12, format="csr"))
+    np.save(tmp_path / "y.npy", np.arange(30))
+    table = {"scene": {"path": "words.npz", "labels": "y.npy"}}
+    run = Run(tmp_path / "run")
+    job = eigenscape.parse_job(table, name="sparse", base=tmp_path)
+    StageRunner(run, Threads(1), Silent()).run("ingest", "aa", ingest_stage, job)
+    found = eigenscape.open_run(tmp_path / "run")
+    assert set(found.variables) == {"row", "column", "label"}
+    np.testing.assert_array_equal(found["label"], np.arange(30))
+    np.testing.assert_array_equal(found["row"], np.arange(30))
+    assert not found["column"].any()
+
+
+def test_open_maps__are_the_files_of_the_run(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=30, width=40, bands=12, classes=4, seed=1)
+    table = {
+        "preset": "halevy-2011",
+        "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
+        "spectrum": {"dimension": 6},
+        "output": {"directory": "runs"},
+    }
+    result = eigenscape.run(eigenscape.parse_job(table, name="maps", base=tmp_path))
+    maps = eigenscape.open_maps(result)
+    files = (("class", "class_map"), ("confidence", "confidence"), ("eigenvector", "eigenvectors"))
+    for name, file in files:
+        with rasterio.open(result.outputs[file]) as source:
+            image = source.read() if name == "eigenvector" else source.read(1)
+            np.testing.assert_array_equal(maps[name].values, image)
+            assert rasterio.CRS.from_wkt(maps.spatial_ref.attrs["crs_wkt"]) == source.crs
+            assert (float(maps.x[3]), float(maps.y[2])) == pytest.approx(source.xy(2, 3))
+    assert hasattr(maps["class"].data, "dask")
+    pickled = pickle.loads(pickle.dumps(maps["class"]))
+    np.testing.assert_array_equal(pickled.values, maps["class"].values)
+    attributes = maps["class"].attrs
+    assert len(attributes["flag_meanings"].split()) == len(attributes["flag_values"])
+
+
+def test_open_maps__of_no_run_and_of_a_table(tmp_path):
+    with pytest.raises(InputError, match="no run directory"):
+        eigenscape.open_maps(tmp_path)
+    np.save(tmp_path / "table.npy", np.random.default_rng(0).normal(size=(80, 4)))
+    table = {"preset": "halevy-2011", "scene": {"path": "table.npy"}, "spectrum": {"dimension": 2}}
+    result = eigenscape.run(eigenscape.parse_job(table, base=tmp_path), run_dir=tmp_path / "run")
+    with pytest.raises(InputError, match="a table has no images"):
+        eigenscape.open_maps(result)
