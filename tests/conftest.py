@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from gridengine import GridEngine
 from gridengine import why_not as gridengine_why_not
 from slurm import Slurm
 from slurm import why_not as slurm_why_not
+from smallscene import Small, make_small
 
 settings.register_profile("default", max_examples=25, deadline=None)
 settings.register_profile(
@@ -172,40 +172,6 @@ def data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261121)
-
-
-@dataclass(frozen=True)
-class Small:
-    """A small scene: rows x columns x bands, and the class of every pixel (0 = none)."""
-
-    cube: np.ndarray
-    labels: np.ndarray
-    hole: np.ndarray
-    """Where the scene has no data."""
-
-
-def make_small(
-    height: int = 30,
-    width: int = 40,
-    bands: int = 20,
-    classes: int = 4,
-    *,
-    seed: int = 0,
-    hole: bool = True,
-    labelled: float = 0.5,
-) -> Small:
-    """Make a scene of coherent classes; the upper left corner has no data, half has no label."""
-    rng = np.random.default_rng(seed)
-    row, column = np.mgrid[:height, :width]
-    wave = 2 * np.sin(column / 7) + row / height * classes
-    truth = np.clip(wave.astype(int), 0, classes - 1) + 1
-    # Positive and integer-valued, so that every stored type can hold them.
-    spectra = rng.uniform(1000, 5000, (classes, bands))
-    cube = np.round(spectra[truth - 1] + rng.normal(0, 60, (height, width, bands)))
-    missing = (row + column < height // 4) & hole
-    labels = np.where(rng.random(truth.shape) < labelled, truth, 0)
-    labels[missing] = 0
-    return Small(cube.astype(np.float32), labels.astype(np.uint8), missing)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import rasterio
 
 import eigenscape
 import filtering
-from conftest import make_small
 from eigenscape.applied import index, stage
 from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
@@ -16,6 +15,7 @@ from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.options import FilterOptions
 from eigenscape.store.run import Run
 from harness import Frail, KilledError
+from smallscene import make_small
 
 WIDE = {"height": 36, "width": 60, "bands": 12, "labelled": 0.6}
 

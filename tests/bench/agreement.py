@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from agreeing import METHODS, Problem, compare, few_labels
 
 MOST_MBO = 32

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.memory import CHUNK_VARIABLE, watch

@@ -37,7 +37,7 @@ from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["EIGENSCAPE_CHUNK_ROWS"] = "256"
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from damage import command, content_of, in_child
 
@@ -74,7 +74,7 @@ class Variant:
     keys
         What it has other than the job of all variants; None for a key that it does not set.
     size
-        Scene, of those in tests/scenery.py.
+        Scene, of those in tests/helpers/scenery.py.
     before
         Keys of the job that has run in the same directory before; None for none.
     beside

@@ -22,7 +22,7 @@ from typing import Any
 
 import tomlkit
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from confined import run_confined
 from eigenscape.base.memory import parse_bytes

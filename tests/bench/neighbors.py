@@ -287,7 +287,7 @@ def run_eigenscape(
     times: int = 2,
     workers: int | None = None,
 ) -> dict[str, Any]:
-    sys.path.insert(0, str(Path(__file__).parent.parent))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
     import shutil
     from contextlib import nullcontext
 

@@ -79,7 +79,7 @@ def make_graph(folder: Path, case: str, data: Path | None) -> dict[str, Any]:
 
 
 def harness_on(folder: str, **tables: Any) -> Any:
-    sys.path.insert(0, str(Path(__file__).parent.parent))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
     from harness import Harness
 
     return Harness(Path(folder) / "run", **tables)

@@ -34,7 +34,7 @@ from typing import Any
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["EIGENSCAPE_CHUNK_ROWS"] = "256"
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from damage import content_of
 from distributed import WorkerPlugin

@@ -105,7 +105,7 @@ def test_connect__nobody_else_reaches_scheduler_and_workers(gridengine, tmp_path
         "    assert len(check_strangers(executor._client)) == 3\n"
         "    assert http_answers('eigenscape.clusters.workers.process') == ({'127.0.0.1'}, [])\n"
     )
-    helpers = str(Path(__file__).resolve().parents[1])
+    helpers = str(Path(__file__).resolve().parents[1] / "helpers")
     done = gridengine.inside.run(
         sys.executable, "-c", f"import sys; sys.path.append({helpers!r})\n{code}", write(tmp_path)
     )

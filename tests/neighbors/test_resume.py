@@ -172,7 +172,7 @@ def other_process(undisturbed, tmp_path_factory):
         plan.append((str(hurt), step, OPTIONS[method]))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path), json.dumps(plan)],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[1] / "helpers",
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True, text=True, timeout=240,
     )  # fmt: skip
