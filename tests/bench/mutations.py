@@ -633,7 +633,8 @@ def in_child(work: Callable[[], int], told: Path, timeout: float) -> tuple[int |
             os.dup2(descriptor, 1)
             os.dup2(descriptor, 2)
             sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-            # Where it hangs, told before it is killed.
+            # Where it crashes; and where it hangs, before it is killed.
+            faulthandler.enable(file=sys.stderr)
             faulthandler.dump_traceback_later(0.9 * timeout, file=sys.stderr)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             most = _data_bytes() + LIMIT
