@@ -23,7 +23,6 @@ with --quick all run in this process.
 
 import argparse
 import contextlib
-import gc
 import json
 import re
 import sys
@@ -44,6 +43,7 @@ from nursery import Nursery, nursery
 import references
 import scenery
 from eigenscape import apply, plan, run
+from eigenscape.base.memory import collected_quickly
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.loading import load_cluster
 from eigenscape.errors import EigenscapeError, InputError
@@ -611,10 +611,9 @@ def main() -> None:
     lines = [line for file in given.without for line in file.read_text().splitlines()]
     done = {(line["cell"], line["size"], line["where"]) for line in map(json.loads, lines)}
     wrong = 0
-    # What is loaded by now stays: every stage looks through what may be freed.
-    gc.collect()
-    gc.freeze()
     with contextlib.ExitStack() as stack:
+        # What is loaded by now stays: every stage looks through what may be freed.
+        stack.enter_context(collected_quickly())
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = (given.directory or Path(temporary)).resolve()
         executor: Any = stack.enter_context(connect(on, 2, 2**30) if given.quick else nursery())

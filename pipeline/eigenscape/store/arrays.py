@@ -1,5 +1,6 @@
 """Arrays on disk: zarr arrays in chunks of samples, and raw files that are mapped."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from eigenscape.base.process.points import reached
 _CHUNK_BYTES = 64 * CHUNK_ROWS
 _CHUNK_ROWS = CHUNK_ROWS
 _MOST_CHUNKS = 512
+_MOST_OPEN = 256
 
 
 def chunk_rows(rows: int, row_bytes: float) -> int:
@@ -30,8 +32,20 @@ def chunk_rows(rows: int, row_bytes: float) -> int:
 def open_array(path: str | Path) -> Any:
     """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
     # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
+    try:
+        # Read, not looked at: on a network file system only who opens a file sees what others wrote.
+        metadata = Path(path, "zarr.json").read_bytes()
+    except OSError:
+        metadata = b""
+    return _opened(str(path), metadata)
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def _opened(path: str, metadata: bytes) -> Any:
+    """Open an array with this metadata: parsing it takes zarr a millisecond, and small runs open hundreds."""
+    del metadata
     # As we write them: arrays of version 2 may have a codec that unpickles.
-    return zarr.open_array(str(path), mode="r+", zarr_format=3)
+    return zarr.open_array(path, mode="r+", zarr_format=3)
 
 
 def write_rows(path: str | Path, start: int, values: Any) -> None:

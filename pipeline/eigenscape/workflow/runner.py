@@ -358,6 +358,7 @@ def _absolute_scene(job: Job) -> Any:
     )
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

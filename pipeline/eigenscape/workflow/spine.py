@@ -208,12 +208,12 @@ def plan(
         largest = max(plans, key=lambda planned: planned.peak_bytes)
         return replace(largest, run=str(path), notes=(*largest.notes, *notes))
     job, keys = settled(job, keys, path)
-    own = [Run(path, create=False)] if (path / "manifest.json").exists() else []
-    others = beside(path)
-    reused = {}
-    for stage in STAGES:
-        runs = [*own, *others.find(stage.name, keys[stage.name], exclude=path)]
-        reused[stage.name] = any(run.is_finished(stage.name, keys[stage.name]) for run in runs)
+    own, others = Run(path, create=False), beside(path)
+    reused = {
+        stage.name: own.is_finished(stage.name, keys[stage.name])
+        or any(others.find(stage.name, keys[stage.name], exclude=path))
+        for stage in STAGES
+    }
     return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
 
 
