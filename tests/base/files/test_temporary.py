@@ -19,7 +19,7 @@ from eigenscape.estimators.folders import RunFolder
 HOLD = """
 import sys, time, tempfile
 from pathlib import Path
-from eigenscape.base import temporary
+from eigenscape.base.files import temporary
 tempfile.tempdir = sys.argv[1]
 temporary.SHARED = Path(sys.argv[2])
 import numpy as np
