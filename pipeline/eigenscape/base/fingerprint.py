@@ -68,7 +68,7 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
     waiting, own = [module], module.partition(".")[0]
     while waiting:
         name = waiting.pop()
-        path = _file_of(name) if name.partition(".")[0] == _PACKAGE else _file_elsewhere(name)
+        path = _file_of_any(name)
         if name in found or path is None or any(f"{name}.".startswith(f"{n}.") for n in neutral):
             continue
         found[name] = path
@@ -80,6 +80,11 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
             ]
         waiting += [name.rpartition(".")[0]] if "." in name else []
     return dict(sorted(found.items()))
+
+
+def is_in_a_file(module: str) -> bool:
+    """Return whether a module has a file, by which changes of its code are seen: one typed in has none."""
+    return _file_of_any(module) is not None
 
 
 def data_files(modules: Iterable[Path]) -> list[Path]:
@@ -133,6 +138,11 @@ def _imports(path: Path) -> tuple[str, ...]:
 
 def _root() -> Path:
     return Path(__file__).parents[2]
+
+
+def _file_of_any(module: str) -> Path | None:
+    own = module.partition(".")[0] == _PACKAGE
+    return _file_of(module) if own else _file_elsewhere(module)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.fingerprint import reachable_modules
+from eigenscape.base.fingerprint import is_in_a_file
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.formats import FORMATS
 from eigenscape.base.process.cores import usable_cores
@@ -179,7 +179,7 @@ def format_modules(names: tuple[str, ...]) -> tuple[str, ...]:
     modules = set()
     for each in formats_of(names):
         kind = type(each)
-        if kind.__module__ not in reachable_modules(kind.__module__):
+        if not is_in_a_file(kind.__module__):
             raise JobError(
                 f'output.formats = ["{each.name}"]: its class {kind.__qualname__} is in no file, and a '
                 "run must see whether its code has changed. Put it into a module."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from eigenscape.base.fingerprint import code_fingerprint, data_files, reachable_modules
+from eigenscape.base.fingerprint import code_fingerprint, data_files, is_in_a_file, reachable_modules
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
 from eigenscape.errors import JobError, SceneError
@@ -190,7 +190,7 @@ def _method_modules(job: Job, table: str) -> tuple[str, ...]:
     kind = type(getattr(job, table))
     modules = {base.__module__ for base in kind.__mro__ if issubclass(base, MethodOptions)}
     for module in modules:
-        if module not in reachable_modules(module):
+        if not is_in_a_file(module):
             raise JobError(
                 f'{table}.method = "{getattr(job, table).method}": its class {kind.__qualname__} is in no '
                 "file, and a run must see whether its code has changed. Put it into a module."
