@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from eigenscape.base.fingerprint import code_fingerprint, data_files, is_in_a_file, reachable_modules
+from eigenscape.base.fingerprint import (
+    code_fingerprint,
+    data_files,
+    is_in_a_file,
+    reachable_modules,
+)
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.context import Context
 from eigenscape.errors import JobError, SceneError
