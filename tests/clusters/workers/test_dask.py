@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from importlib import import_module
 
 import dask
 import numpy as np
@@ -185,7 +186,7 @@ def test_run__a_file_that_is_seen_late(client, tmp_path):
 
 def test_run__a_file_that_is_never_seen(client, tmp_path, monkeypatch):
     executor = Workers(client)
-    client.run(lambda: setattr(sys.modules["eigenscape.clusters.workers.task"], "LAG_S", 0.3))
+    client.run(lambda: setattr(import_module("eigenscape.clusters.workers.task"), "LAG_S", 0.3))
     with pytest.raises(FileNotFoundError, match="absent"):
         executor.run(lambda path: path.read_bytes(), [tmp_path / "absent"], lambda *_: None)
     shared = tmp_path / "shared"
