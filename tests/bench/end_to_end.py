@@ -1,6 +1,6 @@
 """Scene file to class map: eigenscape against the best in-core composition of public libraries.
 
-    python tests/bench/end_to_end.py [HEIGHT WIDTH BANDS] [--once]
+    python tests/bench/end_to_end.py [--size HEIGHT WIDTH BANDS]
 
 Both read the same synthetic scene in a fresh process and do the same work: random projection to
 80 dimensions, 12 nearest neighbours, self-tuning weights, 55 eigenvectors of the normalised
@@ -9,6 +9,7 @@ projection, pynndescent (all samples in memory) and SciPy's `eigsh` at the same 
 eigenscape, peer, eigenscape; prints one JSON object.
 """
 
+import argparse
 import json
 import resource
 import subprocess
@@ -21,11 +22,14 @@ PAIRS = 55
 
 
 def main() -> None:
-    numbers = [int(text) for text in sys.argv[1:] if text.isdigit()]
-    height, width, bands = numbers or (679, 944, 110)
-    if "--peer" in sys.argv:
-        print(json.dumps(peer(Path(sys.argv[-1]))))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--size", type=int, nargs=3, default=(679, 944, 110))
+    parser.add_argument("--peer", type=Path, help="the peer alone, on this scene, in this process")
+    given = parser.parse_args()
+    if given.peer:
+        print(json.dumps(peer(given.peer)))
         return
+    height, width, bands = given.size
     with tempfile.TemporaryDirectory() as directory:
         scene = Path(directory) / "scene.tif"
         size = ["--height", str(height), "--width", str(width), "--bands", str(bands)]
