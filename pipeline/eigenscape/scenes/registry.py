@@ -9,10 +9,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Protocol, cast
 
 from eigenscape.base.registry import Additions, origin_of
 from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.job.scene import SceneOptions
 from eigenscape.scenes.types import Legend
 
 PROVIDERS = Additions("provider of data sets", "eigenscape.scenes", SceneError)
@@ -138,6 +140,15 @@ def registered(name: str) -> NamedScene:
     if others:
         raise _SETS.twice(name, first[0], others[0][0])
     return first[1].find(name)
+
+
+def registered_file(options: SceneOptions, name: str) -> Path | None:
+    """Return a file beside those of the registered data set that a job names; None without either."""
+    if not (isinstance(options.path, str) and is_registered(options.path)):
+        return None
+    located = registered(options.path).locate(options.samples, options.seed)
+    path = Path(located.paths[0]).with_name(name)
+    return path if path.exists() else None
 
 
 @cache

@@ -32,12 +32,8 @@ def chunk_rows(rows: int, row_bytes: float) -> int:
 def open_array(path: str | Path) -> Any:
     """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
     # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.
-    try:
-        # Read, not looked at: on a network file system only who opens a file sees what others wrote.
-        metadata = Path(path, "zarr.json").read_bytes()
-    except OSError:
-        metadata = b""
-    return _opened(str(path), metadata)
+    # Read, not looked at: on a network file system only who opens a file sees what others wrote.
+    return _opened(str(path), Path(path, "zarr.json").read_bytes())
 
 
 @lru_cache(maxsize=_MOST_OPEN)

@@ -1,4 +1,4 @@
-"""The tidy table of a study, as CSV and Parquet: one row for each variant and protocol."""
+"""Tables of many jobs, as CSV and Parquet: one row for each of them, or for each of their protocols."""
 
 import csv
 import json

@@ -16,7 +16,7 @@ from eigenscape.job.study import Coordinates
 from eigenscape.labels.training import Draws
 from eigenscape.scenes.names import sample_names
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.registry import is_registered, registered
+from eigenscape.scenes.registry import registered_file
 from eigenscape.scenes.types import Grid, Legend
 from eigenscape.store.manifest import Record
 from eigenscape.store.rows import Rows
@@ -132,12 +132,8 @@ class Shown:
 
     def parameters(self) -> NDArray[np.float64] | None:
         """Return all of them, shape (samples, parameters)."""
-        path = self.job.scene.path
-        if not (isinstance(path, str) and is_registered(path)):
-            return None
-        located = registered(path).locate(self.job.scene.samples, self.job.scene.seed)
-        file = Path(located.paths[0]).with_name("parameters.npy")
-        if not file.exists():
+        file = registered_file(self.job.scene, "parameters.npy")
+        if file is None:
             return None
         found: NDArray[np.float64] = np.load(file)[self.run.open("samples/pixel")[...]]
         return found
