@@ -10,7 +10,7 @@ from eigenscape.errors import ClusterError, InputError, MemoryLimitError, StoreE
 from eigenscape.job.jobfile import load_job, parse_job
 from eigenscape.schedule import driver
 from eigenscape.schedule.submit import cancel, driven, submit
-from eigenscape.workflow.spine import status
+from eigenscape.workflow.directories import status
 
 CLUSTER = {"kind": "slurm", "interface": "lo", "walltime": "00:10:00"}
 

@@ -1,16 +1,14 @@
 import json
-import os
 import shutil
 
 import numpy as np
 import pytest
 import rasterio
 
-from eigenscape import load_job, parse_job, plan, run
+from eigenscape import load_job, plan, run
 from eigenscape.clusters import ClusterOptions
-from eigenscape.errors import InputError
 from eigenscape.store.run import Run
-from eigenscape.workflow.spine import run_directory, status
+from eigenscape.workflow.directories import status
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 NAMES = [stage.name for stage in STAGES]
@@ -229,26 +227,6 @@ def test_stage_keys__labels_keep_the_features(job, small, write_tif):
     assert {name for name in keys if keys[name] != changed[name]} == {"ingest", "learn", "export"}
 
 
-def test_status__of_a_run(job, finished_run, tmp_path):
-    result = run(job())
-    found = status(result.path)
-    assert (found["state"], found["holder"], found["name"]) == ("finished", None, "job")
-    assert [stage["name"] for stage in found["stages"]] == NAMES
-    assert all(stage["state"] == "finished" for stage in found["stages"])
-
-
-def test_status__says_who_works_on_it(job, finished_run, tmp_path):
-    path = run(job()).path
-    directory = Run(path)
-    del directory.manifest["stages"]["export"]
-    directory.save_manifest()
-    with Run(path).lock(print):
-        found = status(path)
-    assert f"process {os.getpid()} on " in found["holder"]
-    assert found["state"] == f"unfinished: {found['holder']} works on it"
-    assert status(path)["state"] == "unfinished: the same `eigenscape run` goes on"
-
-
 def test_run__that_is_finished_starts_no_worker(job, finished_run):
     done = run(job())
     nobody = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")
@@ -432,9 +410,3 @@ def test_run__same_answer_on_a_scheduler_that_is_running(large):
         second = large("b", options)
     assert reused(second) == set()
     same_result(first, second)
-
-
-def test_run_directory__refuses_what_is_no_path():
-    job = parse_job({"scene": {"path": "scene.tif"}})
-    with pytest.raises(InputError, match="of type int: give a run directory"):
-        run_directory(job, {}, 3)

@@ -113,7 +113,7 @@ def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, changed)
         "neighbors": FEATURES_ON - {"features"}, "graph": {"graph", "spectrum", "learn", "export"},
         "spectrum": {"spectrum", "learn", "export"}, "learn": {"learn", "export"}, "export": {"export"},
     }  # fmt: skip
-    reached = {stage.name: reachable_modules(stage.work.__module__, NEUTRAL) for stage in STAGES}
+    reached = {stage.name: reachable_modules(stage.module, NEUTRAL) for stage in STAGES}
     for name in REGISTRIES:
         reached[name] |= reachable_modules(type(getattr(job, name)).__module__, NEUTRAL)
     for module in format_modules(job.output.formats):
@@ -144,7 +144,7 @@ for module in sys.argv[1:]:
 @pytest.fixture(scope="module")
 def loaded_by():
     """Return what the import of each stage's module loads, in a process that has loaded nothing of ours."""
-    modules = [stage.work.__module__ for stage in STAGES]
+    modules = [stage.module for stage in STAGES]
     done = subprocess.run(
         [sys.executable, "-c", LOAD, *modules], capture_output=True, text=True, check=True,
         timeout=120,
@@ -155,14 +155,14 @@ def loaded_by():
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_reachable_modules__hold_all_that_an_import_loads(stage, loaded_by):
     """Against the interpreter: what is loaded with the module of a stage is in its key, or neutral."""
-    loaded = loaded_by[stage.work.__module__]
-    assert stage.work.__module__ in loaded
+    loaded = loaded_by[stage.module]
+    assert stage.module in loaded
     neutral = {
         name for name in loaded if any(f"{name}.".startswith(f"{part}.") for part in NEUTRAL)
     }
     for name in neutral:
         neutral = neutral | {*reachable_modules(name)}
-    assert loaded - neutral <= {*reachable_modules(stage.work.__module__, NEUTRAL)}
+    assert loaded - neutral <= {*reachable_modules(stage.module, NEUTRAL)}
 
 
 def test_reachable_modules__leave_out_what_is_for_types_alone():

@@ -29,12 +29,13 @@ from eigenscape.scenes.views.resampled import to_bands
 from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+from eigenscape.workflow.directories import run_directory
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.objects import files_of
 from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
 from eigenscape.workflow.runner import Runner, fit_limits
-from eigenscape.workflow.spine import result_of, run_directory
+from eigenscape.workflow.spine import result_of
 from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
 
 

@@ -10,11 +10,11 @@ from rich.table import Table
 
 from eigenscape.base.process.progress import console_reporter
 from eigenscape.base.process.signals import stopped_by_sigterm
-from eigenscape.batch.outcomes import TABLE
 from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Source
 from eigenscape.batch.table import batch_status
 from eigenscape.clusters import ClusterOptions
+from eigenscape.workflow.directories import BATCH_TABLE
 from eigenscape.workflow.many.outcomes import count_states
 from eigenscape.workflow.printing import console
 
@@ -81,4 +81,4 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
     screen.print(table, highlight=False)
     counted = count_states(row["state"] for row in rows) or "no scene"
-    screen.print(f"{counted}: {path / TABLE}", highlight=False, soft_wrap=True)
+    screen.print(f"{counted}: {path / BATCH_TABLE}", highlight=False, soft_wrap=True)

@@ -11,6 +11,7 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.auto import settled
+from eigenscape.workflow.directories import BATCH_TABLE
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.many.outcomes import (
     STATES,
@@ -22,8 +23,6 @@ from eigenscape.workflow.many.outcomes import (
     reason_of,
 )
 from eigenscape.workflow.stages import stage_keys
-
-TABLE = "batch.csv"
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class BatchResult(Outcomes):
             "run": str(self.path),
             **{state: self.count(state) for state in STATES},
             "scenes": [outcome.row() for outcome in self.outcomes],
-            "table": str(self.path / TABLE),
+            "table": str(self.path / BATCH_TABLE),
         }
 
 

@@ -29,9 +29,9 @@ from eigenscape.batch.whole import Report, failure
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, InputError
 from eigenscape.store.lock import hold
+from eigenscape.workflow.directories import parent_directory
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
-from eigenscape.workflow.spine import parent_directory
 
 
 def run_batch(

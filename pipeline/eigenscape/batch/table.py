@@ -12,11 +12,12 @@ from typing import Any
 
 from eigenscape.base.files.tables import Row, read_table, text_of, write_csv
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.batch.outcomes import TABLE, SceneOutcome
+from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.errors import StoreError
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.run import Run
+from eigenscape.workflow.directories import BATCH_TABLE
 from eigenscape.workflow.many.outcomes import count_states
 from eigenscape.workflow.stages import STAGES
 
@@ -27,7 +28,7 @@ COLUMNS = (
 
 def earlier_rows(directory: Path) -> list[dict[str, str]]:
     """Return what earlier batches of a directory have left: nothing without a table of theirs."""
-    path = directory / TABLE
+    path = directory / BATCH_TABLE
     rows = read_table(path) if path.exists() else []
     return [row for row in rows if {"scene", "state"} <= row.keys()]
 
@@ -50,8 +51,8 @@ def write_outcomes(
     rows = [outcome.row() for outcome in outcomes]
     others = _others(earlier, rows, directory)
     with explain_write_errors(directory):
-        write_csv(directory / TABLE, [*others, *rows], COLUMNS)
-    return directory / TABLE
+        write_csv(directory / BATCH_TABLE, [*others, *rows], COLUMNS)
+    return directory / BATCH_TABLE
 
 
 def _others(
@@ -94,11 +95,6 @@ def write_trace(directory: Path, outcome: SceneOutcome) -> None:
             path.unlink(missing_ok=True)
 
 
-def is_batch(path: Path) -> bool:
-    """Return whether a directory is that of a batch."""
-    return (path / TABLE).exists()
-
-
 def batch_status(path: Path) -> dict[str, Any]:
     """Say what became of the scenes of a batch, as its table and their run directories have it.
 
@@ -107,10 +103,10 @@ def batch_status(path: Path) -> dict[str, Any]:
     StoreError
         The table is not one of a batch.
     """
-    rows = read_table(path / TABLE)
+    rows = read_table(path / BATCH_TABLE)
     if any(not {"scene", "state"} <= row.keys() for row in rows):
         raise StoreError(
-            f"{path / TABLE} was not written by this version. Give the same `eigenscape batch` again, "
+            f"{path / BATCH_TABLE} was not written by this version. Give the same `eigenscape batch` again, "
             "or another --run-dir."
         )
     for row in rows:

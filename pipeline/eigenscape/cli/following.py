@@ -14,14 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eigenscape.base.memory import format_bytes
-from eigenscape.batch.table import is_batch
 from eigenscape.cli.overview import list_runs
 from eigenscape.errors import InputError
 from eigenscape.store.lock import lock_holder
-from eigenscape.study.plan import is_study
+from eigenscape.workflow.directories import is_batch, is_study, status
 from eigenscape.workflow.following import Followed, Step, left_of
 from eigenscape.workflow.printing import print_status
-from eigenscape.workflow.spine import status
 
 _LOOK_S, _QUIET_S, _SAY_S, _REPEAT_S = 0.5, 3.0, 5.0, 60.0
 _WIDTH = 34

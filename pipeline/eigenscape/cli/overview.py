@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eigenscape.batch.table import batch_status, is_batch
 from eigenscape.errors import InputError, StoreError
 from eigenscape.job.jobfile import load_job
-from eigenscape.study.outcomes import study_directory
-from eigenscape.study.plan import is_study, study_status
-from eigenscape.workflow.spine import parent_directory, run_directory, status
+from eigenscape.workflow.directories import (
+    is_batch,
+    is_run,
+    is_study,
+    parent_directory,
+    run_directory,
+    status,
+)
 from eigenscape.workflow.stages import stage_keys
 
 
@@ -32,6 +36,8 @@ def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
         return path
     job = load_job(path, overrides)
     if job.study is not None:
+        from eigenscape.study.outcomes import study_directory
+
         directory = study_directory(job, None)
     else:
         directory = run_directory(job, stage_keys(job), None)
@@ -52,7 +58,7 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
 
     None of them for a directory that is itself one of a run, a study or a batch.
     """
-    if is_study(path) or is_batch(path) or (path / "manifest.json").exists() or not path.is_dir():
+    if is_study(path) or is_batch(path) or is_run(path) or not path.is_dir():
         return []
     found = []
     for entry in sorted(path.iterdir()):
@@ -67,12 +73,21 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _is_run(path: Path) -> bool:
-    return (path / "manifest.json").exists()
+# What many runs have in common is imported where there are some: it takes a second.
+def _batch_status(path: Path) -> dict[str, Any]:
+    from eigenscape.batch.table import batch_status
+
+    return batch_status(path)
+
+
+def _study_status(path: Path) -> dict[str, Any]:
+    from eigenscape.study.plan import study_status
+
+    return study_status(path)
 
 
 _KINDS = (
-    ("batch", is_batch, batch_status),
-    ("study", is_study, study_status),
-    ("run", _is_run, status),
+    ("batch", is_batch, _batch_status),
+    ("study", is_study, _study_status),
+    ("run", is_run, status),
 )

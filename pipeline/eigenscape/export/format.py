@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.base.formats import FORMATS
 from eigenscape.base.process.cores import usable_cores
 from eigenscape.base.registry import Registry
-from eigenscape.context import Context
 from eigenscape.errors import JobError
-from eigenscape.export.canvas import Canvas
 from eigenscape.scenes.types import Grid, Legend
+
+if TYPE_CHECKING:
+    from eigenscape.context import Context
+    from eigenscape.export.canvas import Canvas
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Product:
         Names of the files that are written already, by what they are.
     """
 
-    context: Context
-    canvas: Canvas
+    context: "Context"
+    canvas: "Canvas"
     legend: Legend | None
     counts: Mapping[int, int] = field(default_factory=dict)
     scores: Mapping[str, Any] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from eigenscape.errors import InputError
 from eigenscape.job.jobfile import load_job
 from eigenscape.schedule.blocks import Block, check_backslashes, check_lines, escape_percent
 from eigenscape.schedule.cron import Cron
-from eigenscape.workflow.spine import parent_directory
+from eigenscape.workflow.directories import parent_directory
 
 _PASSED_ON = ("EIGENSCAPE_DATA", "SLURM_CONF", "DASK_CONFIG", "XDG_CACHE_HOME")
 """Variables that runs read. Others stay out of the table, where everything may be read."""

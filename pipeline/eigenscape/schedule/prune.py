@@ -11,11 +11,10 @@ import filelock
 
 from eigenscape.base.files.tables import read_table
 from eigenscape.base.files.whole import DISCARDED, explain_write_errors
-from eigenscape.batch.outcomes import TABLE
 from eigenscape.errors import InputError, StoreError
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import read_manifest
-from eigenscape.workflow.spine import status
+from eigenscape.workflow.directories import BATCH_TABLE, is_batch, status
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def prune_runs(
         raise InputError(
             f"{directory}: is a run itself. Give the directory that holds it: {directory.parent}."
         )
-    if (directory / TABLE).exists():
+    if is_batch(directory):
         directory = directory / "scenes"
     if not dry:
         _finish_deleting(directory)
@@ -117,7 +116,7 @@ def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
             applied = applied.get("run")
         if isinstance(applied, str):
             found.add(Path(applied).resolve())
-    table = directory.parent / TABLE
+    table = directory.parent / BATCH_TABLE
     if table.exists():
         found |= {Path(row["run"]).resolve() for row in read_table(table) if "run" in row}
     return found

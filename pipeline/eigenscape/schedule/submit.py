@@ -18,10 +18,10 @@ from eigenscape.clusters.submission import Submission, changing, read_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.errors import EigenscapeError, InputError, MemoryLimitError
 from eigenscape.job.jobfile import Job
+from eigenscape.workflow.directories import run_directory
 from eigenscape.workflow.footprint import driver_bytes
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
-from eigenscape.workflow.spine import run_directory
 from eigenscape.workflow.stages import stage_keys
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from eigenscape.base.files import ledger
@@ -39,6 +38,8 @@ def open_array(path: str | Path) -> Any:
 @lru_cache(maxsize=_MOST_OPEN)
 def _opened(path: str, metadata: bytes) -> Any:
     """Open an array with this metadata: parsing it takes zarr a millisecond, and small runs open hundreds."""
+    import zarr  # A fifth of a second, which those who only look at a run need not wait.
+
     del metadata
     # As we write them: arrays of version 2 may have a codec that unpickles.
     return zarr.open_array(path, mode="r+", zarr_format=3)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import DTypeLike
 
 from eigenscape.base.files.ledger import complete, heard_by
@@ -57,6 +56,8 @@ class Workspace:
         attributes
             Attributes of the array; ``dims`` names its axes.
         """
+        import zarr
+
         path = self.array_path(name)
         if not (path / "zarr.json").exists():
             width = int(np.prod(shape[1:], dtype=np.int64)) * np.dtype(dtype).itemsize

@@ -12,8 +12,8 @@ from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
+from eigenscape.workflow.directories import parent_directory
 from eigenscape.workflow.many.outcomes import Outcome, Outcomes, is_finished
-from eigenscape.workflow.spine import parent_directory
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 

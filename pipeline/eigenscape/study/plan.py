@@ -13,6 +13,7 @@ from eigenscape.store.lock import lock_holder
 from eigenscape.store.run import Run
 from eigenscape.study.outcomes import plan_outcomes, siblings_of, study_directory
 from eigenscape.study.run import FORMAT
+from eigenscape.workflow.directories import STUDY_FILE
 from eigenscape.workflow.footprint import StagePlan
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.stages import STAGES
@@ -111,11 +112,6 @@ def plan_study(
     return StudyPlan(str(path), tuple(o.variant.title for o in outcomes), tuple(stages))
 
 
-def is_study(path: Path) -> bool:
-    """Return whether a directory is that of a study."""
-    return (path / "study.json").exists()
-
-
 def study_status(path: Path) -> dict[str, Any]:
     """Say which variants of a study are finished, from their manifests.
 
@@ -125,7 +121,7 @@ def study_status(path: Path) -> dict[str, Any]:
         The directory is of another version.
     """
     try:
-        described = json.loads((path / "study.json").read_text(encoding="utf-8"))
+        described = json.loads((path / STUDY_FILE).read_text(encoding="utf-8"))
         if described["format"] != FORMAT:
             raise ValueError("another format")
         variants = [_variant_status(path, entry) for entry in described["variants"]]

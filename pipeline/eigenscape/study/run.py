@@ -44,6 +44,7 @@ from eigenscape.study.outcomes import (
 from eigenscape.study.pictures.plot import draw_plot
 from eigenscape.study.pictures.variants import draw_pictures
 from eigenscape.study.rows import score_rows, stage_columns
+from eigenscape.workflow.directories import STUDY_FILE
 from eigenscape.workflow.many.outcomes import count_states, fields_of, finished_result, reason_of
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
@@ -227,7 +228,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
     with explain_write_errors(path):
         (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
         write_json(
-            path / "study.json",
+            path / STUDY_FILE,
             {
                 "format": FORMAT,
                 "eigenscape": __version__,
@@ -252,7 +253,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
 
 def _known_machines(path: Path) -> dict[str, str]:
     try:
-        described = json.loads((path / "study.json").read_text(encoding="utf-8"))
+        described = json.loads((path / STUDY_FILE).read_text(encoding="utf-8"))
         return dict(described["machines"])
     except (OSError, ValueError, KeyError, TypeError):
         return {}  # none yet, or not ours: it is written again

@@ -40,9 +40,9 @@ from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.directories import parent_directory
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.spine import parent_directory
 
 MOST_PIXELS = 2**16
 """Pixels that are tuned on; of a bigger scene a part is chosen."""

@@ -14,13 +14,10 @@ from typing import Any
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.process.progress import LOG, LogLines, Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor, connect
-from eigenscape.clusters.submission import describe_driver
 from eigenscape.clusters.workers.client import place_of
-from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.errors import MemoryLimitError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.ingest.stage import check_sizes
-from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import path_of, read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.choice.auto import (
@@ -33,6 +30,7 @@ from eigenscape.workflow.choice.auto import (
     settled,
     trial_parent,
 )
+from eigenscape.workflow.directories import run_directory
 from eigenscape.workflow.finished.result import NeighborReport, Result
 from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.plan import Plan, project_again, project_plan
@@ -215,64 +213,6 @@ def plan(
         for stage in STAGES
     }
     return replace(project_plan(fit_limits(job, on), on), run=str(path), reused=reused)
-
-
-def status(path: Path) -> dict[str, Any]:
-    """Return the state of a run directory, and that of its driver if it was submitted.
-
-    Raises
-    ------
-    InputError
-        There is no run in that directory.
-    """
-    driver = describe_driver(path)
-    if driver is None and not (path / "manifest.json").exists():
-        raise InputError(
-            f"{path}: no run directory (it has no manifest.json). Give a directory that "
-            "`eigenscape run` made, such as runs/<job name>-<key>."
-        )
-    manifest = read_manifest(path)
-    unfinished = {work.name.rpartition("-")[0] for work in (path / "work").glob("*-*")}
-    stages = []
-    for name in manifest.get("order", [stage.name for stage in STAGES]):
-        record = manifest["stages"].get(name)
-        state = "finished" if record else "begun" if name in unfinished else "to do"
-        entry = {
-            key: record[key] if record else None for key in ("seconds", "peak_bytes", "finished")
-        }
-        stages.append({"name": name, "state": state, **entry})
-    done = all(stage["state"] == "finished" for stage in stages)
-    command = "apply" if "applies" in manifest else "run"
-    holder = lock_holder(path)
-    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` goes on"
-    return {
-        "run": str(path),
-        "name": manifest.get("name"),
-        "state": "finished" if done else f"unfinished: {left}",
-        "holder": holder,
-        "stages": stages,
-        "driver": driver,
-        "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
-        "scores": _summary(manifest, "learn").get("scores", {}),
-    }
-
-
-def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """Return the summary of a finished stage, an empty one of a stage that is not finished."""
-    record = manifest["stages"].get(stage)
-    return dict(record["summary"]) if record else {}
-
-
-def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
-    """Return where a job runs: one directory for each content of the whole job."""
-    if run_dir is not None:
-        return path_of(run_dir).resolve()
-    return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
-
-
-def parent_directory(job: Job) -> Path:
-    """Return where the run directories of a job are made."""
-    return Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
 
 
 def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:

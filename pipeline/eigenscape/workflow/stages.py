@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from eigenscape.base.fingerprint import (
     code_fingerprint,
@@ -15,28 +16,43 @@ from eigenscape.base.fingerprint import (
     reachable_modules,
 )
 from eigenscape.base.memory import check_chunk_rows
-from eigenscape.context import Context
 from eigenscape.errors import JobError, SceneError
 from eigenscape.export.format import format_modules
-from eigenscape.export.stage import export_stage
-from eigenscape.features.stage import features_stage
-from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import REGISTRIES, PotentialOptions
 from eigenscape.job.registry import MethodOptions
-from eigenscape.learn.stage import learn_stage
-from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.scenes.files.identity import file_identity
 from eigenscape.scenes.files.paths import scene_paths
 from eigenscape.scenes.formats.tables.tabular import column_key
 from eigenscape.scenes.geometry.names import geometry_files
-from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.scenes.open import chosen_variable, reader_modules
-from eigenscape.spectrum.stage import spectrum_stage
+
+if TYPE_CHECKING:
+    from eigenscape.context import Context
+
+_PACKAGE = __name__.partition(".")[0]
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.process.progress", "eigenscape.job.study")
 """No result depends on these: where tasks run, reports of progress, names of a study's variants
 (the jobs of which are in the keys)."""
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """The work of a stage. Its module is imported when the stage begins: a plan needs no kernels.
+
+    Attributes
+    ----------
+    module, function
+        Name of the module, and of the function in it.
+    """
+
+    module: str
+    function: str
+
+    def __call__(self, context: "Context") -> dict[str, Any]:
+        """Do the work."""
+        return dict(getattr(import_module(self.module), self.function)(context))
 
 
 @dataclass(frozen=True)
@@ -56,9 +72,17 @@ class Stage:
     """
 
     name: str
-    work: Callable[[Context], dict[str, Any]]
+    work: Callable[["Context"], dict[str, Any]]
     depends: Callable[[Job], Any]
     follows: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """Name of the module that does the work, also of a function with some arguments given."""
+        work = self.work
+        if isinstance(work, OnDemand):
+            return work.module
+        return str(work.func.__module__ if isinstance(work, partial) else work.__module__)
 
 
 def _identity(job: Job, path: str, key: str = "scene.path", **made: int | None) -> Any:
@@ -143,14 +167,20 @@ def export_options(job: Job) -> Any:
     return [job.name, job.output.formats, job.output.eigenvectors, job.output.colors]
 
 
+def _work(name: str, folder: str = "") -> OnDemand:
+    return OnDemand(f"{_PACKAGE}.{folder or name}.stage", f"{name}_stage")
+
+
+_INGEST = _work("ingest", "scenes.ingest")
+
 STAGES = (
-    Stage("ingest", ingest_stage, label_options, ("samples",)),
-    Stage("features", features_stage, _table("features"), ("samples",)),
-    Stage("neighbors", neighbors_stage, _table("neighbors"), ("features",)),
-    Stage("graph", graph_stage, _graph, ("neighbors",)),
-    Stage("spectrum", spectrum_stage, _spectrum, ("graph",)),
-    Stage("learn", learn_stage, learn_options, ("ingest", "spectrum")),
-    Stage("export", export_stage, export_options, ("learn",)),
+    Stage("ingest", _INGEST, label_options, ("samples",)),
+    Stage("features", _work("features"), _table("features"), ("samples",)),
+    Stage("neighbors", _work("neighbors"), _table("neighbors"), ("features",)),
+    Stage("graph", _work("graph"), _graph, ("neighbors",)),
+    Stage("spectrum", _work("spectrum"), _spectrum, ("graph",)),
+    Stage("learn", _work("learn"), learn_options, ("ingest", "spectrum")),
+    Stage("export", _work("export"), export_options, ("learn",)),
 )
 
 
@@ -158,10 +188,10 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     check_chunk_rows()
     scene, readers = _scene(job), reader_modules(job.scene, job.resolve)
-    keys = {"samples": _hash("samples", _code(_module(ingest_stage), readers), scene)}
+    keys = {"samples": _hash("samples", _code(_INGEST.module, readers), scene)}
     for stage in stages:
         inputs = [keys[name] for name in stage.follows]
-        code = _code(_module(stage.work), _method_modules(job, stage.name))
+        code = _code(stage.module, _method_modules(job, stage.name))
         keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
     if job.open and "export" in keys:
         # What is chosen nobody can say yet: it is another job than that with the defaults.
@@ -171,11 +201,6 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
 
 def _hash(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _module(work: Callable[..., Any]) -> str:
-    """Return the module of a function, or of that which is called with some arguments given."""
-    return str(work.func.__module__ if isinstance(work, partial) else work.__module__)
 
 
 def _method_modules(job: Job, table: str) -> tuple[str, ...]:

@@ -70,9 +70,8 @@ def open_command(
 
 def _write_index(run: Path, output: Path | None) -> Path | None:
     """Write the page about a directory of many runs; None where it is that of a single one."""
-    from eigenscape.batch.table import is_batch
     from eigenscape.cli.overview import list_runs
-    from eigenscape.study.plan import is_study
+    from eigenscape.workflow.directories import is_batch, is_study
     from eigenscape.workflow.finished.reports import report_many
 
     if is_batch(run):

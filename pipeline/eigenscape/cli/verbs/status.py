@@ -25,11 +25,9 @@ def status_command(
     Exit status with --follow: 0 finished, 1 unfinished and without a driver.
     """
     with exit_status():
-        from eigenscape.batch.table import is_batch
         from eigenscape.cli.overview import directory_of, list_runs
-        from eigenscape.study.plan import is_study
+        from eigenscape.workflow.directories import is_batch, is_study, status
         from eigenscape.workflow.printing import print_status
-        from eigenscape.workflow.spine import status
 
         run = directory_of(path, set_ or ())
         if follow:

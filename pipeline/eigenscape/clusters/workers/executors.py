@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
-import dask.threaded
 from threadpoolctl import ThreadpoolController
 
 from eigenscape.base import memory
@@ -86,6 +85,7 @@ class Threads:
         self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
     ) -> None:
         """Run the tasks on dask's threaded scheduler."""
+        import dask.threaded
 
         def finished(key: str, result: Any, *_: Any) -> None:
             on_done(index[key], *result)
