@@ -122,7 +122,10 @@ def test_kind_of_another_package__its_keys_are_its_own(install):
     extra = {"directory": "/tmp"}
     given = {"kind": "scratch", **extra}
     for table, words in (
-        ({"kind": "scratch"}, r"kind = 'scratch' needs directory\. Where the scratch lies\."),
+        (
+            {"kind": "scratch"},
+            r"kind = 'scratch' needs directory\. Scratch directory of the workers\.",
+        ),
         (
             {**given, "workers": 65},
             r"workers = 65: .*less than or equal to 64\. Worker processes\.",
@@ -233,6 +236,22 @@ def test_reader_of_another_package__one_that_hands_on_its_options_has_read_them(
     install("plain", code, GROUPS["plain"], entry)
     job = job_of(plain[0], tmp_path)
     eigenscape.plan(job.model_copy(update={"scene": job.scene.model_copy(update={"scale": 2.0})}))
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by the scene", "by the reader"])
+def test_reader_of_another_package__all_its_files_are_in_the_key(install, plain, tmp_path, named):
+    code, entry = written("plain")
+    code = code.replace("return (self.path,)", 'return (self.path, self.path + ".more")')
+    if named:
+        code += '\n    def files(self, path):\n        return path, path + ".more"\n'
+    install("plain", code, GROUPS["plain"], entry)
+    further = Path(f"{plain[0]}.more")
+    further.write_text("one")
+    job = job_of(plain[0], tmp_path)
+    before = stage_keys(job)
+    assert stage_keys(job) == before
+    further.write_text("two")
+    assert stage_keys(job)["samples"] != before["samples"]
 
 
 def test_reader_of_another_package__its_code_is_in_the_key(install, plain, tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def test_run__interrupted(job, tmp_path, name):
     status, _, err = finish(process)
     if name == "SIGINT":
         assert status == 130
-        assert "stopped. The same command goes on from here." in err
+        assert "stopped. The same command continues from here." in err
         assert "Traceback" not in err
     assert status != 0
     status, out, _ = finish(start("run", job, "--run-dir", path, "--json"))

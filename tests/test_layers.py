@@ -104,12 +104,16 @@ MOST_FILES = 12
 
 
 def test_folders__have_rooms_past_a_dozen_files():
+    """Folders of registries are lists, one file for each method: they may be longer."""
     full = {
         name_of(folder): count
         for folder in {path.parent for path in MODULES}
+        if folder.name not in {"methods", "kinds", "readers", "formats", "products"}
         if (count := len([p for p in folder.glob("*.py") if p.name != "__init__.py"])) > MOST_FILES
     }
-    assert not full
+    assert not full, (
+        f"more than {MOST_FILES} modules: divide them among folders (pipeline/README.md)"
+    )
 
 
 def heavy_below(module, banned):

@@ -147,7 +147,7 @@ def test_cli__a_package_that_brings_methods(installed, job, tmp_path, cli):
         "plan", tmp_path / "job.toml", "--set", "features.method=none", "--set", "features.step=3"
     )
     assert done.exit_code == 2
-    assert 'It is a key of features.method = "band-differences"' in done.stderr
+    assert 'It is read only with features.method = "band-differences"' in done.stderr
 
 
 def test_classifier__a_class_without_samples(imported):
@@ -164,7 +164,7 @@ def test_messages__of_toys(imported, job):
         eigenscape.plan(job(features={"method": "band-differences", "step": 20}))
     with pytest.raises(JobError, match=r"learn\.sharpness = 0: input should be greater than 0"):
         job(learn={"method": "nearest-centroid", "sharpness": 0})
-    with pytest.raises(JobError, match=r'key of learn\.method = "nearest-centroid"'):
+    with pytest.raises(JobError, match=r'only with learn\.method = "nearest-centroid"'):
         job(learn={"sharpness": 3})
 
 

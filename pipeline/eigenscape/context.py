@@ -1,4 +1,4 @@
-"""The surroundings of a stage while it runs: job, earlier arrays, workspace, and a way to map blocks."""
+"""The context of a running stage: its job, arrays of earlier stages, its workspace, and a map over blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from eigenscape.store.run import Run
 from eigenscape.store.workspace import Workspace
 
 _KEPT_BYTES = 2**25
-"""Bytes that a step may leave behind before freed memory is given back, which takes milliseconds."""
+"""Growth of anonymous memory in a step, in bytes, above which freed memory is returned to the system."""
 
 
 class Map(Protocol):
-    """`Context.map`, or a `Loop` in its place: all that most functions need of a context."""
+    """The interface of `Context.map` and `Loop`: the only part of a context that most functions need."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class Map(Protocol):
 
 @dataclass(frozen=True)
 class Loop:
-    """A `Map` that notes nothing: the tasks of a step, run by an executor."""
+    """A `Map` without a journal and without progress: it runs the tasks of a step with an executor."""
 
     executor: Executor
 
@@ -70,7 +70,7 @@ class Context:
     Attributes
     ----------
     job
-        The whole job; a stage reads its own table of it.
+        The whole job; a stage reads only its own table.
     run
         The run directory, for the arrays of earlier stages.
     workspace
@@ -82,8 +82,8 @@ class Context:
     worker_peak
         Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
     foresee
-        Called with the mean number of neighbours of a sample, where only the search's own sample shows
-        it: refuses stages after the search that would not fit, and notes the memory that they need.
+        Function that is called with the mean number of neighbours of a sample after a search by radius has
+        estimated it. It raises an error if a later stage would not fit, and notes the projected memory.
     """
 
     job: Job
@@ -101,7 +101,7 @@ class Context:
 
     @property
     def task_bytes(self) -> int:
-        """Memory that one task may take, so that all tasks of a process keep the promise."""
+        """Return the bytes that one task may take, so that all tasks of a process stay within the limit."""
         budget = task_bytes(self.job.limits.memory_bytes, self.executor.tasks_per_process)
         return budget >> self.halvings
 
@@ -137,18 +137,18 @@ class Context:
         function
             An idempotent task. Its result is small JSON when `keep` is true.
         items
-            A block (start, stop), a number or a name each, by which tasks are told apart.
+            Blocks (start, stop), numbers or names; each item identifies a task.
         label
             Text of the progress bar; `step` by default.
         keep
-            Whether to note each finished block. False for steps whose results are arrays in
-            memory, which are quick to compute again.
+            Whether to record each finished block in the journal. False for steps whose results are arrays in
+            memory and are quick to compute again.
         together
-            Whether the tasks write here and there in the same files. Then one machine does: two that map
-            a page of a file on NFS take back what the other has written to it.
+            Whether the tasks write to scattered places of the same files. If so, all of them run on one
+            machine, because two machines that map the same page of a file on NFS overwrite each other's data.
         order
-            What the items wait for: so that steps which follow each other are one call, whose parts go on
-            without a look at all others. Not for steps that are kept.
+            Dependencies of the items, so that successive steps form one call in which each item waits only
+            for the items that it needs. Not allowed with `keep`.
 
         Returns
         -------
@@ -197,8 +197,8 @@ class Context:
 class _Finished:
     """Notes the finished blocks of a step.
 
-    Those that have written here and there in a file count once the step is done: only then is it known
-    what the file is to hold.
+    Blocks that write to scattered places of a file are recorded only when the step is done, because the
+    contents of the file are final only then.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -244,7 +244,7 @@ def _run(
     done: OnDone,
     order: Order | None,
 ) -> None:
-    # Most executors of other packages know of no order.
+    # Executors of other packages may not have the parameter.
     if order is None:
         executor.run(function, items, done)
     else:

@@ -14,7 +14,7 @@
     │   ├── EstimatorError         a parameter or an input of an estimator; a ValueError too
     │   ├── FetchError             a public data set cannot be fetched
     │   └── MissingExtraError      an optional dependency is not installed
-    ├── ClusterLostError           scheduler or workers lost during a run; the same command goes on
+    ├── ClusterLostError           scheduler or workers lost during a run; the same command continues
     ├── StoreError                 a run directory that is damaged or of another version
     │   └── ScratchError           scratch of an unfinished stage is not what was written there
     └── ConvergenceError           exit status 3: results kept, tolerance not met
@@ -34,7 +34,7 @@ class EigenscapeError(Exception):
 
 
 class InputError(EigenscapeError):
-    """What the user gave cannot work; nothing was computed from it."""
+    """The input is invalid or cannot be processed; nothing was computed from it."""
 
     exit_status = 2
 
@@ -56,7 +56,7 @@ class OutputError(InputError):
 
 
 class ClusterError(InputError):
-    """A cluster file is wrong, its scheduler does not answer, or its workers cannot work."""
+    """A cluster file is invalid, its scheduler does not answer, or its workers are unusable."""
 
 
 class TaskMemoryError(ClusterError):
@@ -64,19 +64,19 @@ class TaskMemoryError(ClusterError):
 
 
 class BusyError(InputError):
-    """Another process works in the same directory, and this one is not to wait for it."""
+    """Another process works in the same directory, and this command does not wait."""
 
 
 class ClusterLostError(EigenscapeError):
-    """The scheduler or all workers were lost during a run: the same command goes on from there."""
+    """The scheduler or all workers were lost during a run; the same command continues it."""
 
 
 class EstimatorError(InputError, ValueError):
-    """A parameter or an input of an estimator cannot work: scikit-learn expects a `ValueError`."""
+    """A parameter or an input of an estimator is invalid; a `ValueError`, as scikit-learn expects."""
 
 
 class FetchError(InputError):
-    """A public data set cannot be fetched: no answer, other content, or nothing to fetch."""
+    """A public data set cannot be downloaded: no answer, a wrong checksum, or no download address."""
 
 
 class MissingExtraError(InputError):
@@ -85,11 +85,11 @@ class MissingExtraError(InputError):
     Parameters
     ----------
     package
-        What is missing, as ``pip`` names it.
+        Name of the missing package for ``pip``.
     extra
-        The extra of eigenscape that brings it.
+        The extra of eigenscape that contains it.
     purpose
-        What needs it, as the start of a sentence.
+        The feature that needs the package, as the subject of a sentence.
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
@@ -104,7 +104,7 @@ class StoreError(EigenscapeError):
 
 
 class ScratchError(StoreError):
-    """What an unfinished stage finds in its scratch is not what was written there: it begins anew."""
+    """The scratch files of an unfinished stage are damaged; the stage begins again."""
 
 
 class ConvergenceError(EigenscapeError):
@@ -116,18 +116,18 @@ class ConvergenceError(EigenscapeError):
 def did_you_mean(
     name: str, choices: Iterable[str], *, shown: str = "{}", cutoff: float = 0.6
 ) -> str:
-    """Return the question to put behind "no such ...", or nothing if no choice is like the name.
+    """Return " Did you mean X?" for the most similar choice, or an empty text if none is similar.
 
     Parameters
     ----------
     name
-        What was given.
+        The given name.
     choices
-        What there is.
+        The existing names.
     shown
-        How to write the choice, with ``{}`` in its place.
+        Format of the choice in the question, with ``{}`` in its place.
     cutoff
-        Likeness from which one counts, up to 1 for equal.
+        Smallest similarity, from 0 to 1, of a choice that is proposed.
     """
     close = difflib.get_close_matches(name, list(choices), n=1, cutoff=cutoff)
     return f" Did you mean {shown.format(close[0])}?" if close else ""

@@ -219,7 +219,7 @@ def test_run_batch__two_of_one_directory_do_not_work_at_once(batch, source_of):
 
 def test_run_batch__refuses_a_pattern_without_scenes(write_scenes, source_of):
     directory = write_scenes(())
-    with pytest.raises(InputError, match="no scene there"):
+    with pytest.raises(InputError, match="no scene found"):
         run_batch(source_of(directory))
 
 

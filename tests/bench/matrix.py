@@ -215,7 +215,7 @@ NEEDS: dict[str, dict[str, Any]] = {
 _NO_SPACE = "table of"
 _LARGE = ("400x400", "679x944", "table", "sparse")
 _MEASURED = re.compile(
-    "samples drawn at random have|factors of a graph of .* can take|connected components, the limit is"
+    "random samples have|factors of a graph of .* can take|connected components, the limit is"
 )
 REFUSED: dict[str, dict[str, str]] = {
     "features.spectral.continuum=true": {"sparse": "sparse table"},

@@ -157,10 +157,9 @@ def score(vectors: np.ndarray, labels: np.ndarray, tests: np.ndarray) -> dict:
     classes = np.unique(labels[known], return_inverse=True)[1]
     coordinates = np.ascontiguousarray(vectors[known, 1:])
     train = np.concatenate([np.ones((1, len(classes)), bool), tests[:, known]])
-    sums = class_sums(coordinates, classes, train, int(classes.max()) + 1)
-    called = np.array(
-        [angle_scores(coordinates, means).argmax(axis=1) for means in unit_means(sums)]
-    )
+    count = int(classes.max()) + 1
+    means = [unit_means(class_sums(coordinates[fit], classes[fit], count)) for fit in train]
+    called = np.array([angle_scores(coordinates, each).argmax(axis=1) for each in means])
     right = called == classes
     held = [right[1 + draw][~train[1 + draw]].mean() for draw in range(len(tests))]
     return {"same_pixels": float(right[0].mean()), "held_out": float(np.mean(held))}

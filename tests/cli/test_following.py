@@ -65,7 +65,7 @@ def test_follow__a_run_that_nobody_works_on(job, tmp_path, cli):
     assert "unfinished" in result.stdout
     result = cli("status", tmp_path, "--follow")
     assert result.exit_code == 2
-    assert "--follow takes one" in result.stderr
+    assert "--follow needs one" in result.stderr
 
 
 def test_open__and_report(job, tmp_path, cli, monkeypatch):

@@ -18,9 +18,9 @@ def test_status__of_a_job_is_that_of_its_run(job, cli, tmp_path):
     result = cli("status", job)
     assert result.exit_code == 2
     for word in (
-        "no run of this job as it is now",
+        "this job has not run in its present form",
         "runs/job-",
-        f"`eigenscape run {job}` starts one.",
+        f"`eigenscape run {job}` starts it.",
     ):
         assert word in result.stderr
     made = json.loads(cli("run", job, "--json").stdout.splitlines()[-1])["run"]
@@ -36,7 +36,7 @@ def test_status__of_a_job_is_that_of_its_run(job, cli, tmp_path):
     (tmp_path / "runs" / "notes").mkdir()
     lines = cli("status", tmp_path / "runs").stdout.splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith(f"{tmp_path / 'runs' / 'copy'}: run, cannot be told: ")
+    assert lines[0].startswith(f"{tmp_path / 'runs' / 'copy'}: run, unknown: ")
     assert "is damaged" in lines[0]
     assert lines[1] == f"{made}: run, finished"
     listed = json.loads(cli("status", tmp_path / "runs", "--json").stdout)
@@ -49,18 +49,18 @@ def test_status__of_a_study_file(write_job, write_tif, small, cli):
     study = write_job("sweep", study={"grid": {"neighbors.k": [4, 5]}})
     result = cli("status", study)
     assert result.exit_code == 2
-    assert "runs/sweep is not there" in result.stderr
+    assert "runs/sweep does not exist" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "status"])
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("scene.mat", b"MATLAB 5.0 MAT-file\xd0\x00", ["no text in UTF-8", 'path = "scene.mat"']),
+        ("scene.mat", b"MATLAB 5.0 MAT-file\xd0\x00", ["not text in UTF-8", 'path = "scene.mat"']),
         (
             "scene.tif",
             b"II*\x00\x08\x00\x00",
-            ["zero bytes", 'path = "scene.tif" in its table [scene]'],
+            ["zero bytes", 'path = "scene.tif" in the table [scene]'],
         ),
         ("long.toml", b"#" * (2**24 + 1), ["more bytes than any job"]),
         ("empty.toml", b"", ["scene is missing", "the one required key"]),

@@ -105,13 +105,13 @@ def test_tables_of__all_options_are_reached():
     [
         ({"learn": {"train": "10%"}}, ["learn.train = '10%'", "without quotes: learn.train = 0.1"]),
         ({"learn": {"train": "0.25"}}, ["learn.train = '0.25'", "learn.train = 0.25"]),
-        ({"learn": {"train": ""}}, ["learn.train = ''", "names no file", "a share in (0, 1)"]),
+        ({"learn": {"train": ""}}, ["learn.train = ''", "names no file", "a share between 0 and 1"]),
         ({"limits": {"memory": 2}}, ["limits.memory = 2", 'with its unit, such as "4GiB"', "'2GiB'"]),
         ({"limits": {"memory": "2 gigs"}}, ["limits.memory = '2 gigs'", "with its unit"]),
         ({"graph": {"spatial": 5}}, ["graph.spatial = 5", "Write [graph.spatial]", "weight"]),
         ({"graph": {"spatial": {"weights": 5}}}, ["Did you mean graph.spatial.weight?"]),
-        ({"neighbors": {"k": True}}, ["neighbors.k = True", "mean nothing here", "Default: 12"]),
-        ({"learn": {"method": "k-nn", "prior": []}}, ["learn.prior = []", "one for each class"]),
+        ({"neighbors": {"k": True}}, ["neighbors.k = True", "are no valid values", "Default: 12"]),
+        ({"learn": {"method": "k-nn", "prior": []}}, ["learn.prior = []", "a share for each class"]),
         ({"study": {"variants": 3}}, ["study.variants = 3", "Write [[study.variants]]", "name, set"]),
     ],
 )  # fmt: skip

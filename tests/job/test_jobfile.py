@@ -113,7 +113,7 @@ def test_load_job__names_keys_that_do_not_go_together(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("neighbors.radius=2.5", ["radius = 2.5", 'a key of neighbors.method = "radius"']),
+        ("neighbors.radius=2.5", ["radius = 2.5", 'read only with neighbors.method = "radius"']),
         ("neighbors.method=radius", ['method = "radius"', "neighbors.radius"]),
         ("neighbors.metric=cosine", ["neighbors.metric = 'cosine'", "'euclidean' or 'angle'"]),
     ],

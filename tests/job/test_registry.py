@@ -110,8 +110,8 @@ def test_parse_job__a_method_is_one_class():
         ({"method": "pcaa"}, "features.method = 'pcaa': no such method of [features]. Did you mean pca? "
          "There are: random-projection, mnf, none, pca."),
         ({"method": 3}, "features.method = 3: input should be a valid string."),
-        ({"method": "none", "seed": 3}, 'features.seed = 3: nothing reads it with features.method = "none". '
-         'It is a key of features.method = "random-projection". Leave features.seed out, or change '
+        ({"method": "none", "seed": 3}, 'features.seed = 3: has no effect with features.method = "none". '
+         'It is read only with features.method = "random-projection". Remove features.seed, or change '
          "features.method."),
         ({"method": "none", "sead": 3}, "unknown key features.sead. Did you mean features.seed?"),
         ({"dimension": 0}, "features.dimension = 0: input should be greater than or equal to 1."),
@@ -129,7 +129,7 @@ def test_parse_job__an_entry_point_of_another_package(install):
     assert type(job.features).__module__ == "bands_of_others"
     assert job.features.count(7) == 2
     assert parse_job({"scene": {"path": "a.tif"}, **{"features": {"method": "none"}}})
-    with pytest.raises(JobError, match=r"key of features\.method = \"first-bands\""):
+    with pytest.raises(JobError, match=r"only with features\.method = \"first-bands\""):
         parse(bands=2)
     assert "first-bands" in FEATURES.names()
     assert pickle.loads(pickle.dumps(job)) == job

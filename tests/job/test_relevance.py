@@ -23,39 +23,39 @@ def parse(**tables):
     [
         (
             {"learn": {"gamma": 0.5}},
-            'learn.gamma = 0.5: nothing reads it with learn.method = "centroid-angle". It is a key of '
-            'learn.method = "tikhonov". Leave learn.gamma out, or change learn.method.',
+            'learn.gamma = 0.5: has no effect with learn.method = "centroid-angle". It is read only with '
+            'learn.method = "tikhonov". Remove learn.gamma, or change learn.method.',
         ),
         (
             {"learn": {"method": "tikhonov", "time": 3}},
-            'learn.time = 3.0: nothing reads it with learn.kernel = "power". It is a key of learn.method '
-            '= "tikhonov" with learn.kernel = "heat". Leave learn.time out, or change learn.kernel.',
+            'learn.time = 3.0: has no effect with learn.kernel = "power". It is read only with learn.method '
+            '= "tikhonov" and learn.kernel = "heat". Remove learn.time, or change learn.kernel.',
         ),
         (
             {"learn": {"method": "normalized-cut", "train": 0.1}},
-            'learn.train = 0.1: nothing reads it with learn.method = "normalized-cut". It is a key of '
-            'learn.method other than "normalized-cut" or "spectral-clustering", or of '
-            'graph.potential.labels = "train". Leave learn.train out, or change learn.method.',
+            'learn.train = 0.1: has no effect with learn.method = "normalized-cut". It is read only with '
+            'learn.method other than "normalized-cut" or "spectral-clustering", or with '
+            'graph.potential.labels = "train". Remove learn.train, or change learn.method.',
         ),
         (
             {"learn": {"train": "marks.tif", "trials": 3}},
-            'learn.trials = 3: nothing reads it with learn.train = "marks.tif". It is a key of '
-            'learn.method other than "normalized-cut" or "spectral-clustering" with learn.train = '
-            '"all", a share or a number with graph.potential.labels other than "train".',
+            'learn.trials = 3: has no effect with learn.train = "marks.tif". It is read only with '
+            'learn.method other than "normalized-cut" or "spectral-clustering" and learn.train = '
+            '"all", a share or a number and graph.potential.labels other than "train".',
         ),
         (
             {"neighbors": {"recall": 0.9, "refine": 1}},
-            'neighbors.refine = 1: nothing reads it with neighbors.recall = 0.9. It is a key of '
-            'neighbors.method = "lanczos-bisection" with no neighbors.recall.',
+            'neighbors.refine = 1: has no effect with neighbors.recall = 0.9. It is read only with '
+            'neighbors.method = "lanczos-bisection" and no neighbors.recall.',
         ),
         (
             {"features": {"spatial": {"method": "guided", "range_sigma": 2}}},
-            'features.spatial.range_sigma = 2.0: nothing reads it with features.spatial.method = '
-            '"guided". It is a key of features.spatial.method = "bilateral".',
+            'features.spatial.range_sigma = 2.0: has no effect with features.spatial.method = '
+            '"guided". It is read only with features.spatial.method = "bilateral".',
         ),
-        ({"neighbors": {"radius": 2}}, 'a key of neighbors.method = "radius"'),
-        ({"learn": {"prior": [0.5, 0.5]}}, "learn.prior = [0.5, 0.5]: nothing reads it"),
-        ({"features": {"method": "mnf", "standardize": True}}, "features.standardize = true: nothing"),
+        ({"neighbors": {"radius": 2}}, 'read only with neighbors.method = "radius"'),
+        ({"learn": {"prior": [0.5, 0.5]}}, "learn.prior = [0.5, 0.5]: has no effect"),
+        ({"features": {"method": "mnf", "standardize": True}}, "features.standardize = true: has no effect"),
     ],
 )  # fmt: skip
 def test_parse_job__names_the_methods_that_read_a_key(tables, said):
@@ -133,13 +133,13 @@ def test_load_job__an_override_of_a_method_leaves_out_what_it_does_not_read(tmp_
     assert not hasattr(job.features, "dimension")
     assert load_job(path, ["learn.power=2"]).learn.gamma == 0.5
     with pytest.raises(
-        JobError, match=r"learn\.power = 2: nothing reads it with learn\.method = \"k-nn"
+        JobError, match=r"learn\.power = 2: has no effect with learn\.method = \"k-nn"
     ):
         load_job(path, ["learn.method=k-nn", "learn.power=2"])
-    with pytest.raises(JobError, match=r"learn\.k = 5: nothing reads it"):
+    with pytest.raises(JobError, match=r"learn\.k = 5: has no effect"):
         load_job(path, ["learn.k=5"])
     path.write_text(path.read_text() + "seed = 3\n[neighbors]\nlandmarks = 50\n")
-    with pytest.raises(JobError, match=r"neighbors\.landmarks = 50: nothing reads it"):
+    with pytest.raises(JobError, match=r"neighbors\.landmarks = 50: has no effect"):
         load_job(path, ["learn.method=k-nn"])
 
 

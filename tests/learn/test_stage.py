@@ -261,13 +261,13 @@ def test_learn_stage__many_eigenvectors_are_read_a_part_at_a_time(learn, scene, 
     """A chunk of the map is all samples here, and with their eigenvectors more than has room."""
     monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
     rows = []
-    scores = coordinates.CentroidAngle.scores
+    scores = coordinates.ByTiles.scores
 
     def watched(self, number, block):
         rows.append(block[1] - block[0])
         return scores(self, number, block)
 
-    monkeypatch.setattr(coordinates.CentroidAngle, "scores", watched)
+    monkeypatch.setattr(coordinates.ByTiles, "scores", watched)
     values = np.concatenate([scene[1], np.zeros((GRID.size, 3000), np.float32)], axis=1)
     chosen = {"method": "centroid-angle", "trials": 1, "values": values}
     expected, _ = learn("whole", **chosen)

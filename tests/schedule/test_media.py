@@ -32,7 +32,7 @@ def crontab():
 def test_schedule__installs_once_and_leaves_other_entries_alone(crontab, tiny_job, cli):
     arguments = ["schedule", tiny_job, "--cron", "0 3 * * *"]
     printed = cli(*arguments)
-    assert "nothing is installed yet" in printed.stderr
+    assert "eigenscape: not installed." in printed.stderr
     assert crontab() == MINE
     assert "runs next at" in cli(*arguments, "--install").stdout
     put = crontab()

@@ -228,7 +228,9 @@ def test_run__damage_while_a_stage_is_at_work_is_named(finished, monkeypatch):
             for stage in STAGES
         ),
     )
-    with pytest.raises(StoreError, match=r"spectrum/vector/c/0/0 is missing, since learn began"):
+    with pytest.raises(
+        StoreError, match=r"spectrum/vector/c/0/0 is missing, since the stage learn began"
+    ):
         run(changed, run_dir=path)
 
 
@@ -250,7 +252,7 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
     result = cli("verify", path)
     assert result.exit_code == 1
     assert "outputs/confidence.tif is damaged" in result.stdout
-    assert "The next run makes export again, and nothing else." in result.stdout
+    assert "The next run computes export again, and nothing else." in result.stdout
     result = cli("verify", path, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["again"] == ["export"]

@@ -66,7 +66,7 @@ def test_expand__writes_no_maps_unless_the_file_asks_for_them():
         ({"grid": {}}, ["has no variants"]),
         ({"grid": {"learn.train": []}}, ["learn.train = []", "empty list"]),
         ({"grid": {"learn.train": 5}}, ["learn.train = 5", "give a list"]),
-        ({"grid": {"learn.train": [5, 5]}}, ["5 stands twice"]),
+        ({"grid": {"learn.train": [5, 5]}}, ["5 occurs twice"]),
         ({"grid": {"learn.trian": [5]}}, ["unknown key learn.trian", "Did you mean learn.train?"]),
         ({"grid": {"lern.train": [5]}}, ["unknown key lern.train", "[learn]"]),
         ({"grid": {"neighbors.k": [4, 0]}}, ["neighbors.k = 0", "greater than or equal to 1"]),
@@ -78,7 +78,7 @@ def test_expand__writes_no_maps_unless_the_file_asks_for_them():
         ({"grid": {"neighbors.k": [4]}, "where": "neighbors.kk > 9"}, ["neighbors.kk", "neighbors.k?"]),
         ({"grid": {"neighbors.k": [4]}, "where": "learn.method > 9"}, ["cannot be told", "str"]),
         ({"grid": {"neighbors.k": [4]}, "where": "neighbors.k >"}, ["no condition"]),
-        ({"variants": [{"name": "a"}, {"name": "a"}]}, ["'a' stands twice"]),
+        ({"variants": [{"name": "a"}, {"name": "a"}]}, ["'a' occurs twice"]),
         ({"variants": [{"set": {}}]}, ["study.variants.name is missing"]),
         ({"variants": [{"name": "a", "sett": {}}]}, ["study.variants.sett", "study.variants.set?"]),
         ({"variants": [{"name": "a", "drop": ["learn.k"]}]}, ["drop", "'learn.k'", "none"]),
@@ -118,7 +118,7 @@ def test_load_job__small_version(write_study):
 
 def test_load_job__no_small_version(write_study):
     path = write_study(study={"grid": {"neighbors.k": [4]}})
-    with pytest.raises(JobError, match=r"no table \[study.small\]"):
+    with pytest.raises(JobError, match=r"Add a table \[study.small\]"):
         load_job(path, small=True)
 
 
@@ -133,7 +133,7 @@ def test_expand__shared_keys_are_left_out_where_nothing_reads_them():
     assert [learn.split for learn in found] == ["blocked", "blocked", "random"]
     table["study"]["grid"]["learn.method"] = ["k-nn", "poisson"]
     with pytest.raises(
-        JobError, match=r"study: in every variant, learn\.gamma = 0\.5: nothing reads"
+        JobError, match=r"study: in every variant, learn\.gamma = 0\.5: has no effect"
     ):
         expand(parse_job(table, name="study"))
 
@@ -141,10 +141,10 @@ def test_expand__shared_keys_are_left_out_where_nothing_reads_them():
 def test_expand__raises_on_a_varied_key_that_its_variant_does_not_read():
     grid = {"learn.method": ["k-nn", "poisson"], "learn.k": [1, 3]}
     with pytest.raises(
-        JobError, match=r"learn\.method = poisson, learn\.k = 1: learn\.k = 1: nothing"
+        JobError, match=r"learn\.method = poisson, learn\.k = 1: learn\.k = 1: has no effect"
     ):
         expand(study(grid=grid))
     kept = expand(study(grid=grid, where="learn.method == 'k-nn'"))
     assert [variant.job.learn.k for variant in kept] == [1, 3]
-    with pytest.raises(JobError, match=r"study, one: learn\.gamma = 0\.5: nothing reads it"):
+    with pytest.raises(JobError, match=r"study, one: learn\.gamma = 0\.5: has no effect"):
         expand(study(variants=[{"name": "one", "set": {"learn.gamma": 0.5}}]))

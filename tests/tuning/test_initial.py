@@ -25,7 +25,7 @@ def test_job_text__plans_and_says_what_the_scene_is(written, written_job, tmp_pa
     text, job = written_job(tmp_path / "scene.tif", labels=str(tmp_path / "labels.tif"))
     assert "image of 30 rows x 40 columns x 20 bands" in text
     assert "4 classes" in text
-    assert "One piece of ground" in text
+    assert "Adjacent pixels are alike" in text
     assert job.open
     assert (job.scene.path, job.scene.labels) == ("scene.tif", "labels.tif")
     assert plan(job).bands == 20
@@ -68,7 +68,7 @@ def test_job_text__pixels_out_of_place(small, written_job, tmp_path):
     pixels = np.random.default_rng(0).permutation(small.cube.reshape(-1, 20))
     np.save(tmp_path / "scene.npy", pixels.reshape(small.cube.shape))
     text, _ = written_job(tmp_path / "scene.npy")
-    assert "Pixels are out of place" in text
+    assert "Adjacent pixels are not alike" in text
 
 
 def test_job_text__a_table(small, written_job, tmp_path):
@@ -134,6 +134,6 @@ def test_init__command(written, cli, tmp_path, monkeypatch):
     assert cli("plan", "scene.toml").exit_code == 0
     again = cli("init", "scene.tif")
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert cli("init", "scene.tif", "--force", "--to", "scene.toml").exit_code == 0
     assert cli("init", "nothing.tif").exit_code == 2

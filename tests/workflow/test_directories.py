@@ -33,7 +33,7 @@ def test_status__says_who_works_on_it(finished_run):
         found = status(path)
     assert f"process {os.getpid()} on " in found["holder"]
     assert found["state"] == f"unfinished: {found['holder']} works on it"
-    assert status(path)["state"] == "unfinished: the same `eigenscape run` goes on"
+    assert status(path)["state"] == "unfinished: the same `eigenscape run` continues it"
 
 
 def test_kinds__by_the_files_of_a_directory(tmp_path):

@@ -101,7 +101,7 @@ def test_project_plan__threads_share_the_memory_of_a_process_and_workers_do_not(
 def test_project_plan__says_what_the_driver_takes_where_tasks_run_elsewhere():
     on = ClusterOptions(kind="local", workers=2)
     (said,) = [note for note in synthetic(1000, 1000, on=on).notes if note.startswith("driver:")]
-    assert "takes up to 412.8 MiB itself" in said
+    assert "takes up to 412.8 MiB, in addition to its workers" in said
     assert not any("driver" in note for note in synthetic(1000, 1000).notes)
 
 

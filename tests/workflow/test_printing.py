@@ -28,7 +28,7 @@ def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
     ]  # fmt: skip
     assert "off by 5.0 %" in lines[3]
     assert "100.0 %" in lines[-1]
-    assert "no measure of others" in lines[-1]
+    assert "no measure for other pixels" in lines[-1]
     assert not any("100.0 %" in line for line in lines[:-1])
 
 

@@ -51,14 +51,14 @@ def apply(
     reporter: Reporter | None = None,
     executor: Executor | None = None,
 ) -> Result:
-    """Classify another scene by what a finished run has learned.
+    """Classify another scene with the model of a finished run.
 
-    The eigenvectors of the run are extended to samples that it has not seen (`eigenscape.extend`) and
-    classified as in the run. Where its method is no function of eigenvectors, a support vector machine is
-    fitted to the labels that the run learned from; where these are fewer than 50 of each class, or none,
-    the probabilities of its samples are extended by the weights of the same graph instead. The result is
-    a run directory with the class map, its confidence and its entropy. The same call goes on with what
-    was left.
+    If the method of the run is a function of eigenvectors, the eigenvectors are extended to the new samples
+    (`eigenscape.extend`) and classified as in the run. Otherwise, a support vector machine is fitted to the
+    training labels of the run. If there are fewer than 50 labels per class on average, or none, the new
+    samples instead take the probabilities of the nearest samples of the run, with the weights of its graph.
+    The result is a run directory with the class map, its confidence and its entropy. The same call continues
+    an unfinished run.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def apply(
         resampled: a file, a list of files, a URL, a registered data set; or a cube in memory as
         `eigenscape.job_for` takes it, which is written beside the run.
     labels
-        Labels of it to compare with, a path or in memory.
+        Labels of the other scene, a path or in memory, to measure the accuracy.
     overrides
         ``key=value`` texts as in `load_job`, of the tables scene, output and limits.
     on, client, run_dir, reporter, executor
@@ -78,7 +78,7 @@ def apply(
     Returns
     -------
     Result
-        ``scores`` are those of the labels, empty without them.
+        The result; ``scores`` is empty without labels.
 
     Raises
     ------
@@ -89,9 +89,10 @@ def apply(
 
     Notes
     -----
-    A sample whose neighbours in the run are more than twice as far away as theirs are is not one
-    of the run's kind: its probabilities are drawn to equal shares, by (2 / ratio)^2, so that its
-    confidence is low. Its class stays that of its neighbours.
+    Let the ratio be the distance of a new sample to its neighbours in the run, divided by the distance of
+    these to their own neighbours. If it is above 2, the sample is unlike those of the run: its probabilities
+    are shrunk towards equal shares by the factor (2 / ratio)^2, so that its confidence is low. Its class does
+    not change.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
 
 def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
-    """Say what the stages of an applied run need."""
+    """Return the plan of a run that applies a model to a scene."""
     scene = to_bands(open_scene(job.scene, job.resolve), model.bands)
     if scene.grid.is_table and model.job.features.spatial is not None:
         raise InputError(

@@ -30,16 +30,16 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclass(frozen=True)
 class Additions:
-    """Objects that installed packages add: the entry points of a group.
+    """The objects that installed packages add, from the entry points of a group.
 
     Attributes
     ----------
     what
-        What one of them is, for messages.
+        Name of such an object in messages, such as "method".
     group
         The group of entry points.
     error
-        What is raised.
+        Class of the errors that are raised.
     """
 
     what: str
@@ -221,27 +221,27 @@ def register(given: Class) -> Class:
     Parameters
     ----------
     given
-        A class that says its name: a method derives from `eigenscape.features.method.FeatureMethod`, or
-        another interface of a table, and has ``method: Literal["NAME"] = "NAME"``; a kind of cluster
-        derives from `eigenscape.clusters.ClusterOptions` and has ``kind``; a reader derives from
+        The class, which contains its name. A method derives from `eigenscape.features.method.FeatureMethod`,
+        or from the interface of another table, and has ``method: Literal["NAME"] = "NAME"``; a kind of
+        cluster derives from `eigenscape.clusters.ClusterOptions` and has ``kind``; a reader derives from
         `eigenscape.scenes.Reader` and has ``name = "NAME"``; an output format derives from
-        `eigenscape.export.Format` and has ``name``. A process that unpickles an object of the
-        class imports its module, and has it registered by that.
+        `eigenscape.export.Format` and has ``name``. A process that unpickles an object of the class imports
+        its module, which registers the class there.
 
     Returns
     -------
     type
-        The same class: for use as a decorator.
+        The same class, so that the function can be used as a decorator.
 
     Raises
     ------
     InputError
-        It lacks something, or another class has its name.
+        The class is incomplete, or another class has the same name.
 
     Examples
     --------
-    What is built in is registered already; a class of yours is given in the same way, or by the decorator
-    ``@eigenscape.register``.
+    Built-in classes are already registered. Your own class is registered in the same way, or with the
+    decorator ``@eigenscape.register``.
 
     >>> import eigenscape
     >>> from eigenscape.learn.methods.centroid_angle import CentroidAngle

@@ -8,8 +8,8 @@
         lock              held while a batch works here
         scenes/           a run directory for each scene and content
 
-What is finished the manifests of the run directories say, not the table: a batch that was killed
-goes on, and a scene, label file or template that changed is run again, it alone.
+The manifests of the run directories, not the table, record what is finished. So a killed batch can be
+continued, and only scenes whose file, labels or template changed are run again.
 """
 
 import time
@@ -65,7 +65,7 @@ def run_batch(
     Returns
     -------
     BatchResult
-        A scene that failed is in it with its reason; the others went on.
+        The outcomes of all scenes. A failed scene is recorded with the reason; the others are still run.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def run_batch(
             scenes = source.find()
             if not scenes and watch is None:
                 raise InputError(
-                    f"{source.scenes or source.table}: no scene there. Give a pattern in quotes, "
+                    f"{source.scenes or source.table}: no scene found. Give a pattern in quotes, "
                     "such as --scenes 'tiles/*.tif', or a table with a row for each."
                 )
             batch.work(arrivals.plan([plan_outcome(scene, path) for scene in scenes]))
@@ -110,8 +110,8 @@ def batch_directory(source: Source, run_dir: str | Path | None) -> Path:
 
 def _refuse(sentence: str) -> None:
     raise BusyError(
-        f"{sentence.partition(';')[0]}: two batches of one directory do not work at once. Wait for "
-        "it to end, or give another --run-dir."
+        f"{sentence.partition(';')[0]}: two batches cannot work in one directory at the same time. Wait for "
+        "the other one to end, or give another --run-dir."
     )
 
 

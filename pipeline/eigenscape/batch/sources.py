@@ -75,9 +75,7 @@ class Source:
     def __post_init__(self) -> None:
         given = [name for name in ("scenes", "table") if getattr(self, name) is not None]
         if self.template is None and given:
-            raise InputError(
-                f"--{given[0]} needs --template JOB: the job file that holds for every scene."
-            )
+            raise InputError(f"--{given[0]} needs --template JOB: the job file for all scenes.")
         if self.template is not None and len(given) != 1:
             raise InputError(
                 f"--template {self.template}: give the scenes either as --scenes 'PATTERN' or as "
@@ -85,8 +83,8 @@ class Source:
             )
         if self.template is not None and self.jobs:
             raise InputError(
-                f"{self.jobs[0]}: job files and --template together mean nothing. If the shell "
-                "replaced a pattern by its files, put it in quotes: --scenes 'tiles/*.tif'."
+                f"{self.jobs[0]}: give either job files or --template, not both. If the shell "
+                "expanded a pattern, put it in quotes: --scenes 'tiles/*.tif'."
             )
         if self.template is None and not self.jobs:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The command line: each command with its arguments; further ones are in `eigenscape.cli`."""
+"""The application of the command line, with the commands run, plan, results, synth and schema."""
 
 import json
 import sys
@@ -97,7 +97,7 @@ def run_command(given: Given) -> None:
 def plan_command(given: Given) -> None:
     """Check a job or a study; print memory, disk and tasks.
 
-    Nothing runs.
+    Nothing is computed.
     """
     with exit_status():
         loaded, cluster = given.load()
@@ -138,11 +138,13 @@ def results_command(
     page: Page = Path("jobs/RESULTS.md"),
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", metavar="DIR", help="Directory of the runs of the studies."),
+        typer.Option(
+            "--runs", metavar="DIR", help="Parent directory of the studies' run directories."
+        ),
     ] = None,
     small: Small = False,
 ) -> None:
-    """Write a page of results beside the published ones."""
+    """Write a page that compares the results of studies with the published ones."""
     with exit_status():
         from eigenscape.job.jobfile import load_job
         from eigenscape.study.console import write_and_print
@@ -161,10 +163,10 @@ def synth_command(
     height: Annotated[int, typer.Option(help="Number of rows.")] = 679,
     width: Annotated[int, typer.Option(help="Number of columns.")] = 944,
     bands: Annotated[int, typer.Option(help="Number of bands.")] = 110,
-    classes: Annotated[int, typer.Option(help="Number of materials.")] = 22,
+    classes: Annotated[int, typer.Option(help="Number of classes (materials).")] = 22,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
 ) -> None:
-    """Write a synthetic scene of any size, and its labels."""
+    """Write a synthetic scene of any size and its labels."""
     with exit_status():
         from eigenscape.datasets.made.synthetic import synthesize
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what an error of ours ends them with."""
+"""Arguments that several commands share, and the exit status of an error."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ CheckInput = Annotated[
     Literal["samples", "full"] | None,
     typer.Option(
         "--check-input",
-        help="Detect changed input files by sampled blocks or by all of their content.",
+        help="How to detect changed input files: by sampled blocks, or by their whole content.",
     ),
 ]
 RunDir = Annotated[
@@ -44,7 +44,8 @@ RunDir = Annotated[
     typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
 ]
 Small = Annotated[
-    bool, typer.Option("--small", help="Run the small version of a study, its table [study.small].")
+    bool,
+    typer.Option("--small", help="Use the small version of a study (its table [study.small])."),
 ]
 Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="Page to write.")]
 Json = Annotated[
@@ -60,20 +61,21 @@ def _set_data_dir(directory: Path | None) -> None:
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", metavar="DIR", help="Directory of data sets; or set EIGENSCAPE_DATA.",
+        "--data-dir", metavar="DIR",
+        help="Directory of data sets (default: EIGENSCAPE_DATA, or the user's cache).",
         callback=_set_data_dir,
     ),
 ]  # fmt: skip
 
 
 def overrides(set_: list[str] | None, check_input: str | None) -> tuple[str, ...]:
-    """Return the overrides that a command was given; ``--check-input`` is one of them."""
+    """Return the overrides of ``--set``, and that of ``--check-input`` as one more."""
     return (*(set_ or ()), *([f"scene.check_input={check_input}"] if check_input else ()))
 
 
 @dataclass(frozen=True)
 class Given:
-    """What commands on a job or a study are given, as they were typed."""
+    """The arguments of the commands on a job or a study, as typed."""
 
     job: JobFile
     on: On = None
@@ -93,7 +95,7 @@ class Given:
 
 
 def on_a_job(command: Callable[[Given], None]) -> Callable[..., None]:
-    """Give a command the arguments of `Given`, one by one."""
+    """Turn a command that takes a `Given` into one that takes its fields as arguments."""
 
     def with_arguments(**arguments: Any) -> None:
         command(Given(**arguments))
@@ -115,13 +117,13 @@ def exit_status() -> Iterator[None]:
         raise typer.Exit(error.exit_status) from None
     except MemoryError as error:
         print(
-            f"eigenscape: out of memory ({error}). Set limits.memory to what is free, or "
-            "limits.threads to fewer.",
+            f"eigenscape: out of memory ({error}). Set limits.memory to the free memory, or "
+            "reduce limits.threads.",
             file=sys.stderr,
         )
         raise typer.Exit(InputError.exit_status) from None
     except OSError as error:
-        # Whatever asks the system about a path is told so: of a typing error, not of a fault.
+        # A path that is too long is a mistake of the user, not a fault of the program.
         if error.errno != errno.ENAMETOOLONG:
             raise
         print(
@@ -131,5 +133,5 @@ def exit_status() -> Iterator[None]:
         )
         raise typer.Exit(InputError.exit_status) from None
     except KeyboardInterrupt:
-        print("eigenscape: stopped. The same command goes on from here.", file=sys.stderr)
+        print("eigenscape: stopped. The same command continues from here.", file=sys.stderr)
         raise typer.Exit(130) from None

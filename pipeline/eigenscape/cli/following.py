@@ -27,7 +27,7 @@ _MARKS = {"finished": "green", "reused": "green", "running": "bold cyan", "to do
 
 
 def follow_and_print(path: Path, *, as_json: bool = False) -> int:
-    """Show how far a run is until it is finished, or nobody works on it.
+    """Show the progress of a run until it is finished, or until no process works on it.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def follow_and_print(path: Path, *, as_json: bool = False) -> int:
     """
     if is_batch(path) or is_study(path) or list_runs(path):
         raise InputError(
-            f"{path}: these are many runs, and --follow takes one. `eigenscape status {path}` names them."
+            f"{path}: contains several runs, and --follow needs one. `eigenscape status {path}` lists them."
         )
     status(path)  # Refuses what is no run.
     followed, console = Followed(path), Console(stderr=True)
@@ -84,7 +84,7 @@ def _looks(followed: Followed) -> Iterator[list[dict[str, Any]]]:
 
 
 def _at_work(path: Path) -> bool:
-    """Whether a process works on a run, or its driver waits in a queue."""
+    """Return whether a process works on a run, or its driver waits in a queue."""
     if lock_holder(path) is not None:
         return True
     driver = status(path)["driver"]
@@ -92,7 +92,7 @@ def _at_work(path: Path) -> bool:
 
 
 class _Lines:
-    """Plain lines about a run, where nobody looks at a terminal."""
+    """Prints plain lines about a run if stderr is not a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._said, self._last = console, 0.0, ("", 0)
@@ -107,7 +107,7 @@ class _Lines:
         step = followed.step
         if step is None or step.done >= step.total:
             return
-        # A step that stands still is told less often.
+        # A step without progress is printed less often.
         quiet = _SAY_S if (step.label, step.done) != self._last else _REPEAT_S
         if time.monotonic() - self._said >= quiet:
             self._said, self._last = time.monotonic(), (step.label, step.done)
@@ -118,7 +118,7 @@ class _Lines:
 
 
 def picture(followed: Followed, now: float) -> RenderableType:
-    """Return how far a run is, for a terminal: stages, the step at work, residuals, memory, notes.
+    """Return the progress of a run for a terminal: stages, current step, residuals, memory, notes.
 
     Parameters
     ----------

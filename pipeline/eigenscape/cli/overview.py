@@ -1,4 +1,4 @@
-"""What a path has to do with runs: a directory of one, a directory of many, or a job that makes one."""
+"""The runs behind a path: a run directory, a directory of runs, or the run of a job file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from eigenscape.workflow.stages import stage_keys
 
 
 def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
-    """Return the directory of the run that a job makes; a directory is its own.
+    """Return the run directory of a job file; a path of a directory is returned as it is.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
     )
     older = f" Runs with other options, files or code: {', '.join(others)}." if others else ""
     raise InputError(
-        f"{path}: no run of this job as it is now: {directory} is not there.{older} "
-        f"`eigenscape run {path}` starts one."
+        f"{path}: this job has not run in its present form: {directory} does not exist.{older} "
+        f"`eigenscape run {path}` starts it."
     )
 
 
 def list_runs(path: Path) -> list[dict[str, Any]]:
-    """Return what the directories below a directory are: ``run``, ``kind`` and ``state`` of each.
+    """Return ``run``, ``kind`` and ``state`` of each run, study and batch directly below a directory.
 
-    None of them for a directory that is itself one of a run, a study or a batch.
+    The list is empty if the directory is itself a run, a study or a batch.
     """
     if is_study(path) or is_batch(path) or is_run(path) or not path.is_dir():
         return []
@@ -67,7 +67,7 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
                 try:
                     state = tell(entry)["state"]
                 except (StoreError, InputError) as error:
-                    state = f"cannot be told: {error}"
+                    state = f"unknown: {error}"
                 found.append({"run": str(entry), "kind": kind, "state": state})
                 break
     return found

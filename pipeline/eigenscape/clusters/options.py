@@ -1,4 +1,4 @@
-"""A cluster file: what every kind is, and the keys that several kinds share."""
+"""Cluster files: the base class of all kinds, and the keys that several kinds share."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from eigenscape.clusters.workers.supply import Supply
 
 Say = Callable[[str], None]
-"""Called with a line on what is waited for, and on workers that are lost."""
+"""Function that is called with messages: lost workers, and the reason for waiting."""
 
 UNPROFILED = {"distributed.worker.profile.enabled": False}
-"""Setting of Dask for what is started here. Its profiler keeps what it sees of an hour: workers grew from 151
-to 166 MiB in 30 runs of two seconds, and from 140 to 142 without it."""
+"""Dask settings of the workers that are started here. Dask's profiler keeps an hour of samples: in 30 runs of
+two seconds, workers grew from 151 to 166 MiB with it, and from 140 to 142 MiB without it."""
 
 # `Watch` and `Jobs` see to lost and silent workers. Distributed's own time limits notice a silent worker
 # after 5 to 10 minutes, know only jobs of one process, and end the job that took the name of a lost one.
@@ -67,22 +67,22 @@ Walltime = Annotated[str, AfterValidator(_check_walltime)]
 
 
 class ClusterOptions(Options):
-    """A cluster file (TOML). Each kind is a class of its own: its keys, and how its workers start.
+    """A cluster file (TOML). Each kind is a class, with its keys and a method that starts its workers.
 
-    ``ClusterOptions(kind="local", workers=2)`` is an object of the class of that kind. A kind derives
-    from this class and from those below whose keys it has, gives `kind` as its only value, defines
-    `start`, and is registered (`eigenscape.register`).
+    ``ClusterOptions(kind="local", workers=2)`` returns an object of the class of that kind. The class of a
+    kind derives from this class and from those classes below whose keys it has, defines `kind` with a single
+    allowed value, defines `start`, and is registered (`eigenscape.register`).
     """
 
     registry: ClassVar[Registry["ClusterOptions"]] = KINDS
 
     kind: str = "threads"
-    """What runs the tasks: one of the files of `clusters/kinds/`, or a kind of another package."""
+    """Kind of the cluster: a built-in kind (see cluster/README.md), or one of another package."""
 
     in_process: ClassVar[bool] = False
     """Whether the tasks run on threads of this process, without workers."""
     wait_s: ClassVar[float] = 60.0
-    """Longest time without any worker in seconds, unless the key ``wait`` says another."""
+    """Default of the key ``wait``: longest time without any worker, in seconds."""
     needs: ClassVar[tuple[str, str, str] | None] = None
     """Module, package and extra of an optional package that this kind needs."""
 
@@ -94,7 +94,7 @@ class ClusterOptions(Options):
     def start(
         self, threads: int | None, memory_limit: int, say: Say
     ) -> AbstractContextManager[tuple[Any, "Supply"]]:
-        """Bring up scheduler and workers, without waiting for these, and take them down at the end.
+        """Start the scheduler and the workers, without waiting for the workers, and stop them at the end.
 
         Parameters
         ----------
@@ -103,13 +103,13 @@ class ClusterOptions(Options):
         memory_limit
             ``[limits] memory`` in bytes, the promise of each worker process.
         say
-            Called with what is waited for.
+            Called with messages about waiting.
 
         Returns
         -------
         context manager of (cluster, supply)
-            A cluster of distributed's kind, which a client connects to; and where its workers come from:
-            `eigenscape.clusters.Unmended` if distributed alone replaces those that are lost.
+            A cluster object of distributed, to which a client connects, and the supply of its workers:
+            `eigenscape.clusters.Unmended` if only distributed replaces lost workers.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class ClusterOptions(Options):
     def open_client(
         self, threads: int | None, memory_limit: int, say: Say
     ) -> Iterator[tuple[Any, "Supply"]]:
-        """Do what `start` does, and yield a connected client and the supply."""
+        """Start the cluster as `start` does; yield a connected client and the supply of workers."""
         import dask
         from distributed import Client
 
@@ -134,20 +134,20 @@ class ClusterOptions(Options):
             yield client, supply
 
     def for_check(self) -> Self:
-        """Return the same with a single worker, for ``cluster check``, if a key says how many there are."""
+        """Return a copy of the options with a single worker, for ``cluster check``."""
         return (
             self.model_copy(update={"workers": 1}) if "workers" in type(self).model_fields else self
         )
 
     def process_count(self, threads: int | None) -> int | None:
-        """Return how many processes run tasks, None where nothing here says so; `threads` as in `start`."""
+        """Return the number of processes that run tasks, None if it is unknown; `threads` as in `start`."""
         if self.in_process:
             return 1
         workers: int | None = getattr(self, "workers", None)
         return workers
 
     def process_threads(self) -> int:
-        """Return the tasks that share the memory of one worker process."""
+        """Return the number of tasks that share the memory of one worker process."""
         return 1
 
     def process_memory(self) -> int | None:
@@ -155,7 +155,7 @@ class ClusterOptions(Options):
         return None
 
     def configured(self, key: str, default: Any) -> Any:
-        """Return what the user's own Dask configuration says of ``jobqueue.<kind>.<key>``."""
+        """Return the value of ``jobqueue.<kind>.<key>`` in the user's Dask configuration, or `default`."""
         import dask
 
         value = dask.config.get(f"jobqueue.{self.kind}.{key}", None)
@@ -163,22 +163,22 @@ class ClusterOptions(Options):
 
 
 class WaitKey(Options):
-    """How long to be without workers."""
+    """The key ``wait``."""
 
     wait: Annotated[float, Field(gt=0)] | None = None
     """Longest time without any worker, in seconds: 3600 for a queue, 60 elsewhere."""
 
 
 class WorkerOptions(WaitKey, ClusterOptions):
-    """What the workers of a job or a machine have; what is left out, the Dask configuration says."""
+    """Cores, memory, Python and scratch of the workers; by default those of the Dask configuration."""
 
     cores: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Cores of each job (of each machine by ssh): one task at a time on each."""
+    """Cores of each job (for ssh, of each machine); each core runs one task at a time."""
     memory: Size | None = None
-    """Memory of each job (of each machine by ssh), such as "8GiB"; twice limits.memory for each
-    process by default, for pages of mapped files count too."""
+    """Memory of each job (for ssh, of each machine), such as "8GiB"; by default twice limits.memory for each
+    process, because pages of mapped files also count."""
     python: Word | None = None
-    """Python that starts the workers; the one that runs now by default."""
+    """Python that starts the workers; by default the one that runs this command."""
     local_directory: Word | None = None
     """Scratch directory on the node, such as "$TMPDIR"; the temporary directory by default."""
 
@@ -203,10 +203,10 @@ class WorkerOptions(WaitKey, ClusterOptions):
 
 
 class ProcessOptions(WorkerOptions):
-    """What the worker processes of a job or a machine share."""
+    """The keys of `WorkerOptions`, and the number of worker processes that share the cores and the memory."""
 
     processes: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Worker processes among which the cores and the memory of a job are divided; 1 by default."""
+    """Number of worker processes of a job, which share its cores and memory; 1 by default."""
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
@@ -222,38 +222,38 @@ class ProcessOptions(WorkerOptions):
 
 
 class LogKey(ClusterOptions):
-    """Where workers print to."""
+    """The key ``log_directory``."""
 
     log_directory: Word | None = None
-    """Shared directory for what the jobs print; below the user's own state directory by default."""
+    """Shared directory for the output of the jobs; ``~/.local/state/eigenscape/jobs`` by default."""
 
     def logs(self) -> str:
-        """Return where workers print to."""
+        """Return the directory for the output of the jobs."""
         default = platformdirs.user_state_path("eigenscape") / "jobs"
         directory = self.log_directory or self.configured("log-directory", default)
         return str(Path(directory).expanduser())
 
 
 class DashboardKey(Options):
-    """The scheduler's dashboard."""
+    """The key ``dashboard_port``."""
 
     dashboard_port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    """Port of the scheduler's dashboard, 0 for a free one; there is none by default."""
+    """Port of the scheduler's dashboard, 0 for any free port; no dashboard by default."""
 
 
 class EncryptionKey(Options):
-    """Whether traffic is encrypted."""
+    """The key ``tls``."""
 
     tls: bool = True
-    """Encrypt and authenticate Dask's own traffic, with certificates for this run alone. Without it
-    everyone who reaches the interface can run code as you."""
+    """Encrypt and authenticate Dask's traffic, with certificates for this run alone. If false, everyone who
+    reaches the interface can run code as you."""
 
 
 class CertificateKeys(Options):
-    """Certificates of your own."""
+    """The keys ``tls_ca_file``, ``tls_cert`` and ``tls_key``."""
 
     tls_ca_file: str | None = None
-    """Certificate authority (PEM), for certificates of your own."""
+    """Certificate authority (PEM) of your own certificates."""
     tls_cert: str | None = None
     """Certificate (PEM) of scheduler, workers and client."""
     tls_key: str | None = None
@@ -263,26 +263,26 @@ class CertificateKeys(Options):
     def _check_together(self) -> Self:
         files = (self.tls_ca_file, self.tls_cert, self.tls_key)
         if any(files) and not all(files):
-            raise ValueError("tls_ca_file, tls_cert and tls_key come together")
+            raise ValueError("tls_ca_file, tls_cert and tls_key must be given together")
         return self
 
     @property
     def certificates(self) -> tuple[str, str, str] | None:
-        """Files of the authority, the certificate and its key, if they are given."""
+        """Return the files of the authority, the certificate and its key; None without them."""
         if self.tls_ca_file and self.tls_cert and self.tls_key:
             return self.tls_ca_file, self.tls_cert, self.tls_key
         return None
 
 
 class NetworkKeys(DashboardKey, EncryptionKey, CertificateKeys):
-    """Ports on the nodes and here, and their encryption."""
+    """The keys of ports and their encryption."""
 
     interface: Word | None = None
-    """Network interface of all ports, such as "lo" or "ib0": on the nodes and here."""
+    """Network interface of all ports, on the nodes and on this machine, such as "lo" or "ib0"."""
     scheduler_interface: Word | None = None
-    """Network interface here, where its name differs."""
+    """Network interface on this machine, if it has another name than on the nodes."""
     scheduler_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port of the scheduler; a free one by default."""
+    """Port of the scheduler; 0 for any free port."""
     tls_directory: str | None = None
-    """Directory that the workers see: certificates lie in a private one below; your own state directory by
-    default."""
+    """Directory that all workers see. The certificates of the run are in a private directory below it;
+    ``~/.local/state/eigenscape/private`` by default."""

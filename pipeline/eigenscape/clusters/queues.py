@@ -1,4 +1,4 @@
-"""What all queues share: the keys of their files, their jobs through dask-jobqueue's classes."""
+"""The base class of all queues: the keys of their cluster files, and their jobs by dask-jobqueue."""
 
 import asyncio
 import importlib
@@ -40,28 +40,30 @@ from eigenscape.errors import ClusterError, MissingExtraError
 from eigenscape.job.options import Options, Size
 
 RETIRE_S = 60
-"""Workers are gone this long before their job's walltime ends it."""
+"""Seconds before the end of the walltime by which the last worker of a job has retired."""
 _SCHEDULER = "tcp://SCHEDULER:PORT"
 _DRIVER_MEMORY = 2**31
 _MOST_LETTERS = 200
 
 
 class DriverOptions(Options):
-    """``[driver]``: the job in which `eigenscape submit` and SLURM's schedules put the driver itself."""
+    """``[driver]``: the job that runs the driver, for `eigenscape submit` and the schedules of SLURM."""
 
     walltime: Walltime | None = None
-    """Longest time of that job; that of the workers by default. The driver ends before and submits
-    itself again."""
+    """Longest time of the driver's job; by default that of the workers' jobs. The driver stops earlier and
+    submits itself again."""
     cores: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Its cores."""
+    """Cores of the driver's job."""
     memory: Size = "4GiB"
-    """Its memory."""
+    """Memory of the driver's job."""
     stop_before: Annotated[float, Field(gt=0)] | None = None
-    """Seconds before the end of the walltime at which it stops; 120 or a fifth of it by default."""
+    """Time at which the driver stops, in seconds before the end of its walltime; by default 120, or a fifth
+    of a short walltime."""
     attempts: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Jobs in a row that may end without having finished anything; then it is not submitted again."""
+    """Number of successive driver jobs that may end without finishing anything; then no further one is
+    submitted."""
     alone: bool = False
-    """Work on its own cores, without jobs of workers: `eigenscape submit` only."""
+    """Compute on the cores of the driver's job, without worker jobs (`eigenscape submit` only)."""
 
 
 class QueueKey(Options):
@@ -75,21 +77,21 @@ class AccountKey(Options):
     """The account of a job."""
 
     account: Word | None = None
-    """Account that pays."""
+    """Account to charge."""
 
 
 class ProjectKey(Options):
     """The project of a job."""
 
     project: Word | None = None
-    """Project that pays."""
+    """Project to charge."""
 
 
 class ResourcesKey(Options):
     """The resources of a job."""
 
     resources: Line | None = None
-    """What to ask the queue for (`-l`), instead of what follows from cores and memory."""
+    """Resources to request (`-l`), instead of those that follow from ``cores`` and ``memory``."""
 
 
 class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
@@ -103,36 +105,36 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
     query: ClassVar[Sequence[str]]
     """Command that shows one job, with ``{}`` for its number: see `state_of`."""
     states: ClassVar[Mapping[JobState, str]] = {}
-    """Words of its answer, in capitals."""
+    """Words (in capitals, separated by blanks) in the answer of `query`, for each state of a job."""
     reason: ClassVar[tuple[Sequence[str], str]]
-    """Command that says why a job is as it is, and the pattern of the reason in its answer."""
+    """Command that prints the reason of a job's state, and the pattern of the reason in its output."""
     cancel_named: ClassVar[str | None] = None
     """Line of shell that cancels all jobs of a name, with ``{}`` for it."""
     job_variable: ClassVar[str | None] = None
     """Environment variable of a job that holds its number."""
 
     jobs: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Jobs to keep in the queue or running: a fixed size. A job that is lost is replaced."""
+    """Constant number of jobs, waiting or running; lost jobs are replaced."""
     minimum_jobs: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Fewest jobs of an adaptive cluster."""
+    """Smallest number of jobs, if the number follows the work (instead of ``jobs``); 1 by default."""
     maximum_jobs: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Most jobs of an adaptive cluster, which submits and ends jobs as there is work."""
+    """Largest number of jobs, if the number follows the work (instead of ``jobs``)."""
     walltime: Walltime | None = None
     """Longest time of a job, [days-]hours:minutes[:seconds]. Workers retire before it ends."""
     directives: tuple[Line, ...] = ()
-    """More directives, as they stand behind #SBATCH, #PBS ...; for HTCondor "key = value"."""
+    """Further directives, without the prefix #SBATCH, #PBS ...; for HTCondor "key = value"."""
     environment: tuple[str, ...] = ()
-    """Lines of shell that set up a job before its worker starts: the one place for shell code."""
+    """Shell lines that run in each job before its worker starts. No other key may contain shell code."""
     job_name: Word = "eigenscape"
     """Name of the jobs in the queue."""
     driver: DriverOptions = DriverOptions()
-    """The job of the driver itself, for `eigenscape submit`: a table of its own."""
+    """Job of the driver, for `eigenscape submit` (a table)."""
 
     @field_validator("environment")
     @classmethod
     def _check_lines(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any("\n" in line for line in value):
-            raise ValueError("one line of shell for each item of the list")
+            raise ValueError("an item of the list has several lines; give one shell line per item")
         return value
 
     @model_validator(mode="after")
@@ -169,7 +171,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     @classmethod
     def adapted(cls, job: Any) -> Any:
-        """Return dask-jobqueue's class of a job, with what is to be done otherwise for this kind."""
+        """Return dask-jobqueue's class of a job, adapted to this kind of queue."""
         return job
 
     def set_up(self, line: str) -> str:
@@ -182,7 +184,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     @classmethod
     def state_of(cls, job_id: str, status: int, out: str, err: str) -> JobState:
-        """Return what an answer to `query` means: exit status, output and errors."""
+        """Return the state of a job from the exit status, the output and the error output of `query`."""
         if status != 0:
             gone = any(text in err.lower() for text in ("invalid job id", "not found"))
             return "gone" if gone else "unknown"
@@ -213,7 +215,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     @classmethod
     def job_reason(cls, job_id: str) -> str:
-        """Return why a job is as it is, in the words of the queue. Empty if it says nothing."""
+        """Return the reason of a job's state, in the words of the queue; empty if there is none."""
         command, pattern = cls.reason
         answer = _ask(command, job_id)
         found = re.search(pattern, answer.stdout) if answer is not None else None
@@ -221,7 +223,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     @classmethod
     def cancel(cls, job_id: str) -> None:
-        """Cancel a job; one that is gone already is as good."""
+        """Cancel a job; a job that has already ended is no error."""
         command = [*shlex.split(str(cls.job_class().cancel_command)), job_id]
         try:
             subprocess.run(command, capture_output=True, check=False, timeout=60)
@@ -231,7 +233,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
 
     @classmethod
     def refusal(cls, error: Exception) -> str:
-        """Return what to say when the queue refuses a job: the error of its command in one line."""
+        """Return the error message for a job that the queue refused, from the output of its command."""
         kind, command = cls.model_fields["kind"].default, str(cls.job_class().submit_command)
         if isinstance(error, OSError):
             return (
@@ -272,7 +274,7 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
             yield cluster, supply
 
     def for_check(self) -> Self:
-        """Return the same with one job."""
+        """Return a copy of the options with one job."""
         return self.model_copy(update={"jobs": 1, "minimum_jobs": None, "maximum_jobs": None})
 
     def job_arguments(self, memory_limit: int) -> dict[str, Any]:
@@ -339,22 +341,22 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
         command
             Program and arguments; they are quoted for the shell here.
         before
-            Words of the shell that stand before them.
+            Shell words in front of the command, not quoted.
         name
             Name of the job.
         cores, memory
-            What the job asks for; the memory of a job of workers by default.
+            Cores and memory of the job; by default 1 and the memory of a worker job.
         walltime
             Longest time, ``[days-]hours:minutes[:seconds]``; that of the workers by default.
         log_directory
-            Where what it prints goes; that of the workers by default.
+            Directory for the output of the job; by default that of the worker jobs.
         directives
             Directives besides those of the file.
 
         Raises
         ------
         ClusterError
-            Something cannot stand in a script of the queue.
+            A value cannot be written into a script of the queue.
         """
         own = self.model_copy(
             update={
@@ -387,8 +389,8 @@ class QueueOptions(NetworkKeys, LogKey, ProcessOptions):
                 return str(job._job_id_from_submit_output(answer))
             except (OSError, RuntimeError, ValueError) as error:
                 raise ClusterError(
-                    f"{self.refusal(error)} Look at what it would submit with "
-                    "`eigenscape cluster script FILE`."
+                    f"{self.refusal(error)} `eigenscape cluster script FILE` prints the script that is "
+                    "submitted."
                 ) from None
 
     def job_memory(self, memory_limit: int) -> int:
@@ -469,8 +471,8 @@ def _ask(command: Sequence[str], job_id: str) -> "subprocess.CompletedProcess[st
 
 def _advice(arguments: dict[str, Any]) -> str:
     advice = (
-        f"What the jobs print is in {arguments['log_directory']}; `eigenscape cluster check FILE` tries "
-        "one job, `eigenscape cluster script FILE` shows its script."
+        f"The output of the jobs is in {arguments['log_directory']}; `eigenscape cluster check FILE` tests "
+        "one job, `eigenscape cluster script FILE` prints its script."
     )
     if arguments["interface"] == "lo":
         advice += ' interface = "lo" is reached from this machine alone.'

@@ -17,7 +17,7 @@ def list_data_sets() -> list[dict[str, Any]]:
 
 def data_set_table() -> Table:
     """Return the list as a table for a terminal."""
-    table = Table("name", "size", "classes", "here", "download", "what", "licence")
+    table = Table("name", "size", "classes", "available", "download", "description", "licence")
     for item in list_data_sets():
         table.add_row(
             item["name"],

@@ -36,34 +36,34 @@ Laplacian = Literal["normalized", "random-walk", "unnormalized"]
 class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that searches the nearest neighbours of its samples, in a run directory.
 
-    Parameters are those of a job (``jobs/README.md``), under scikit-learn's names where it has any.
+    The parameters are keys of a job (``jobs/README.md``), with scikit-learn's names where they exist.
 
     Parameters
     ----------
     n_neighbors
-        Neighbours per sample, itself not counted; all others where there are fewer.
+        Number of neighbours per sample, not counting the sample itself; all other samples if there are fewer.
     neighbors
-        How they are searched: recursive Lanczos bisection, NN-descent in memory, or brute force.
+        Neighbour search: recursive Lanczos bisection, NN-descent in memory, or brute force.
     metric
-        Distance of the features, or the angle between them.
+        Distance between feature vectors, or the angle between them.
     features
-        Projection of samples with more than `features_dimension` features, before the search.
+        Projection before the search, for samples with more than `features_dimension` features.
     features_dimension
-        Features that are left of them.
+        Number of features after the projection.
     random_state
-        Seed of whatever is drawn.
+        Seed of all random numbers.
     memory
-        Anonymous memory that a fit may take, what the libraries take (200 MiB) included and the
-        samples that are given in memory not.
+        Limit of the anonymous memory of a fit, including the libraries (200 MiB) but not samples that are
+        given in memory.
     threads
-        Threads to work on, every core by default.
+        Number of threads; all cores by default.
     directory
-        Where the run directory of each fit is made, and kept. By default it is made in the system's place
-        for temporary files, deleted with the estimator, and goes into its pickles.
+        Parent of the run directories of the fits, which are kept there. By default, the run directory is in
+        the system's temporary directory, is deleted with the estimator, and is part of its pickles.
     client
-        A `distributed.Client` whose workers are to do the work, or "current" for the one that this
-        process, or the task of a Dask worker, has; `directory` must be one that they see. By default
-        threads do. Pickles go without a client object.
+        A `distributed.Client` whose workers do the work, or "current" for the client of this process or of
+        the task on a Dask worker. The workers must see `directory`. By default, threads of this process do
+        the work. A client object is not pickled.
     verbose
         Show the progress: a bar in a notebook and on a terminal, lines elsewhere.
     """
@@ -204,12 +204,14 @@ class GraphEstimator(NeighborEstimator):
     Parameters
     ----------
     affinity
-        "nearest_neighbors": of samples; "precomputed": `X` is the graph, a symmetric matrix of weights,
-        sparse or dense, or what else `eigenscape.eigenpairs` takes; "precomputed_nearest_neighbors": `X` is
-        a sparse matrix of distances to nearest neighbours, as `NeighborsTransformer` makes it, of which
-        `n_neighbors` are taken. Components of a graph that is given stay apart.
+        "nearest_neighbors": `X` holds samples, and the graph is computed; "precomputed": `X` is the graph,
+        a symmetric matrix of weights (sparse or dense), or another form that `eigenscape.eigenpairs` takes;
+        "precomputed_nearest_neighbors": `X` is a sparse matrix of distances to nearest neighbours, as
+        from `NeighborsTransformer`, of which `n_neighbors` per row are used. Components of a given graph are
+        not joined.
     weights
-        exp(-d^2 / (s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1.
+        Weight of an edge of length d: "self-tuning", exp(-d^2 / (s_i s_j)), where s_i is the distance from
+        sample i to its last neighbour; "heat", exp(-d^2 / t); "binary", 1.
     bandwidth
         t of the heat kernel; "auto" is the mean of d^2.
     """
@@ -267,9 +269,9 @@ class GraphEstimator(NeighborEstimator):
             return super()._check(X, reset=reset)
         if not reset:
             raise EstimatorError(
-                f"affinity = {self.affinity!r}: the fit saw a graph and no samples, so that nothing is "
-                "known of new ones. What it found of its own is in its attributes; fit samples to go on "
-                "to others."
+                f"affinity = {self.affinity!r}: the estimator was fitted to a graph, so it cannot process "
+                "new samples. Its attributes hold the results for the fitted samples. To transform new "
+                "samples, fit it to samples."
             )
         with parameter_names():
             graph = check_graph(X, self.affinity)

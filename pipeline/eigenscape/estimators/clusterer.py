@@ -28,7 +28,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters
-        Clusters, and eigenvectors, the constant one counted.
+        Number of clusters, which is also the number of eigenvectors, including the constant one.
     assign_labels
         "cluster_qr": column-pivoted QR (Damle, Minden, Ying 2019), without start or iteration;
         "kmeans": k-means of rows of length 1 (Ng, Jordan, Weiss 2001), by dask-ml (the extra
@@ -132,8 +132,8 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """Return the cluster of samples, new or fitted, shape (m,).
 
-        A sample takes the cluster that most of the three nearest fitted ones have, of a tie that of the
-        nearest; one that was fitted keeps its own.
+        A new sample takes the cluster of most of the three nearest fitted samples; in a tie, that of the
+        nearest. A fitted sample keeps its own cluster.
 
         Parameters
         ----------

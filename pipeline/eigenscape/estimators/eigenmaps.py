@@ -113,12 +113,12 @@ class LaplacianEigenmaps(Eigenmaps):
 
     Notes
     -----
-    `transform` is the Nystrom extension, `eigenscape.extend`: a sample that was fitted gets the
-    coordinates that it has, others the weighted mean of their neighbours' over 1 - eigenvalue, for
-    eigenvalues up to 0.95. A dask array is transformed lazily; the files of an estimator that are
-    deleted with it stay while such an array is around.
+    `transform` is the Nystrom extension, `eigenscape.extend`. A fitted sample keeps its coordinates. A new
+    sample gets the weighted mean of its neighbours' coordinates, divided by 1 - eigenvalue, for eigenvalues
+    up to 0.95. A dask array is transformed lazily; temporary files of the estimator are kept as long as such
+    an array exists.
 
-    Features are held in single precision. Pieces of the graph are joined by bridges.
+    Features are held in single precision. Connected components of the graph are joined by bridges.
 
     Examples
     --------

@@ -22,7 +22,7 @@ _MOST_CLASSES = 65_535
 
 
 class SchroedingerEigenmaps(Eigenmaps):
-    """Lowest eigenvectors of L + alpha V: eigenmaps steered by labels (Halevy 2011, chapter 3).
+    """Lowest eigenvectors of L + alpha V: eigenmaps that use labels as a potential (Halevy 2011, chapter 3).
 
     By default (L + alpha V) f = lambda D f, so alpha is in units of the degree of a sample. The thesis
     adds alpha V to the normalised Laplacian: ``laplacian="normalized"``.
@@ -30,16 +30,17 @@ class SchroedingerEigenmaps(Eigenmaps):
     Parameters
     ----------
     n_components
-        Eigenvectors. Without a potential the constant one is left out; with one there is none.
+        Number of eigenvectors. The constant eigenvector, which exists only without a potential, is not
+        counted.
     potential
-        What V is. "barrier": 1 on the samples that `y` labels, which pushes them to 0, away from
-        the others; an array of n values >= 0 is V itself. "identification": the samples of each
-        label of `y` are drawn to their mean.
+        The potential V. "barrier": V is 1 for the samples with a label in `y`, which pushes their coordinates
+        to 0, away from the others. "identification": the samples of each label in `y` are drawn to their
+        mean. An array of n values >= 0: the values of V.
     alpha
-        Factor of V ...
+        Factor of V; see `relative`.
     relative
-        ... or, if true, the factor is alpha tr(L) / tr(V) (Cahill, Czaja, Messinger 2014), which
-        means the same for few and for many labels.
+        If true, the factor of V is alpha tr(L) / tr(V) (Cahill, Czaja, Messinger 2014), whose effect does not
+        depend on the number of labels.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ from eigenscape.store.arrays import open_array
 
 
 class Spectral(GraphEstimator):
-    """A `GraphEstimator` that computes eigenvectors."""
+    """A `GraphEstimator` with methods that compute and read eigenvectors, for transformers and clusterers."""
 
     def _find_modes(self, fitting: Fitting) -> int:
         """Compute the eigenvectors; return the number of constant ones, which come first."""
@@ -60,12 +60,12 @@ class Spectral(GraphEstimator):
 
 
 class SpectralEstimator(Spectral):
-    """A `GraphEstimator` that computes eigenvectors.
+    """A `Spectral` estimator with parameters for the number of eigenvectors, the Laplacian and the tolerance.
 
     Parameters
     ----------
     n_components
-        Eigenvectors, the constant one not counted.
+        Number of eigenvectors, not counting the constant one.
     laplacian
         "random-walk": L f = lambda D f, the coordinates of Belkin and Niyogi 2003; "normalized":
         D^-1/2 (D - W) D^-1/2, whose coordinates are sqrt(d) times those; "unnormalized": D - W.

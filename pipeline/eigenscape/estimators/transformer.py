@@ -27,9 +27,9 @@ _ENTRY_BYTES = 64
 
 
 class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NeighborEstimator):  # type: ignore[misc]
-    """Sparse graph of nearest neighbours, out of core, as of `sklearn.neighbors.KNeighborsTransformer`.
+    """Sparse graph of nearest neighbours, out of core, in place of scikit-learn's `KNeighborsTransformer`.
 
-    It takes that transformer's place in pipelines, in ``scanpy.pp.neighbors(transformer=...)``, and
+    It can replace that transformer in pipelines, in ``scanpy.pp.neighbors(transformer=...)``, and
     before estimators that take a precomputed graph (spectral clustering, t-SNE, HDBSCAN, UMAP).
 
     Parameters
@@ -52,7 +52,8 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
     n_samples_fit_
         Number of samples that were fitted: columns of the graph.
     n_neighbors_
-        Neighbours that were taken, each sample itself not counted: fewer than wanted of few samples.
+        Number of neighbours per sample, not counting the sample itself; smaller than `n_neighbors` if there
+        are too few samples.
     run_
         The run directory.
 

@@ -1,4 +1,4 @@
-"""What an output format is, and what it is given to write."""
+"""The interface of output formats, and the results that they write."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -108,14 +108,14 @@ class Product:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What `plan` knows of a scene.
+    """The sizes of a scene before the run, for footprints of formats.
 
     Attributes
     ----------
     cells
-        Of the grid that is written; samples of a table.
+        Number of cells of the grid that is written, or of samples of a table.
     bands
-        Of the scene.
+        Number of bands of the scene.
     dimension, eigenvectors
         Eigenvectors that are computed, and that are written.
     """
@@ -134,13 +134,13 @@ class Format(ABC):
 
     registry: ClassVar[Registry[Any]] = FORMATS
     name: ClassVar[str]
-    """As ``output.formats``, its file or its entry point calls it."""
+    """Name of the format in ``output.formats``; also that of its file or entry point."""
     arrays: ClassVar[tuple[str, ...]] = ("labels/class",)
     """Arrays of the store that it writes; it is passed over in a run that has none of them."""
     tables: ClassVar[bool] = False
-    """Whether it has something to write of a table of samples, which are no pixels."""
+    """Whether the format is also written for tables of samples."""
     extra: ClassVar[tuple[str, str, str] | None] = None
-    """What has to be installed: module, package, and the extra that brings it; None for nothing."""
+    """Optional package that the format needs (module, package, extra), or None."""
     last: ClassVar[bool] = False
     """Whether it describes the other files, and so is written after them."""
 

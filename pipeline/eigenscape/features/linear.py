@@ -128,10 +128,10 @@ class Reducing(LinearMethod):
     """A linear method with fewer features than bands."""
 
     dimension: Annotated[int, Field(ge=1, le=10_000)] = 80
-    """Number of features; a scene of no more bands than this is not projected."""
+    """Number of features; a scene with at most this many bands is not projected."""
 
     def is_projected(self, bands: int) -> bool:
-        """Never onto as many dimensions or more."""
+        """Return whether there are more bands than features to make."""
         return self.dimension < bands
 
     def count(self, bands: int) -> int:
@@ -139,7 +139,7 @@ class Reducing(LinearMethod):
         return min(self.dimension, bands) if self.is_projected(bands) else bands
 
     def notes(self, samples: int, bands: int) -> list[str]:
-        """Say that samples stay as they are."""
+        """Return a note if the samples are not projected."""
         if self.is_projected(bands):
             return []
         return [
@@ -151,7 +151,7 @@ class Standardizing(LinearMethod):
     """A linear method that can weigh all bands alike."""
 
     standardize: bool = False
-    """Give every band mean 0 and variance 1 first."""
+    """Scale every band to mean 0 and variance 1 first."""
 
     def stays_sparse(self, columns: int) -> bool:
         """Whether the features of a sparse table of so many columns are the table itself."""

@@ -1,4 +1,4 @@
-"""What a method of ``[features]`` is: samples to the vectors in which neighbours are sought."""
+"""The interface of the methods of ``[features]``: from samples to feature vectors."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -61,8 +61,8 @@ class FeatureMethod(FeatureOptions):
     axis
         What axes of features are called in pictures.
     needs_pixels
-        Why it does not work on tables and what to do instead, empty if it does: the end of a sentence
-        whose subject is ``features.method = ...``.
+        Reason why the method does not work on tables, and the fix, as the end of a sentence whose subject is
+        ``features.method = ...``; empty if it works on tables.
     extends
         Whether features of new samples can be computed, by `extension`. Runs of other methods are neither
         extended nor applied.
@@ -80,7 +80,7 @@ class FeatureMethod(FeatureOptions):
     whitened: ClassVar[bool] = False
 
     def is_projected(self, bands: int) -> bool:
-        """Whether features of samples of `bands` bands are something else than these, scaled or not."""
+        """Return whether the features of samples with `bands` bands are more than the (scaled) bands."""
         return True
 
     @abstractmethod
@@ -88,7 +88,7 @@ class FeatureMethod(FeatureOptions):
         """Return the length of a feature vector for samples of `bands` bands, before a filter in space."""
 
     def columns(self, bands: int) -> int:
-        """Return the length of a feature vector for samples of `bands` bands, filtered where they are."""
+        """Return the length of a feature vector for samples of `bands` bands, after any spatial filter."""
         if self.spatial is None:
             return self.count(bands)
         from eigenscape.features.spatial.filters import make_filter
@@ -96,7 +96,7 @@ class FeatureMethod(FeatureOptions):
         return len(make_filter(self.spatial).sources(self.count(bands)))
 
     def stays_sparse(self, columns: int) -> bool:
-        """Whether the features of a sparse table of so many columns are the table itself."""
+        """Return whether the features of a sparse table with `columns` columns are the table itself."""
         return False
 
     @abstractmethod

@@ -43,13 +43,13 @@ from eigenscape.store.rows import Rows
 from eigenscape.store.workspace import Workspace
 
 MOST_COMPONENTS = 1000
-"""Components that "each" can solve on: every one adds a null vector that is stored."""
+"""Largest number of components for ``components = "each"``: each one adds a null vector that is stored."""
 
 _BLOCK_ENTRIES = 16 * CHUNK_ROWS
 
 
 def block_rows(k: int) -> int:
-    """Return the rows of a CSR block for lists of mean length `k`: a few tens of megabytes."""
+    """Return the number of rows in a CSR block for lists of mean length `k` (a few tens of megabytes)."""
     return max(1, _BLOCK_ENTRIES // k // ROW_TILE) * ROW_TILE
 
 

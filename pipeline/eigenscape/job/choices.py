@@ -1,4 +1,4 @@
-"""Choices of a job on which it depends whether a key is read, and how messages show them."""
+"""Conditions under which a key of a job is read, and their text in messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class Choice:
     Attributes
     ----------
     key
-        Of the choice.
+        The key.
     values
-        One of these is chosen, or none of them.
+        Values of the key that fulfil the condition.
     other
-        None of them.
+        If true, all other values fulfil the condition.
     """
 
     key: str
@@ -28,7 +28,7 @@ class Choice:
     other: bool = False
 
     def made(self, job: Any) -> bool:
-        """Whether a job has made this choice."""
+        """Return whether a job fulfils this condition."""
         value = value_of(job, self.key)
         is_file = isinstance(value, str) and value != "all"
         return (value in self.values or (FILE in self.values and is_file)) != self.other
@@ -47,21 +47,21 @@ Choices = tuple[Choice, ...]
 
 
 def nothing_reads(key: str, value: Any, first: str, chosen: Any, wanted: Sequence[Choices]) -> str:
-    """Return what to say about a key that nothing reads.
+    """Return the error message for an unread key.
 
     Parameters
     ----------
     key, value
-        The key.
+        The key and its value.
     first, chosen
-        The choice of the job that leaves it without a reader.
+        The key, and its value, because of which the former key is not read.
     wanted
-        The choices that would all have to be made, or the alternatives to them.
+        Alternative conditions under which the key would be read.
     """
-    words = ", or of ".join(" with ".join(map(str, each)) for each in wanted)
+    words = ", or with ".join(" and ".join(map(str, each)) for each in wanted)
     return (
-        f"{key} = {show(value)}: nothing reads it with {first} = {show(chosen)}. It is a key of "
-        f"{words}. Leave {key} out, or change {first}."
+        f"{key} = {show(value)}: has no effect with {first} = {show(chosen)}. It is read only with "
+        f"{words}. Remove {key}, or change {first}."
     )
 
 

@@ -32,7 +32,7 @@ from eigenscape.job.relevance import leave_out, refuse_unread
 from eigenscape.job.study import StudyOptions, flatten
 
 _MOST_BYTES = 2**24
-"""A longer file is no job, and is not read to its end."""
+"""Largest size of a job file in bytes; a longer file is refused and not read to its end."""
 
 _NAMES_OF_FILES = ("scene", "scene.path", "scene.labels")
 
@@ -41,7 +41,7 @@ _NO_KEYS = {"name", "base", "left_out"}
 
 
 def _default(table: str) -> Callable[[], Any]:
-    """Return what gives a table its default: the default method, whose module is imported then."""
+    """Return a factory of a table's default; it imports the module of the method when it is called."""
     registry = REGISTRIES[table]
     return lambda: registry.find(registry.default).model_validate({})
 
@@ -49,19 +49,19 @@ def _default(table: str) -> Callable[[], Any]:
 class Job(Options):
     """A whole job: every table of the job file, with every default filled in.
 
-    It is frozen. `parse_job` makes one of nested mappings, `load_job` of a file, `job_for` of a cube in
-    memory; their errors name keys, values and fixes.
+    A job is frozen. `parse_job` makes one from nested mappings, `load_job` from a file and `job_for` from a
+    cube in memory; their errors name keys, values and fixes.
 
     Attributes
     ----------
     scene
-        The scene, its labels and its mask: the one table that has no default.
+        The scene, its labels and its mask: the only table without a default.
     features, neighbors, graph, spectrum, learn
         The methods and their keys, stage by stage.
     output, limits
-        Files that are written, and where; memory and threads.
+        Output files and their directory; memory and threads.
     preset
-        Where methods come from that the job leaves open.
+        Source of the methods that the job leaves open: a comparison, or the defaults.
     study
         Variants of the job, for `run_study`.
     name
@@ -69,7 +69,7 @@ class Job(Options):
     base
         Directory that relative paths are relative to.
     left_out
-        Keys of its file that its methods do not have and others do.
+        Keys of the job file that belong to other methods than the chosen ones.
 
     Examples
     --------
@@ -87,19 +87,19 @@ class Job(Options):
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
     preset: Literal["auto", "halevy-2011"] | None = None
-    """Where the methods come from that the job leaves open: tried on the scene (a job that gives no key of a
-    method does that anyway), or the defaults, which are those of Halevy 2011."""
+    """Choice of the methods that the job leaves open: "auto", by a comparison on the scene (also the default
+    of a job that names no method); "halevy-2011", the defaults, which follow Halevy 2011."""
     study: StudyOptions | None = None
-    """Variants of the job to run over the stages that they share: a table of its own."""
+    """Variants of the job, which share the stages that they have in common (a table)."""
     name: str = Field(default="job", exclude=True)
-    """Stem of the job file: the first half of the run directory's name. Not a key of the file."""
+    """Stem of the job file: the first part of the name of the run directory. Not a key of the file."""
     base: Path = Field(default=Path("."), exclude=True)
     """Directory that relative paths are relative to. Not a key of the file."""
     left_out: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-    """Keys of the file, dotted, that its methods do not have and others do. Not a key of the file."""
+    """Dotted keys of the file that belong to other methods than the chosen ones. Not a key of the file."""
 
     def __new__(cls, /, *scene: Any, **tables: Any) -> Self:
-        """Refuse a scene that is given as such."""
+        """Refuse a positional argument, which users take for the scene."""
         if scene:
             raise JobError(
                 f"Job({type(scene[0]).__name__}): a job is made of tables, by name. For a scene in memory "
@@ -108,12 +108,12 @@ class Job(Options):
         return super().__new__(cls)
 
     def resolve(self, path: str) -> str:
-        """Return a path as this job means it.
+        """Return the absolute path of a file that the job names.
 
         Parameters
         ----------
         path
-            Of a file, relative to `base`; or a URL.
+            Path of a file, absolute or relative to `base`; or a URL.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class Job(Options):
 
     @property
     def open(self) -> bool:
-        """Whether methods are to be chosen by trials on the scene, if it has labels."""
+        """Return whether the methods are chosen by trials on the scene (if it has labels)."""
         if self.preset is not None or self.study is not None:
             return self.preset == "auto"
         if any(getattr(self, table).model_fields_set for table in _METHOD_TABLES):
@@ -142,7 +142,7 @@ class Job(Options):
         return self.learn.model_fields_set <= _PROTOCOL_KEYS
 
     def to_toml(self) -> str:
-        """Return the job as TOML with every default written out, but those of methods that are open."""
+        """Return the job as TOML with every default, except the defaults of methods that are still open."""
         table = self.model_dump(mode="json", exclude_none=True)
         if self.open:
             given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
@@ -185,14 +185,14 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         The TOML file.
     overrides
         ``key=value`` texts such as ``neighbors.k=8``; values are TOML, bare words are strings. Keys of the
-        file that nothing reads because of them are left out.
+        file that no method reads after an override are dropped.
     small
-        Take the small version of a study: what its table ``[study.small]`` says.
+        Apply the overrides in the table ``[study.small]`` of a study.
 
     Returns
     -------
     Job
-        Named like the file; its relative paths are relative to the file's directory.
+        The job, named like the file. Relative paths are relative to the directory of the file.
 
     Raises
     ------
@@ -234,11 +234,11 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
 
 
 _NO_RESULT = ("limits.", "output.directory", "scene.check_input")
-"""How keys begin that change no figure of a study."""
+"""Prefixes of the keys that change no result of a study."""
 
 
 def _changed_name(overrides: Sequence[str]) -> str:
-    """Return what tells a study that is changed by overrides from the one of the file: its table stays."""
+    """Return a suffix for the name of a study with overrides, so that the results of the file are kept."""
     changes = sorted(text.strip() for text in overrides if not text.strip().startswith(_NO_RESULT))
     return f"-{hashlib.sha256(chr(10).join(changes).encode()).hexdigest()[:8]}" if changes else ""
 
@@ -246,14 +246,14 @@ def _changed_name(overrides: Sequence[str]) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Return the tables of a job file."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise JobError(f"{path}: is no file that could be read. A job file is TOML.")
+        raise JobError(f"{path}: is not a regular file. Give a job file (TOML).")
     try:
         with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise JobError(
             f"{path}: no such job file.{_closest_file(path)} "
-            "A job file is TOML; its one required key is path in the table [scene]."
+            "A job file is TOML; its only required key is path in the table [scene]."
         ) from None
     except IsADirectoryError:
         raise JobError(f"{path}: is a directory. Give the job file inside it.") from None
@@ -267,13 +267,11 @@ def _read(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}.") from None
     except RecursionError:
-        raise JobError(
-            f"{path}: its brackets are nested too deeply to be those of a job."
-        ) from None
+        raise JobError(f"{path}: not a job file: its brackets are nested too deeply.") from None
     except ValueError as error:
         raise JobError(
-            f"{path}: is no job file: no text in UTF-8 ({error}). Save a job as UTF-8. A scene is named by "
-            f'a job file: path = "{path.name}" in its table [scene].'
+            f"{path}: not a job file: it is not text in UTF-8 ({error}). If it is a job, save it as UTF-8. "
+            f'If it is a scene, write a job file with path = "{path.name}" in the table [scene].'
         ) from None
 
 
@@ -292,19 +290,19 @@ def parse_job(
     table
         Its tables by name: at least ``{"scene": {"path": ...}}``.
     name
-        First half of the name of its run directory.
+        First part of the name of the run directory.
     base
-        Directory that relative paths are relative to: the working directory by default.
+        Directory that relative paths are relative to; the working directory by default.
     source
-        What errors call it.
+        Name of the job in error messages.
     strict
-        Refuse keys that the methods of the job do not read. Of a study each variant is looked at, not
-        the job that they share.
+        Refuse keys that the methods of the job do not read. For a study, the variants are checked later, one
+        by one.
 
     Returns
     -------
     Job
-        With every default filled in.
+        The job, with every default filled in.
 
     Raises
     ------
@@ -342,7 +340,7 @@ def parse_job(
 
 
 def _from_python(value: Any, key: str, source: str) -> Any:
-    """Return tables as a file has them: paths as text, arrays as lists.
+    """Convert Python values to TOML values: paths to text, arrays to lists.
 
     Raises
     ------
@@ -362,14 +360,14 @@ def _from_python(value: Any, key: str, source: str) -> Any:
         return value
     if key in _NAMES_OF_FILES and getattr(value, "shape", None) != ():
         raise JobError(
-            f"{source}: {key} holds a {type(value).__name__}, and a job names files. "
-            "eigenscape.job_for(cube, labels) writes those in memory, and returns their job."
+            f"{source}: {key} holds a {type(value).__name__}; give the path of a file. For data in memory, "
+            "use eigenscape.job_for(cube, labels), which writes them to files and returns the job."
         )
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a job that its methods do not have and others do."""
+    """Return the keys of a job that belong to other methods than the chosen ones."""
     found: dict[str, Any] = {}
     for name, registry in REGISTRIES.items():
         if isinstance(own := table.get(name), Mapping):
@@ -379,7 +377,7 @@ def _left_out(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _opened(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the tables with ``learn.method = "auto"`` as what it is: a method that is left open."""
+    """Return the tables with ``learn.method = "auto"`` replaced by ``preset = "auto"``."""
     learn = table.get("learn")
     if not isinstance(learn, Mapping) or learn.get("method") != "auto":
         return table
@@ -388,7 +386,7 @@ def _opened(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _as_published(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the tables with all bands kept, unless they say otherwise, where the preset is Halevy 2011."""
+    """Return the tables; with the preset of Halevy 2011, all bands are kept by default."""
     scene = table.get("scene")
     if table.get("preset") != "halevy-2011" or not isinstance(scene, Mapping):
         return table
@@ -420,7 +418,7 @@ def job_schema() -> str:
 
 
 def unknown_key(key: str) -> str | None:
-    """Return what to say about a key such as ``neighbors.kk`` that no job has, None if it has it."""
+    """Return the error message for an unknown key such as ``neighbors.kk``, or None if the key exists."""
     section, _, name = key.rpartition(".")
     options = _tables().get(section)
     if options is not None and name in keys_of(options):
@@ -465,7 +463,9 @@ def _make_small(table: dict[str, Any], path: Path) -> None:
     study = table.get("study", {})
     changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
     if not changes:
-        raise JobError(f"{path}: --small: there is no small version: no table [study.small].")
+        raise JobError(
+            f"{path}: --small: the study has no small version. Add a table [study.small]."
+        )
     for key, value in changes.items():
         _put(table, key.split("."), value, f"{path}: study.small.{key}")
 

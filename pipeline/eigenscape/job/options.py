@@ -23,7 +23,7 @@ Size = Annotated[str, BeforeValidator(_check_size)]
 """Bytes with a unit, such as "2GiB"."""
 
 Radius = Annotated[int, Field(ge=1, le=64)]
-"""In pixels."""
+"""A radius, in pixels."""
 
 Sigma = Annotated[float, Field(gt=0, le=1e6)]
 """A standard deviation."""
@@ -66,23 +66,25 @@ FormatName = Annotated[str, AfterValidator(_check_format), _Formats()]
 
 
 class FilterOptions(Options):
-    """``[features.spatial]``: features filtered in the grid of the scene, before neighbours are sought."""
+    """``[features.spatial]``: a spatial filter of the features, applied before the neighbour search."""
 
     method: Literal["bilateral", "guided", "profiles"] = "bilateral"
-    """Joint bilateral filter (Tomasi, Manduchi 1998), guided filter (He, Sun, Tang 2013), or morphological
-    profiles by reconstruction beside the features (Benediktsson, Palmason, Sveinsson 2005)."""
+    """Filter: "bilateral" (Tomasi, Manduchi 1998), "guided" (He, Sun, Tang 2013), or "profiles",
+    morphological profiles by reconstruction, added to the features (Benediktsson, Palmason, Sveinsson
+    2005)."""
     radius: Radius | tuple[Radius, ...] | Literal["auto"] = "auto"
-    """In pixels. Of the square windows of "bilateral", one for each scale, 2 and 5 by default; of the
-    squares of "guided", 3; of the disks of "profiles", one for each opening and closing, 2, 4 and 6."""
+    """Radius in pixels; a list gives several scales. For "bilateral" of the square windows (default 2 and 5),
+    for "guided" of the squares (default 3), for "profiles" of the disks (default 2, 4 and 6)."""
     space_sigma: Sigma | tuple[Sigma, ...] | Literal["auto"] = "auto"
-    """For "bilateral": standard deviation of the weights by place, in pixels; "auto": 0.6 radius."""
+    """For "bilateral": standard deviation of the spatial weights, in pixels; "auto" is 0.6 times the
+    radius."""
     range_sigma: Sigma | tuple[Sigma, ...] = 4.0
-    """For "bilateral": standard deviation of the weights by the distance of feature vectors, in standard
-    deviations of the noise of a feature (noise fractions have 1)."""
+    """For "bilateral": standard deviation of the weights by distance between feature vectors, in standard
+    deviations of the noise of one feature (this is 1 for noise fractions)."""
     epsilon: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """For "guided": what squared slopes cost, in variances of the noise; the larger, the smoother."""
+    """For "guided": penalty on squared slopes, in variances of the noise; larger values smooth more."""
     components: Annotated[int, Field(ge=1, le=8)] = 3
-    """For "guided" and "profiles": how many of the leading features are the guide, or have profiles."""
+    """For "guided" and "profiles": number of leading features that form the guide, or that get profiles."""
 
     @model_validator(mode="after")
     def _check_scales(self) -> "FilterOptions":
@@ -107,14 +109,14 @@ class FilterOptions(Options):
 
     @property
     def radii(self) -> tuple[int, ...]:
-        """``radius`` as a list."""
+        """Return ``radius`` as a list, with the default of the method for "auto"."""
         if self.radius != "auto":
             return self.radius if isinstance(self.radius, tuple) else (self.radius,)
         return {"bilateral": (2, 5), "guided": (3,), "profiles": (2, 4, 6)}[self.method]
 
     @property
     def scales(self) -> tuple[tuple[int, float, float], ...]:
-        """Radius, standard deviations of place and of range, of each scale of "bilateral"."""
+        """Return radius, spatial and range standard deviation of each scale of "bilateral"."""
         given = (self.radii, self.space_sigma, self.range_sigma)
         lists = [part if isinstance(part, tuple) else (part,) for part in given]
         count = max(map(len, lists))
@@ -126,42 +128,43 @@ class FilterOptions(Options):
 
 
 class SpectralOptions(Options):
-    """``[features.spectral]``: what is done to every spectrum before its features, in this order."""
+    """``[features.spectral]``: preparation of every spectrum, in the order of the keys."""
 
     continuum: bool = False
-    """First divide by the upper convex hull of the spectrum over wavelength (Clark, Roush 1984)."""
+    """Step 1: divide by the upper convex hull of the spectrum over wavelength (Clark, Roush 1984)."""
     normalize: bool = False
-    """Then scale to length 1 (Euclidean norm), so that brightness does not count."""
+    """Step 2: scale to length 1 (Euclidean norm), so that brightness has no effect."""
     derivative: bool = False
-    """Then take the slope over wavelength, per nanometre (central differences of unevenly spaced bands)."""
+    """Step 3: replace by the slope over wavelength, per nanometre (central differences, uneven spacing)."""
 
 
 class FeatureOptions(MethodOptions):
-    """``[features]``: samples to the vectors in which neighbours are sought; further keys by method."""
+    """``[features]``: the feature vectors of the samples; the other keys depend on the method."""
 
     registry: ClassVar[MethodRegistry] = MethodRegistry(
         "features", default="random-projection", interface="features.method:FeatureMethod"
     )
 
     method: str
-    """How features come from samples."""
+    """Name of the feature method."""
     spectral: SpectralOptions | None = None
-    """Prepare every spectrum first: continuum, length, slope. A table of its own."""
+    """Preparation of every spectrum before the features (a table)."""
     spatial: FilterOptions | None = None
-    """Filter the features among neighbouring pixels: a table of its own."""
+    """Spatial filter of the features (a table)."""
 
 
 ListForm = Literal["nearest", "radius", "landmarks"]
-"""What lists of neighbours hold."""
+"""Content of the neighbour lists: k nearest samples, all within a radius, or k nearest landmarks."""
 
 
 class NeighborOptions(MethodOptions):
-    """``[neighbors]``: lists of the nearest, or of all within a radius; further keys by method.
+    """``[neighbors]``: lists of neighbours; the other keys depend on the method.
 
     Attributes
     ----------
     form
-        Lists hold the k nearest samples; all within a radius, `reach`; or the k nearest landmarks.
+        Content of the lists: the k nearest samples, all samples within the radius `reach`, or the k nearest
+        landmarks.
     """
 
     registry: ClassVar[MethodRegistry] = MethodRegistry(
@@ -170,22 +173,24 @@ class NeighborOptions(MethodOptions):
     form: ClassVar[ListForm] = "nearest"
 
     method: str
-    """How neighbours are found."""
+    """Name of the neighbour search."""
     k: Annotated[int, Field(ge=1, le=1000)] = 12
-    """Neighbours per sample, itself not counted."""
+    """Number of neighbours per sample, not counting the sample itself."""
     metric: Literal["euclidean", "angle"] = "euclidean"
-    """Distance of the features, or the angle between them in radians (for text and for shaded scenes)."""
+    """Distance between feature vectors: "euclidean", or "angle" in radians (for text and for shaded
+    scenes)."""
     leaf_size: Annotated[int, Field(ge=32, le=16_384)] = 1000
-    """Samples in a subset at which splitting stops and all pairs are compared."""
+    """Largest number of samples in a part that is not split further; all pairs within such a part are
+    compared."""
 
     @property
     def reach(self) -> float | None:
-        """Distance within which all samples are neighbours; None unless the form is "radius"."""
+        """Return the distance within which all samples are neighbours; None unless the form is "radius"."""
         return None
 
     @property
     def most_landmarks(self) -> int | None:
-        """Number of landmarks, at most; None unless the form is "landmarks"."""
+        """Return the largest number of landmarks; None unless the form is "landmarks"."""
         return None
 
 
@@ -193,34 +198,35 @@ class SpatialOptions(Options):
     """``[graph.spatial]``: edges between neighbouring pixels of a raster (Cahill and others 2014)."""
 
     neighbors: Literal[4, 8] = 8
-    """Pixels that share an edge, or a corner too."""
+    """Neighbours of a pixel: 4 share an edge with it, 8 an edge or a corner."""
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
-    """Total weight of these edges, as a multiple of that of the spectral ones."""
+    """Total weight of the spatial edges, as a multiple of the total weight of the spectral edges."""
     bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
-    """t of their weights exp(-d^2 / t), in squared units of the features; "auto": twice the median of d^2."""
+    """t in the weights exp(-d^2 / t), in squared units of the features; "auto" is twice the median of d^2."""
 
 
 class PotentialOptions(Options):
-    """``[graph.potential]``: the Schroedinger operator L + factor V for L (Halevy 2011, chapter 3)."""
+    """``[graph.potential]``: the Schroedinger operator L + factor V instead of L (Halevy 2011, chapter 3)."""
 
     kind: Literal["barrier", "identification"] = "barrier"
-    """V = 1 at the chosen samples, which keeps them apart; or V that draws those of a class together."""
+    """"barrier": V = 1 at the chosen samples, which pushes them away from all others; "identification": V
+    draws together the chosen samples of each class."""
     labels: Annotated[str, Field(min_length=1)] | None = None
-    """Choose by labels: "train" (those the map learns from), "all", or a raster of class numbers."""
+    """Chosen samples by label: "train" (the training labels), "all", or a raster of class numbers."""
     classes: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Of these labels, the classes to choose; all of them by default."""
+    """Classes to choose among these labels; all by default."""
     pixels: tuple[
         tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
         | Annotated[int, Field(ge=0)],
         ...,
     ] = ()
-    """Choose by place: [row, column] from 0, of a table the row alone; together they are one class."""
+    """Chosen samples by position: [row, column] from 0, or the row alone for a table; all form one class."""
     raster: Annotated[str, Field(min_length=1)] | None = None
-    """For "barrier": a raster or array on the scene's grid that is V itself, from 0 up."""
+    """For "barrier": raster or array on the scene's grid with the values of V, 0 or more."""
     alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Factor of V ..."""
+    """Factor of V; see ``relative``."""
     relative: bool = False
-    """... or, if true, the factor is alpha tr(L) / tr(V), as in Cahill and others 2014 (alpha = 17.78)."""
+    """If true, the factor of V is alpha tr(L) / tr(V), as in Cahill and others 2014 (alpha = 17.78)."""
 
     @model_validator(mode="after")
     def _check_choice(self) -> "PotentialOptions":
@@ -246,34 +252,38 @@ class PotentialOptions(Options):
 
 
 class GraphOptions(Options):
-    """``[graph]``: neighbour lists to a Laplacian."""
+    """``[graph]``: the weighted graph of the neighbour lists, and its Laplacian."""
 
     weights: Literal["self-tuning", "heat", "binary"] = "self-tuning"
-    """exp(-d^2 / (t s_i s_j)) with s the distance to the last neighbour; exp(-d^2 / t); or 1."""
+    """Weight of an edge of length d: "self-tuning", exp(-d^2 / (t s_i s_j)), where s_i is the distance from
+    sample i to its last neighbour; "heat", exp(-d^2 / t); "binary", 1."""
     bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
-    """t: of the heat kernel in squared units of the features, "auto" is the mean of d^2; of self-tuning
-    weights without unit, "auto" is 1 (0.25 is better for few labels: jobs/README.md)."""
+    """t in the weights. For "heat", in squared units of the features; "auto" is the mean of d^2. For
+    "self-tuning", without unit; "auto" is 1 (0.25 is better for few labels: jobs/README.md)."""
     laplacian: Literal["normalized", "random-walk", "unnormalized"] = "normalized"
-    """D^-1/2 (D - W) D^-1/2, D^-1 (D - W), or D - W."""
+    """"normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); "unnormalized", D - W."""
     components: Literal["connect", "largest", "each"] = "connect"
-    """Bridge the connected components, keep the largest (Halevy 2011), or solve on each (Belkin 2003)."""
+    """"connect": bridge the connected components; "largest": keep only the largest one (Halevy 2011); "each":
+    solve on each (Belkin 2003)."""
     spatial: SpatialOptions | None = None
-    """Edges between neighbouring pixels beside those between similar ones: a table of its own."""
+    """Edges between neighbouring pixels, in addition to those between similar samples (a table)."""
     potential: PotentialOptions | None = None
-    """What is added to the Laplacian at chosen samples: a table of its own, read by the spectrum."""
+    """Potential that is added to the Laplacian at chosen samples (a table); only the spectrum depends on
+    it."""
 
 
 class SpectrumOptions(Options):
     """``[spectrum]``: the smallest eigenpairs of the Laplacian."""
 
     dimension: Annotated[int, Field(ge=1, le=20_000)] = 55
-    """Eigenvectors to keep, the constant one(s) not counted."""
+    """Number of eigenvectors, not counting the constant ones."""
     solver: Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"] = "auto"
-    """"auto": Chebyshev-filtered subspace iteration, or, on graphs as thin as a curve, ARPACK on the
-    factorised matrix (shift-invert). For comparison ARPACK, LOBPCG with multigrid, LAPACK."""
+    """"auto": "chebyshev" (Chebyshev-filtered subspace iteration) or, for graphs as thin as a curve,
+    "shift-invert" (ARPACK on the factorised matrix). For comparison: "lanczos" (ARPACK), "lobpcg" (with
+    multigrid), "dense" (LAPACK)."""
     tolerance: Annotated[float, Field(ge=1e-12, le=1e-2)] = 1e-5
-    """Largest residual norm |L v - lambda v| with |v| = 1, of D - W in units of the median degree; below
-    1e-6 the solver works in double."""
+    """Largest allowed residual |L v - lambda v| with |v| = 1; for D - W, in units of the median degree. Below
+    1e-6, the solver works in double precision."""
 
 
 _NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*")
@@ -281,14 +291,14 @@ _NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*")
 
 
 class LearnOptions(MethodOptions):
-    """``[learn]``: eigenvectors and labels to classes; further keys by method.
+    """``[learn]``: classes from eigenvectors and labels; the other keys depend on the method.
 
     Attributes
     ----------
     unsupervised
         Whether the method needs no labels.
     seeded
-        Whether a method without labels draws something.
+        Whether a clustering uses random numbers, and so reads ``learn.seed``.
     """
 
     registry: ClassVar[MethodRegistry] = MethodRegistry(
@@ -298,18 +308,19 @@ class LearnOptions(MethodOptions):
     seeded: ClassVar[bool] = False
 
     method: str
-    """How classes come from eigenvectors, the graph and labels, or clusters without labels."""
+    """Name of the classifier or, for clusters without labels, of the clustering."""
     train: Literal["all"] | int | float | str = "all"
-    """Labels to learn from: "all", a share in (0, 1), a number of pixels in all, or a raster of them."""
+    """Training labels: "all", a share between 0 and 1, a total number of pixels, or a file of labels."""
     test: Annotated[str, Field(min_length=1)] | None = None
-    """Labels to test on, in the forms of ``scene.labels``: scores are of them alone, and pixels that both
-    label are not learned from."""
+    """Test labels, in the forms of ``scene.labels``. Scores are measured on them alone; pixels that are in
+    both files are not used for training."""
     areas: bool = False
-    """Estimate the area of each class from the labels that scores are measured on, which have to be a
-    random sample of the scene, or of each mapped class (Olofsson and others 2014)."""
+    """Estimate the area of each class from the labels on which scores are measured. They must be a random
+    sample of the scene, or of each mapped class (Olofsson and others 2014)."""
     split: Literal["random", "blocked", "uniform", "balanced"] = "random"
-    """How a share or number is drawn: the same share of each class; square blocks of the scene; from all
-    labelled pixels alike until each class has one (Belkin 2003, 3.8); or as many pixels of each class."""
+    """Draw of a share or number: "random", the same share of each class; "blocked", squares of the scene;
+    "uniform", from all labelled pixels, each class at least once (Belkin 2003, 3.8); "balanced", as many
+    pixels of each class."""
     trials: Annotated[int, Field(ge=1, le=1000)] = 10
     """Number of draws over which held-out accuracy is averaged."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -317,8 +328,8 @@ class LearnOptions(MethodOptions):
     smoothing: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Weight of edge-preserving smoothing of the class map between neighbouring pixels; 0 for none."""
     queries: Annotated[int, Field(ge=0, le=1000)] = 0
-    """Pixels to propose for labelling next: local maxima, on the graph, of ambiguity times how little is
-    known around them (LocalMax: Chen and others 2023); 0 for none."""
+    """Number of pixels to propose for labelling next, 0 for none. They are local maxima, on the graph, of
+    class ambiguity times the effect of a new label (LocalMax: Chen and others 2023)."""
 
     def check_clusters(self, classes: int, dimension: int) -> None:
         """Refuse more clusters than there will be eigenvectors, where the method makes clusters.
@@ -337,7 +348,7 @@ class LearnOptions(MethodOptions):
         """
 
     def check_classes(self, numbers: list[int]) -> None:
-        """Refuse what does not go with the classes of the labels, where the method learns from them.
+        """Refuse options that contradict the classes of the labels, if the method learns from labels.
 
         Parameters
         ----------
@@ -375,41 +386,41 @@ class LearnOptions(MethodOptions):
 
 
 class OutputOptions(Options):
-    """``[output]``: what is written where."""
+    """``[output]``: output files and their directory."""
 
     directory: Annotated[str, Field(min_length=1)] | None = None
-    """Where run directories are made; ``runs`` in the working directory by default."""
+    """Parent of the run directories; ``runs`` in the working directory by default."""
     formats: tuple[FormatName, ...] = ("geotiff", "png", "report")
-    """What is written: "geotiff" (maps on the scene's own grid), "png" (a quick-look with its legend),
+    """Output formats: "geotiff" (maps on the scene's own grid), "png" (quick-look with legend),
     "report" (``report.html``, one page of 2 to 15 MB that shows and explains the run), "qml"
     (style for QGIS), "envi" (classification), "gpkg" (polygons and areas of the classes), "stac" (item for
     catalogues), "zarr" (CF / GeoZarr), or a format of another package."""
     colors: dict[str, ClassColor] = Field(default_factory=dict)
-    """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. The others keep those of the labels,
-    or have colours by what their names mean (water is blue)."""
+    """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. Other classes keep the colour of the
+    labels or get one by the meaning of their name (water is blue)."""
     eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How many eigenvectors to write as bands of one GeoTIFF."""
+    """Number of eigenvectors to write, as bands of one GeoTIFF."""
 
 
 class LimitsOptions(Options):
-    """``[limits]``: promises about the machine; they change how a job runs, never its result."""
+    """``[limits]``: memory and threads. They change how a job runs, never its result."""
 
     memory: Size = "2GiB"
     """Anonymous memory of the run (of each worker process, on a cluster)."""
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads to work on; every core by default."""
+    """Number of threads; all cores by default."""
     layout: Literal["auto", "columns", "rows"] = "auto"
-    """How tasks share the filter of the eigensolver: "columns", a task for every 32 columns, with all rows;
-    "rows", tasks for parts of their rows; "auto", rows where there are fewer groups of columns than tasks
-    that run at a time, or where all rows are more than the machine's memory. The result is the same."""
+    """Division of the eigensolver's filter into tasks: "columns", one task for every 32 columns, with all
+    rows; "rows", tasks for parts of the rows; "auto", "rows" if there are fewer groups of columns than
+    parallel tasks, or if all rows exceed the machine's memory. The result is the same."""
 
     @property
     def memory_bytes(self) -> int:
-        """``memory`` as a number of bytes."""
+        """Return ``memory`` as a number of bytes."""
         return parse_bytes(self.memory)
 
 
 REGISTRIES = {
     kind.registry.table: kind.registry for kind in (FeatureOptions, NeighborOptions, LearnOptions)
 }
-"""The methods of each table that has a choice of them."""
+"""The registries of methods, by the name of their table."""

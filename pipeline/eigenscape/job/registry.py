@@ -22,14 +22,14 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class MethodOptions(Options):
-    """A table of a job whose key ``method`` says which class it is: its keys, and what is done.
+    """The base class of the tables with a key ``method``, which selects the class and so the other keys.
 
     Attributes
     ----------
     registry
         The methods of the table.
     read_with
-        Own keys that are read only where the job has made certain choices besides.
+        Keys of the class that are read only if the job also makes certain choices.
     """
 
     registry: ClassVar["MethodRegistry"]
@@ -40,10 +40,10 @@ class MethodOptions(Options):
 
     @abstractmethod
     def footprint(self, *args: Any, **kwargs: Any) -> Footprint:
-        """Return what the stage takes with this method; each table says of what."""
+        """Return memory and disk of the stage with this method; each table defines the arguments."""
 
     def needed_extra(self) -> tuple[str, str, str, str] | None:
-        """Return what has to be installed for these options, None for nothing.
+        """Return the optional package that these options need, or None.
 
         Returns
         -------

@@ -1,8 +1,9 @@
-"""Which keys of a job nothing reads. A key that nothing reads would mislead: it is refused.
+"""Detection of keys that no method of a job reads. Such a key would be misleading, so it is refused.
 
-A method has the keys of its class (`eigenscape.job.registry`); keys of other methods are not read. Which of
-its own keys are read under conditions the class says, too; `READ_WITH` says it of all other keys. A key that
-has its default value asks for nothing: a job that says all keys can be read again, whatever its methods.
+A method reads the keys of its class (`eigenscape.job.registry`), not those of other methods. Keys that are
+read only under conditions are listed in `MethodOptions.read_with` of the class, and for all other tables in
+`READ_WITH`. A key with its default value is always accepted, so that a job file with all keys stays valid for
+any methods.
 """
 
 from collections.abc import Collection, Mapping
@@ -69,11 +70,11 @@ READ_WITH: Mapping[str, tuple[Choices, ...]] = {
     "learn.smoothing": ((_FROM_LABELS,),),
     "learn.queries": ((_FROM_LABELS,),),
 }  # fmt: skip
-"""For each key the choices that must all be made for it to be read, or the alternatives to them."""
+"""Conditions of conditional keys: alternatives, each of which is a tuple of choices that must all be made."""
 
 
 def unread(job: "Job") -> dict[str, str]:
-    """Return the keys that have a value other than the default and that nothing reads, and what to say."""
+    """Return the unread keys that do not have their default value, with the error message of each."""
     found = {}
     for key, value in job.left_out.items():
         table, _, name = key.partition(".")
@@ -121,16 +122,16 @@ def refuse_unread(job: "Job", source: str) -> None:
 
 
 def leave_out(job: "Job", table: dict[str, Any], overridden: Collection[str]) -> None:
-    """Take out of the tables of a job file what an override of a method leaves without a reader.
+    """Delete from the tables of a job file the keys that are unread only because of an override.
 
     Parameters
     ----------
     job
-        What the tables say.
+        The job of the tables.
     table
-        Nested; changed in place.
+        The nested tables; changed in place.
     overridden
-        Keys that overrides have set: these stay, and what nothing reads for other reasons stays, too.
+        Keys set by overrides. They are kept, as are keys that are unread for other reasons.
     """
     conditions = _conditions(job)
     for key in unread(job).keys() - set(overridden):

@@ -1,4 +1,4 @@
-"""``[scene]`` of a job file, and what all tables are: every key with its default and its limits."""
+"""The table ``[scene]`` of a job file, and the base class of all tables."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -9,13 +9,13 @@ FLAGS = (
     "clouds", "cirrus", "haze", "cloud-shadows", "snow", "water", "saturated", "defective",
     "interpolated",
 )  # fmt: skip
-"""Marks of pixels that sensor products have, by the names that ``scene.mask`` takes."""
+"""Flags of pixels in sensor products, by the names that ``scene.mask`` accepts."""
 
 NO_FLAGS = "none"
-"""In ``scene.mask``: no mark leaves a pixel out."""
+"""Value of ``scene.mask`` with which no flag excludes a pixel."""
 
 UNSAFE = ("clouds", "cirrus", "cloud-shadows", "saturated", "defective")
-"""Marks that leave pixels out where ``scene.mask`` is not given: nothing of the ground is measured there."""
+"""Flags that exclude pixels by default: the ground is not seen there."""
 
 
 class Options(BaseModel):
@@ -31,7 +31,7 @@ class Options(BaseModel):
             isinstance(value, bool)
             and cls.model_fields[str(info.field_name)].annotation is not bool
         ):
-            raise ValueError("true and false mean nothing here")
+            raise ValueError("true and false are no valid values of this key")
         return value
 
 
@@ -39,62 +39,69 @@ class SceneOptions(Options):
     """``[scene]``: where the pixels, their labels and their mask come from."""
 
     path: str | tuple[str, ...]
-    """A file, a sensor product as downloaded (file, folder or zip), a list, pattern or folder of files (one
-    band each, or flightlines of all bands), a URL that fsspec opens, or a registered data set."""
+    """A file; a sensor product as downloaded (file, folder or zip); a list, pattern or folder of files (one
+    band each, or flightlines with all bands); a URL that fsspec opens; or a registered data set."""
     layout: Literal["auto", "table", "image"] = "auto"
-    """An array of two axes is a table, rows are samples; for "image" it is one band. Three are an image."""
+    """Interpretation of an array: with "auto", two axes are a table whose rows are samples, and three an
+    image; with "image", two axes are an image of one band."""
     columns: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
-    """Features of a CSV or Parquet file: names, numbers from 1, ranges "3-12"; all numbers by default."""
+    """Feature columns of a CSV or Parquet file: names, numbers from 1, ranges "3-12"; all numeric columns by
+    default."""
     variable: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the cube or table in a .mat, .npz, zarr, NetCDF or HDF file; the cube of most bands else."""
+    """Name of the cube or table in a .mat, .npz, zarr, NetCDF or HDF file; by default the cube with the most
+    bands."""
     labels: Annotated[str, Field(min_length=1)] | None = None
-    """Raster (any CRS or grid), vector points or polygons, array, CSV or Parquet file with the classes;
-    on an image points: columns x and y, easting and northing, lon and lat, or row and column from 0."""
+    """Classes: a raster (any CRS and grid), points or polygons of a vector file, an array, or a CSV or
+    Parquet file. For an image, such a table holds points: columns x and y, easting and northing, lon and lat,
+    or row and column from 0."""
     labels_variable: Annotated[str, Field(min_length=1)] | None = None
     """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
     labels_field: Annotated[str, Field(min_length=1)] | None = None
     """Attribute of a vector file, or column of a CSV or Parquet file, with the class (numbers or names)."""
     labels_crs: Annotated[str, Field(min_length=1)] | None = None
-    """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default the
-    scene's, of columns lon and lat EPSG:4326."""
+    """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default that of the
+    scene, or EPSG:4326 for columns lon and lat."""
     geometry: Annotated[str, Field(min_length=1)] = "auto"
-    """Of a scene in sensor geometry a GLT or IGM by which maps are made: a raster of two bands; "auto" takes
-    what the product has, or a file *_glt or *_igm beside the scene; "none": maps in sensor geometry."""
+    """For a scene in sensor geometry: a GLT or IGM (a raster of two bands) that projects its maps. "auto"
+    takes that of the product, or a file *_glt or *_igm next to the scene; with "none", maps stay in sensor
+    geometry."""
     geometry_crs: Annotated[str, Field(min_length=1)] | None = None
-    """Coordinate system of an IGM or GLT that does not say it, such as "EPSG:32633"."""
+    """Coordinate system of a GLT or IGM whose file does not contain one, such as "EPSG:32633"."""
     grid: Literal["finest", "coarsest"] | Annotated[float, Field(gt=0, le=1e6)] = "finest"
-    """Grid of bands of several resolutions: that of the "finest" or "coarsest", or pixels of so "
-    "many metres."""
+    """Common grid for bands of several resolutions: that of the "finest" or the "coarsest" bands, or pixels
+    of the given size in metres."""
     mask: (
         Annotated[str, Field(min_length=1)] | tuple[Annotated[str, Field(min_length=1)], ...] | None
     ) = None
-    """Raster or array on the scene's grid: pixels where it is 0 or nodata are left out; or marks of a sensor
-    product, such as "clouds", or a list; by default a product's clouds and what else is not the ground."""
+    """Excluded pixels: a raster or array on the scene's grid that is 0 or nodata there; a flag of a sensor
+    product, such as "clouds"; or a list of these. By default, the flags of a product for clouds and other
+    unusable pixels."""
     bad_bands: tuple[int | str, ...] = ()
-    """Bands to leave out besides those the metadata marks: numbers from 1, or ranges such as "104-108"."""
+    """Bands to drop in addition to those that the metadata marks: numbers from 1, or ranges such as
+    "104-108"."""
     drop_wavelengths: Literal["auto", "none"] | tuple[str, ...] = "auto"
-    """Windows to leave out too: "water-vapour", "oxygen", "detector-ends", or ranges "1340-1460 nm"; "auto"
-    is "water-vapour" where the metadata has wavelengths (nothing with preset = "halevy-2011")."""
+    """Wavelengths to drop: "water-vapour", "oxygen", "detector-ends", or ranges "1340-1460 nm". "auto" is
+    "water-vapour" if the metadata has wavelengths (and "none" with preset = "halevy-2011")."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
     nodata: float | None = None
-    """Stored value that marks missing pixels, for files whose metadata does not say it."""
+    """Stored value of missing pixels, for files whose metadata does not contain it."""
     samples: Annotated[int, Field(ge=2)] | None = None
-    """Take a random subset of this many rows of a table; of a data set that is made, make this many."""
+    """Size of a random subset of the rows of a table, or of a generated data set."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """Seed of that subset, or of the data set that is made; 0 by default."""
+    """Seed of the subset or of the generated data set; 0 by default."""
     check_input: Literal["samples", "full"] = "samples"
-    """How input files are told from earlier versions of themselves: by size, time of change, both ends and
-    blocks between; or by all of their content, without the time."""
+    """Detection of changed input files: "samples", by size, modification time, both ends and blocks in
+    between; "full", by the whole content, without the time."""
 
     @property
     def mask_flags(self) -> tuple[str, ...]:
-        """Marks of a sensor product that ``mask`` names."""
+        """Return the flags of a sensor product that ``mask`` names."""
         return tuple(name for name in self._masks if name in (*FLAGS, NO_FLAGS))
 
     @property
     def mask_files(self) -> tuple[str, ...]:
-        """Files that ``mask`` names."""
+        """Return the files that ``mask`` names."""
         return tuple(name for name in self._masks if name not in (*FLAGS, NO_FLAGS))
 
     @property

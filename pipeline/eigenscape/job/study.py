@@ -1,4 +1,4 @@
-"""The table ``[study]`` of a job file: which variants of the job to run, and how to show them."""
+"""The table ``[study]`` of a job file: variants of the job, their table and pictures."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -64,123 +64,129 @@ class VariantOptions(Options):
     """``[[study.variants]]``: a named change of the job."""
 
     name: Name
-    """What tables and legends call it."""
+    """Name of the variant in tables and legends."""
     set: Keys = Field(default_factory=dict)
-    """Keys of the job that it changes."""
+    """Keys of the job that the variant changes."""
     grid: Grid = Field(default_factory=dict)
-    """Lists of values of its own, beside those of ``[study.grid]`` or instead of them."""
+    """Lists of values for this variant, in addition to those of ``[study.grid]`` or replacing them."""
     drop: tuple[str, ...] = ()
-    """Keys of ``[study.grid]`` that it does not vary."""
+    """Keys of ``[study.grid]`` that the variant does not vary."""
     best: tuple[str, ...] = ()
-    """Keys over which tables and plots show the best value only, as in "best k-NN"."""
+    """Keys over which tables and plots show only the best value, as in "best k-NN"."""
     published: Name | None = None
-    """The variant whose published values stand beside its own; by default those of its own name."""
+    """Variant with whose published values this variant is compared; by default its own name."""
     coordinates: Coordinates = "eigenvectors"
-    """Its plane in pictures and measures: the first two eigenvectors, or the first two features."""
+    """Plane of the variant in pictures and measures: the first two eigenvectors, or the first two
+    features."""
 
 
 class PlotOptions(Options):
     """``[study.plot]``: the picture of a study."""
 
     x: Name
-    """What goes along the axis: a varied key, "variant", or a column of the table such as "samples"."""
+    """Horizontal axis: a varied key, "variant", or a column of the table such as "samples"."""
     y: Names = ()
     """Measures, one line each; the study's measure by default."""
     right: str | None = None
-    """A measure on an axis of its own, on the right."""
+    """A measure on a second axis, on the right."""
     lines: Name | None = None
     """A varied key, or "variant": one line for each of its values."""
     panels: Name | None = None
-    """The same for panels side by side; variants that do not vary `lines` are in all of them."""
+    """A varied key, or "variant": one panel for each of its values. Variants that do not vary the key of
+    ``lines`` are in all panels."""
     log: tuple[Literal["x", "y", "right"], ...] = ()
     """Axes with a logarithmic scale."""
     slope: bool = False
-    """Fit a power law to each line and say its exponent in the legend."""
+    """Fit a power law to each line, and write its exponent in the legend."""
 
 
 class PictureOptions(Options):
-    """``[[study.pictures]]``: variants beside one another, a panel each."""
+    """``[[study.pictures]]``: a picture with one panel for each variant."""
 
     kind: Literal["embedding", "words", "class-maps", "eigenvectors", "classes"] = "embedding"
-    """Samples in the plane; named samples in the plane of the first variant with blow-ups of
-    ``zooms``; of images class maps beside the labels given, or eigenvectors; accuracy of each class."""
+    """"embedding": samples in the plane; "words": named samples in the plane of the first variant, with
+    enlargements of ``zooms``; "class-maps": class maps of images and the given labels; "eigenvectors":
+    eigenvectors of images; "classes": accuracy of each class."""
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] | None = None
-    """Of its file; the kind by default."""
+    """Name of the file; the kind by default."""
     title: str = ""
-    """That of the study by default."""
+    """Title of the picture; that of the study by default."""
     rows: Name | None = None
     """A varied key, or "variant": one row of panels for each of its values."""
     columns: Name | None = None
-    """The same for columns; without both, panels follow one another."""
+    """A varied key, or "variant": one column of panels for each of its values. Without ``rows`` and
+    ``columns``, the panels are in the order of the variants."""
     where: Condition | None = None
-    """Which variants, as in "scene.samples == 500": varied keys, "variant" and measures; all by default."""
+    """Condition on the variants, as in "scene.samples == 500", with varied keys, "variant" and measures; all
+    variants by default."""
     measures: tuple[str, ...] = ()
-    """What the title of each panel says."""
+    """Measures in the title of each panel."""
     coordinates: Coordinates | None = None
-    """Other coordinates than those that the variants say."""
+    """Coordinates instead of those of the variants."""
     color: Literal["label", "class", "along", "none"] = "label"
-    """Colour and marker by given label or called class; colour by the place along a made manifold."""
+    """Colour of a sample: by its given "label" or its predicted "class" (with a marker for each), or by its
+    place "along" a generated manifold."""
     training: bool = False
-    """Draw the samples that were learned from large, and the others small."""
+    """Draw training samples large, and the others small."""
     zooms: tuple[str, ...] = ()
-    """For "words": samples whose surroundings are blown up."""
+    """For "words": samples whose surroundings are enlarged."""
     zoom_samples: Annotated[int, Field(ge=2, le=200)] = 20
-    """How many samples a blow-up holds."""
+    """Number of samples in an enlargement."""
     modes: tuple[Annotated[int, Field(ge=1)], ...] = (1, 2, 3, 4)
-    """For "eigenvectors": which, counted from 1."""
+    """For "eigenvectors": numbers of the eigenvectors, from 1."""
 
     @property
     def file(self) -> str:
-        """Name of the picture's file, without its ending."""
+        """Return the name of the picture's file, without its ending."""
         return self.name or self.kind
 
 
 class StudyOptions(Options):
-    """``[study]``: many variants of one job, over stages that they share."""
+    """``[study]``: variants of one job, which share the stages that they have in common."""
 
     title: str = ""
-    """What it shows, for the table and the picture."""
+    """Title of the table and the pictures."""
     source: str = ""
-    """Document, section, table or figure that it reproduces."""
+    """Document, section, table or figure that the study reproduces."""
     note: str = ""
-    """What a reader must know to compare: other data, other machines."""
+    """Remark for the comparison, such as other data or another machine."""
     measure: Names = ("accuracy",)
-    """What the table shows: "error", "accuracy", "kappa", "seconds", ...; several without ``columns``."""
+    """Measures in the table: "error", "accuracy", "kappa", "seconds", ...; with ``columns`` a single one."""
     protocol: str | None = None
-    """Which draws: "random", "blocked", "uniform", ...; by default those that the job's scores follow."""
+    """Split of the draws: "random", "blocked", "uniform", ...; by default the split of the job's scores."""
     average: tuple[str, ...] = ()
-    """Varied keys over which tables and plots show the mean, such as a seed; its standard error is
-    that of the variants then."""
+    """Varied keys, such as a seed, over which tables and plots show the mean and its standard error."""
     baseline: Name | None = None
-    """The variant beside which "speedup" tells the others: its seconds over theirs, all stages counted."""
+    """Variant to which "speedup" refers: the seconds of this variant divided by those of another, all stages
+    counted."""
     rows: Name = "variant"
     """A varied key, or "variant": one row of the table for each of its values."""
     columns: Name | None = None
-    """A varied key: one column for each of its values; one per measure by default."""
+    """A varied key: one column for each of its values; one column per measure by default."""
     where: Condition | None = None
-    """Which combinations to run, as in "learn.eigenvectors < learn.train"; all by default. It does not
-    apply to variants that drop one of its keys."""
+    """Condition on the combinations to run, as in "learn.eigenvectors < learn.train"; all by default. It does
+    not apply to variants that drop one of its keys."""
     published: Name | None = None
     """CSV file of the published values: a column per varied key (or "variant") and per measure."""
     stand_in: bool = False
-    """Whether other data stand in for the published ones: tables do not count which is better then."""
+    """Whether other data replace the published data; then tables do not count which values are better."""
     labels: Texts = Field(default_factory=dict)
-    """What tables and axes call the keys."""
+    """Names of the keys in tables and axes."""
     grid: Grid = Field(default_factory=dict)
-    """Keys of the job and the values that each of them takes; every combination is a variant."""
+    """Keys of the job and lists of their values; every combination is a variant."""
     variants: tuple[VariantOptions, ...] = ()
     """Named changes of the job, each with every combination of the grid."""
     plot: PlotOptions | None = None
-    """The plot of its numbers."""
+    """Plot of the measures (a table)."""
     pictures: tuple[PictureOptions, ...] = ()
-    """Pictures of its variants."""
+    """Pictures of the variants (an array of tables)."""
     mark: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """Rows of the table, from 0, that pictures mark and whose distances in the plane are measured."""
+    """Rows of the scene, from 0, that pictures mark and whose distances in the plane are measured."""
     held_out: Annotated[int, Field(ge=1)] | None = None
-    """How many of the samples that ``scene.samples`` left out to classify by 3 nearest neighbours on
-    the labels that a variant produced (Belkin 2003, 3.8.4)."""
+    """Number of samples outside ``scene.samples`` to classify by the 3 nearest neighbours among the samples
+    of a variant, with the classes that the variant produced (Belkin 2003, 3.8.4)."""
     small: Keys = Field(default_factory=dict)
-    """Overrides for ``--small``: a version of the study that runs in seconds. Any key of the file."""
+    """Overrides of any keys of the file for ``--small``, a version of the study that runs in seconds."""
 
     @model_validator(mode="after")
     def _check(self) -> "StudyOptions":
@@ -229,18 +235,18 @@ class StudyOptions(Options):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key that some variant varies, in the order of the file."""
+        """Return every key that some variant varies, in the order of the file."""
         return tuple(dict.fromkeys(key for _, grid in self._grids() for key in grid))
 
     @property
     def shown_measures(self) -> frozenset[str]:
-        """Every measure that its table, its plot or a picture shows."""
+        """Return every measure that the table, the plot or a picture shows."""
         plotted = (*self.plot.y, self.plot.x, self.plot.right) if self.plot else ()
         told = (name for picture in self.pictures for name in picture.measures)
         return frozenset(name for name in (*self.measure, *plotted, *told) if name in MEASURES)
 
     def label(self, name: str) -> str:
-        """Return what tables and axes call a key or a measure."""
+        """Return the name of a key or a measure in tables and axes."""
         if name in self.labels:
             return self.labels[name]
         return MEASURES[name].title if name in MEASURES else name
@@ -261,5 +267,5 @@ def _no_twice(what: str, values: Iterable[Any]) -> None:
     for value in values:
         # True == 1 in Python, not in a job.
         if (type(value), value) in seen:
-            raise ValueError(f"{value!r} stands twice among the {what}")
+            raise ValueError(f"{value!r} occurs twice among the {what}")
         seen.append((type(value), value))

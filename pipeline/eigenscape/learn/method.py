@@ -1,8 +1,8 @@
-"""What a method of ``[learn]`` is: eigenvectors, the graph and labels to classes, or to clusters."""
+"""The interface of the methods of ``[learn]``: classes or clusters from eigenvectors, graph and labels."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
@@ -36,15 +36,16 @@ class Samples:
     Attributes
     ----------
     rows, modes, neighbors
-        Number of samples, of eigenvectors, of neighbours of each.
+        Number of samples, of eigenvectors, and of neighbours per sample.
     threads
-        Tasks that run at once in a process, if there are as many.
+        Largest number of tasks at a time in a process.
     budget
         Bytes that a task may take.
     usual
-        What every method takes: blocks of eigenvectors are read, classes written.
-    fields, labelled
-        Classes of all fits, and labelled samples, at most.
+        Footprint that all methods share: reading blocks of eigenvectors, and writing classes.
+    classes, fields, labelled
+        Number of classes, that of all fits together, and the number of labelled samples; infinite if labels
+        are not counted.
     """
 
     rows: int
@@ -53,6 +54,7 @@ class Samples:
     threads: int
     budget: int
     usual: Footprint
+    classes: float = math.inf
     fields: float = math.inf
     labelled: float = math.inf
 
@@ -63,7 +65,8 @@ class Prepared(Protocol):
     Attributes
     ----------
     bytes_per_sample
-        What `scores` takes for each sample of a block beside the scores, temporaries included.
+        Bytes that `scores` takes for each sample of a block, in addition to the scores, including temporary
+        arrays.
     """
 
     @property
@@ -81,9 +84,9 @@ class Prepared(Protocol):
     def fit(self, number: int) -> "NDArray[np.float32]":
         """Fit to one training set; return the scores of all labelled samples, (labelled, classes).
 
-        Scores are about the share that speaks for each class
-        (`eigenscape.learn.decide.kernels.decisions`); NaN where there is nothing to tell. The
-        model stays where `scores` finds it.
+        Scores are approximately the share in favour of each class
+        (`eigenscape.learn.decide.kernels.decisions`); NaN for samples without data. The fitted
+        model is stored in a file for `scores`.
         """
         ...
 
@@ -96,14 +99,14 @@ class Prepared(Protocol):
 
 
 class LearnMethod(LearnOptions):
-    """A method: its keys, the learn stage with it, and what that takes."""
+    """The base class of the methods of ``[learn]``: keys, work of the learn stage, and footprint."""
 
     @abstractmethod
     def work(self, context: "Context") -> dict[str, Any]:
-        """Do the work of the stage; return what the manifest is to say."""
+        """Do the work of the stage; return its summary for the manifest."""
 
     def footprint(self, samples: Samples) -> Footprint:
-        """Return what the stage takes, smoothing and calibration not counted."""
+        """Return memory and disk of the stage, without smoothing and calibration."""
         return samples.usual
 
     @property
@@ -112,7 +115,7 @@ class LearnMethod(LearnOptions):
         return 0
 
     def extends(self) -> bool:
-        """Whether new samples have scores of their own: `Classifier.estimate`."""
+        """Return whether new samples can be scored by `Classifier.estimate`."""
         return False
 
 
@@ -126,11 +129,11 @@ class Classifier(LearnMethod):
         new samples by their eigenvectors. Empty where scores are no function of these; `apply` then
         takes the classes of the nearest samples.
     most_classes
-        How many classes there may be, None for any number, and the method to use for more.
+        Largest number of classes, and the method to use for more classes; None for no limit.
     needs_eigenvectors
-        Whether it reads the spectrum; not where eigenvectors only save time.
+        Whether the method needs the spectrum; false if eigenvectors only save time.
     needs_graph
-        Whether it reads the graph or the lists of neighbours, if it does not read the spectrum.
+        Whether a method that does not need the spectrum needs the graph or the lists of neighbours.
     """
 
     model: ClassVar[str] = ""
@@ -190,14 +193,15 @@ class WithPrior(Classifier):
     """A classifier whose scores follow shares of the classes, so that these can be given."""
 
     prior: Literal["none", "training", "uniform"] | tuple[Share, ...] = "none"
-    """Shares that the classes are taken to have: as the scores come, as among the training pixels, all
-    alike, or a list. "interpolated" is normalised by class mass (Zhu, Ghahramani, Lafferty 2003)."""
+    """Assumed shares of the classes: "none" (no correction), "training" (those among the training pixels),
+    "uniform", or a list. The scores of "interpolated" are normalised by class mass (Zhu, Ghahramani, Lafferty
+    2003)."""
 
     @field_validator("prior")
     @classmethod
     def _check_prior(cls, value: str | tuple[float, ...]) -> str | tuple[float, ...]:
         if not value:
-            raise ValueError("an empty list has no shares: give one for each class")
+            raise ValueError("the list is empty; give a share for each class")
         if not isinstance(value, str) and abs(sum(value) - 1) > 1e-3:
             raise ValueError(
                 f"the shares sum to {sum(value):.4g}, not to 1: divide each by {sum(value):.4g}"
@@ -210,25 +214,56 @@ class WithPrior(Classifier):
         return self.prior
 
 
+class TrainingTiles(Protocol):
+    """The samples of a training set, tile by tile. It can be iterated over several times.
+
+    Each tile is a pair of arrays: eigenvectors, shape (samples, modes), null vectors first, and
+    classes from 0. Samples outside the graph, which have no eigenvectors, are left out.
+    """
+
+    @property
+    def samples(self) -> int:
+        """Number of training samples, including those outside the graph."""
+        ...
+
+    @property
+    def modes(self) -> int:
+        """Number of eigenvectors, including null vectors."""
+        ...
+
+    @property
+    def nulls(self) -> int:
+        """Number of null vectors, each of which is constant on a component of the graph."""
+        ...
+
+    @property
+    def extended(self) -> int:
+        """Number of other eigenvectors, from the first, that extend to new samples (`eigenscape.extend`)."""
+        ...
+
+    def __iter__(self) -> "Iterator[tuple[NDArray[np.float32], NDArray[np.intp]]]":
+        """Yield the tiles."""
+        ...
+
+
 class OfEigenvectors(Classifier):
     """A classifier that is a function of eigenvectors, fitted in memory tile by tile.
 
-    A method of this kind says `learn` and `estimate`; all else is here.
+    A method of this kind defines `learn` and `estimate`; this class provides everything else. If scores
+    follow the shares of the classes in the training set, the method can derive from `WithPrior` as
+    well, which gives it the key ``learn.prior``.
     """
 
     model: ClassVar[str] = "model"
 
     @abstractmethod
-    def learn(
-        self, tiles: "Iterable[tuple[NDArray[np.float32], NDArray[np.intp]]]", count: int
-    ) -> "NDArray[Any]":
+    def learn(self, tiles: TrainingTiles, count: int) -> "NDArray[Any]":
         """Return the model of one training set, an array.
 
         Parameters
         ----------
         tiles
-            Eigenvectors, shape (samples, modes), and classes from 0, of some of its samples at a time;
-            it can be gone through again.
+            The training set.
         count
             Number of classes.
         """
@@ -241,23 +276,24 @@ class OfEigenvectors(Classifier):
 
 
 class Clustering(LearnMethod):
-    """A method that needs no labels: parts of the graph.
+    """A method without labels, whose clusters are parts of the graph.
 
     Attributes
     ----------
     leads_by_cuts
-        Whether the confidence of a row is that of the cuts, and not what `divide` has left as "lead".
+        Whether the confidence is computed from the cuts; otherwise `divide` writes it ("lead").
     """
 
     unsupervised: ClassVar[bool] = True
     leads_by_cuts: ClassVar[bool] = False
 
     clusters: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = "auto"
-    """How many clusters; "auto": as many as classes, else by a clear eigengap."""
+    """Number of clusters; "auto" is the number of classes, or without labels a clear gap of the
+    eigenvalues."""
 
     @property
     def open_ended(self) -> str:
-        """What tells when there are enough clusters, where no number does: a reason, or nothing."""
+        """Return why no number of clusters is needed (a reason for messages), or an empty text."""
         return ""
 
     def columns(self, wanted: int) -> int:

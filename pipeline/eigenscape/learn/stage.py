@@ -50,9 +50,9 @@ def learn_stage(context: Context) -> dict[str, Any]:
 def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy``; return the scores.
 
-    A classifier that is a function of eigenvectors alone stays as ``learn/model``, and the factors of
-    its prior as ``learn/prior``: other scenes are classified by them. What the map learned from stays as
-    ``learn/sample`` and ``learn/class``, for those whose classes follow from labels alone.
+    For `eigenscape.apply`, a classifier that is a function of eigenvectors is stored as ``learn/model``, and
+    the factors of its prior as ``learn/prior``. The training samples of the map are stored as
+    ``learn/sample`` and ``learn/class``, for methods whose classes follow from labels alone.
     """
     options = context.job.learn
     ingest = context.run.record("ingest")
@@ -225,7 +225,7 @@ def _leading(held_out: dict[str, Any]) -> str:
 
 
 def describe_protocol(leading: str | None) -> str:
-    """Return in words which pixels scores are of."""
+    """Return a description of the pixels on which the scores were measured."""
     if leading == TEST:
         return "disjoint test file"
     return f"pixels held out ({leading})" if leading else "no pixel is held out"

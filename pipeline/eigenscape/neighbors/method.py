@@ -1,4 +1,4 @@
-"""What a method of ``[neighbors]`` is: features to the neighbours of every sample."""
+"""The interface of the methods of ``[neighbors]``: from features to the neighbours of every sample."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -45,10 +45,10 @@ class Table:
 
 
 SPARSE_BYTES = 30 * 2**20
-"""Of what any search among sparse features loads (measured: 27 to 30 MiB)."""
+"""Bytes of the libraries that a search among sparse features loads (measured: 27 to 30 MiB)."""
 
 LOW_RECALL = 0.9
-"""A measured recall below this one is noted."""
+"""Recall below which a note is printed."""
 
 
 class NeighborMethod(NeighborOptions):
@@ -59,9 +59,10 @@ class NeighborMethod(NeighborOptions):
         return SPARSE_BYTES if sparse else 0
 
     def leaves(self, rows: int, columns: int, *, sparse: bool = False) -> "Leaves":
-        """Return how the samples are put in order by place, and whether that finds lists on the way.
+        """Return the parameters of the tree that orders the samples by place.
 
-        Without lists to find only the order is wanted, and that needs no overlap.
+        A method that searches within the parts gives k, the overlap and the searcher. Other methods need only
+        the order, and so no overlap.
         """
         from eigenscape.neighbors.kernels.partition import Leaves
 
@@ -81,11 +82,11 @@ class NeighborMethod(NeighborOptions):
         Returns
         -------
         dict
-            What the manifest is to say beside method, metric and parts, as JSON values.
+            Further entries of the manifest, as JSON values, in addition to method, metric and parts.
         """
 
     def footprint(self, table: Table) -> Footprint:
-        """Return what the stage takes: here the order by place, and lists that are written."""
+        """Return the memory and disk of the stage: here of the order by place and the lists."""
         from eigenscape.neighbors.footprint import laid_out
 
         return laid_out(self, table)

@@ -31,7 +31,7 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
 
     With ``method = "radius"`` index and distance are one-dimensional, and ``neighbors/indptr``
     (sample + 1) holds the start of the list of each sample. With ``method = "landmarks"`` lists name
-    landmarks only, and ``neighbors/landmark`` holds their samples.
+    landmarks only, and ``neighbors/landmark`` holds the sample numbers of the landmarks.
     """
     method = neighbor_method(context.job)
     source = Rows(context.path("features/values"), unit=method.metric == "angle")

@@ -1,4 +1,4 @@
-"""Lists of ranks to arrays of sample numbers, by the form that they have; measured on the way."""
+"""Conversion of neighbour lists from ranks to sample numbers, and their measures (recall, dimension)."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ def write_nearest(context: Context, layout: Layout, method: NearestMethod) -> di
 
 
 def write_within(context: Context, layout: Layout, method: "Radius") -> dict[str, Any]:
-    """Write lists of all neighbours within a radius, and ``neighbors/indptr``: where each begins."""
+    """Write the lists of all neighbours within a radius and their starts; return the summary."""
     assert method.radius is not None, "a radius is given"
     reach = sample_reach(context, layout.ranked, method.radius, method.metric)
     graph = context.job.graph
@@ -61,7 +61,7 @@ def write_within(context: Context, layout: Layout, method: "Radius") -> dict[str
 
 
 def write_to_landmarks(context: Context, layout: Layout, method: "Landmarks") -> dict[str, Any]:
-    """Write lists of landmarks, and ``neighbors/landmark``: which samples these are."""
+    """Write the lists of landmarks and the landmarks' sample numbers; return the summary."""
     lists, ranks = landmark_lists(context, layout, method.k, method.landmarks, method.seed)
     landmark = write_landmarks(context.workspace, layout, ranks, method.landmarks)
     _write_lists(context, layout, lists, 0, landmark)

@@ -236,6 +236,23 @@ def reader_modules(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
     return () if module is None else (module,)
 
 
+def foreign_files(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
+    """Return the files that a reader of another package reads, if its `Reader.files` does not name them.
+
+    Raises
+    ------
+    SceneError
+        The scene cannot be opened.
+    """
+    if not reader_modules(options, resolve):
+        return ()
+    path = resolve(str(options.path))
+    reader = find_reader(path)
+    if reader.files(path) is not None:
+        return ()
+    return open_by(reader, path, options, resolve).files
+
+
 def _is_known(path: str) -> bool:
     return is_contained(path) or is_address(path) or os.path.lexists(path)
 

@@ -74,7 +74,11 @@ class Reader(ABC):
         return None
 
     def files(self, path: str) -> tuple[str, ...] | None:
-        """Return every file that a scene is read from; None for its own and those of the same stem."""
+        """Return every file that a scene is read from, or None.
+
+        With None, these are the file of the path and its side-cars of the same stem and, for a
+        reader of another package, `Scene.files` of the opened scene.
+        """
         return None
 
 

@@ -178,7 +178,7 @@ class Scene(Protocol):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file the scene is read from (side-cars too): their identity is the run's identity."""
+        """Every file that the scene is read from: if one changes, the run is computed again."""
         ...
 
     @property

@@ -41,11 +41,11 @@ class Eigenpairs:
     values : array, shape (modes,)
         Ascending; the null vectors, one for each connected component, come first.
     vectors : array, shape (n, modes)
-        Orthonormal, except those of the random-walk Laplacian, which are so under the degrees.
+        Orthonormal columns; for the random-walk Laplacian, orthonormal with the degrees as weights.
     residuals : array, shape (modes,)
         |A v - lambda v| for |v| = 1, of the symmetric form where the Laplacian is the random walk's.
     converged
-        Whether all residuals are within the tolerance; of D - W within that times the median degree.
+        Whether all residuals are within the tolerance (for D - W, the tolerance times the median degree).
     solver
         Name of the solver, and why it was chosen.
 
@@ -86,14 +86,15 @@ def eigenpairs(
         does not count; a networkx graph; a fitted estimator (`LaplacianEigenmaps` or one of
         scikit-learn that has an affinity matrix or nearest neighbours); or the directory of a run.
     dimension
-        Eigenvectors beside the null vectors.
+        Number of eigenvectors, not counting the null vectors.
     kind
-        "normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); or "unnormalized", D - W, of
-        which a sample without edges is a null vector.
+        "normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); or "unnormalized", D - W, for
+        which each sample without edges adds a null vector.
     potential : array, shape (n,), optional
         V >= 0, alpha included (Halevy 2011, chapter 3). With it there are no null vectors.
     edges : optional
-        Given as `weights`: further symmetric weights, alpha included, whose Laplacian L_E is added.
+        Further symmetric weights, in the forms of `weights` and including alpha, whose Laplacian L_E is
+        added.
     solver
         As in a job: "auto" takes shift-invert for graphs as thin as a curve, the Chebyshev filter for
         others, and LAPACK where samples are few (as "chebyshev" does).
@@ -101,11 +102,11 @@ def eigenpairs(
         Largest residual norm, 1e-12 to 1e-2, of D - W in units of the median degree, so that c W has c
         times the eigenvalues of W; below 1e-6 the iteration works in double.
     memory
-        Such as "2GiB": anonymous memory that the iteration may take; its vectors lie on disk.
+        Limit of the anonymous memory of the iteration, such as "2GiB"; the vectors are in files.
     threads
-        Threads to work on, every core by default.
+        Number of threads; all cores by default.
     directory
-        Where the vectors lie meanwhile; the system's place for temporary files by default.
+        Directory for the files of the vectors; the system's temporary directory by default.
     note
         Called with the residual after each pass.
 
@@ -116,8 +117,8 @@ def eigenpairs(
     Raises
     ------
     InputError
-        The weights are no graph, `dimension` is more than it has eigenvectors, or an option has no such
-        value.
+        The weights are not a valid graph, `dimension` exceeds the number of eigenvectors, or an option has an
+        invalid value.
 
     Examples
     --------

@@ -38,8 +38,9 @@ from eigenscape.store.verification import require_whole
 Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
 LEAST_SHARE = 0.05
-"""Least 1 - lambda (of an unnormalised Laplacian 1 - lambda / d): it divides, so errors grow by its
-inverse. A mode beyond varies from each sample to the next, and does not follow from neighbours."""
+"""Smallest allowed 1 - lambda (for the unnormalised Laplacian, 1 - lambda / d). The formula divides by it, so
+smaller values amplify errors; such modes change from sample to sample and do not follow from the
+neighbours."""
 
 _WORK_BYTES = 64 * 2**20
 _SAMPLE_BYTES = 64
@@ -54,12 +55,12 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     run
         Run directory whose spectrum is finished, or the result of a run.
     samples : array or sparse array, shape (m, bands)
-        In the units of the scene with its scale applied (``samples/values``, where the run has
-        ``samples/origin`` with that added to them). As many bands as
-        the run's good bands, or all bands of its scene, of which the bad ones are left out.
-        Anything that has a shape and can be cut into rows, such as a memory map, is read in blocks.
+        Samples in the units of the scene, with its scale applied: as ``samples/values``, plus
+        ``samples/origin`` if the run has one. The bands are the good bands of the run, or all bands of its
+        scene, of which the bad ones are dropped. Any object with a shape that can be sliced by rows, such as
+        a memory map, is read in blocks.
     memory
-        Anonymous memory for the work, beside `samples` and the result.
+        Limit of the anonymous memory, in addition to `samples` and the result.
 
     Returns
     -------
@@ -71,9 +72,8 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     Raises
     ------
     InputError
-        There is no finished spectrum, the number of bands is wrong, or there are samples that are
-        not the run's and eigenvalues above 0.95, where the formula divides by almost nothing (not
-        for the unnormalised one).
+        There is no finished spectrum; the number of bands is wrong; or an eigenvalue is above 0.95, where the
+        formula divides by almost 0, and a sample is not one of the run (not with the unnormalised Laplacian).
     MemoryLimitError
         `memory` is too small for the run.
     StoreError
@@ -81,17 +81,17 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
 
     Notes
     -----
-    A sample that coincides with one of the run takes over its coordinates. The formula alone would
-    come close to them, not equal: the run's graph is symmetrised, so a sample also has edges to those
-    that name it and are not among its own nearest, and it has no edge to itself, where its twin
-    has one of the largest weight. On Indian Pines the formula is 7 % away from the coordinates of a
-    twin (median; 55 modes, normalised), nearly all of it in length, by the degree: the median cosine
-    is 0.9998. Angles to class means hardly change.
+    A sample that coincides with a sample of the run (its twin) takes over the coordinates of the twin. The
+    formula alone would give slightly different ones: the graph of the run is symmetrised, so the twin also
+    has edges to samples that list it as a neighbour, while the new sample has an edge to the twin, with the
+    largest weight. On Indian Pines, the coordinates by the formula differ by 7 % (median; 55 modes,
+    normalised), nearly all of it in their length; the median cosine is 0.9998, so angles to class means
+    hardly change.
 
     A potential of the run is 0 at new samples: the formula holds there as it stands.
 
-    New samples do not see each other. Each is compared with all samples of the run, so that the
-    time is proportional to the product of both numbers.
+    New samples do not influence each other. Each is compared with all samples of the run, so the time is
+    proportional to the product of the two numbers of samples.
 
     Examples
     --------
@@ -177,17 +177,17 @@ def nystrom(
     Parameters
     ----------
     weights : csr_array, shape (m, n)
-        From each new sample to the old ones.
+        Weights of the edges from each new sample to the old ones.
     twins : array, shape (m,)
         The old sample whose coordinates a new one takes over, -1 for the formula.
     degree : array, shape (n,)
-        Of the old samples in their own graph.
+        Degrees of the old samples in their own graph.
     values : array, shape (modes,)
         Eigenvalues.
     vectors
         First sample and eigenvectors of each chunk of old samples, each of shape (rows, modes).
     laplacian
-        Whose eigenvectors they are.
+        The Laplacian to which the eigenvectors belong.
 
     Returns
     -------

@@ -19,10 +19,18 @@ _MOST_OPEN = 256
 
 
 def chunk_rows(rows: int, row_bytes: float) -> int:
-    """Return the rows of one chunk of a (sample, ...) array: 8 MiB or 2**17 rows, if 512 suffice.
+    """Return the number of rows in a chunk of a (sample, ...) array.
 
-    A multiple of `ROW_TILE` that depends on the array alone, never on the memory limit, so that a
-    run can be resumed under another limit.
+    A chunk has 8 MiB or 2**17 rows, or more if the array would have more than 512 chunks. The number is a
+    multiple of `ROW_TILE` and does not depend on the memory limit, so that a run can be resumed under another
+    limit.
+
+    Parameters
+    ----------
+    rows
+        Number of rows of the array.
+    row_bytes
+        Bytes of a row.
     """
     wanted = max(min(_CHUNK_BYTES / max(row_bytes, 1.0), _CHUNK_ROWS), rows / _MOST_CHUNKS)
     return max(1, round(wanted / ROW_TILE)) * ROW_TILE
@@ -51,11 +59,11 @@ def write_rows(path: str | Path, start: int, values: Any) -> None:
     Parameters
     ----------
     path
-        Of the array.
+        Path of the array.
     start
         First row.
     values : array-like, shape (rows, ...)
-        As many rows as make whole chunks, or all up to the last.
+        The rows: whole chunks, or all rows up to the last one.
     """
     array = open_array(path)
     stop = start + len(values)

@@ -20,7 +20,20 @@ _CHECKSUM = "checksum"
 class Record:
     """The entry of one finished stage in the manifest.
 
-    `sums` holds the checksum of every file of its arrays and outputs, by its path in the run directory.
+    Attributes
+    ----------
+    key
+        Content key of the stage.
+    seconds, peak_bytes
+        Time of the stage, and peak of anonymous memory of any process.
+    arrays, files
+        Names of the arrays in the store and of the files in ``outputs/``.
+    summary
+        Report of the stage, as JSON values.
+    finished
+        Local time of the commit, ISO 8601.
+    sums
+        Checksum of every file of the arrays and outputs, by path in the run directory.
     """
 
     key: str
@@ -34,7 +47,7 @@ class Record:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Record":
-        """Return what `dataclasses.asdict` and JSON made of one."""
+        """Return a record from the JSON values that `dataclasses.asdict` made of it."""
         return cls(**{**entry, "arrays": tuple(entry["arrays"]), "files": tuple(entry["files"])})
 
 
@@ -48,12 +61,12 @@ class HasPath(Protocol):
 
 
 def path_of(run: "str | os.PathLike[str] | HasPath") -> Path:
-    """Return a run directory that is given as such or as a result.
+    """Return the path of a run directory, given as a path or as a result.
 
     Raises
     ------
     InputError
-        It is something else.
+        The argument is something else.
     """
     if isinstance(run, str | os.PathLike):
         return Path(run)

@@ -24,11 +24,11 @@ class Rows:
     Attributes
     ----------
     path
-        Of the zarr array, or of the folder with ``data``, ``indices`` and ``indptr``.
+        Path of the zarr array, or of the folder with ``data``, ``indices`` and ``indptr``.
     unit
-        Scale every vector to length 1, for angles, with what the table keeps as its origin added
-        first. One more column then holds 1 for vectors of zeros and 0 for all others: a vector
-        without direction is at a right angle to every other.
+        Whether to scale every vector to length 1 (for angles), after adding the origin of the table. There is
+        then one more column, which is 1 for vectors of zeros and 0 for all others, so that a vector without
+        direction is at a right angle to every other vector.
     """
 
     path: str
@@ -36,12 +36,12 @@ class Rows:
 
     @property
     def sparse(self) -> bool:
-        """Whether the rows are compressed."""
+        """Return whether the table is sparse (compressed rows)."""
         return (Path(self.path) / "indptr").exists()
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
+        """Return the numbers of rows and columns."""
         if self.sparse:
             starts = open_array(Path(self.path) / "indptr")
             rows, columns = starts.shape[0] - 1, int(starts.attrs["columns"])
@@ -69,7 +69,7 @@ class Rows:
         return ROW_TILE if self.sparse else int(open_array(self.path).chunks[0])
 
     def read(self, start: int, stop: int) -> Vectors:
-        """Return rows start ... stop-1."""
+        """Return the rows from `start` up to, but not including, `stop`."""
         if self.sparse:
             folder = Path(self.path)
             starts = np.asarray(open_memmap(folder / "indptr")[start : stop + 1])

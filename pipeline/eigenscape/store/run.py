@@ -4,8 +4,8 @@
 
     runs/indian-pines-1f0c.../
         job.toml          the resolved job
-        manifest.json     what is finished: one record per stage. The only truth about it.
-        log.jsonl         what happened when
+        manifest.json     one record for each finished stage; only these stages count as finished
+        log.jsonl         log of the run
         lock              held by the process at work
         store.zarr/       committed arrays (zarr v3)
         work/             one directory per unfinished stage, gone when the stage commits
@@ -65,15 +65,15 @@ class Run:
     path
         The directory.
     create
-        Make it if it is not there, and check that it can be written. Runs that are only read from
-        are left as they are.
+        Create the directory if it does not exist, and check that it is writable. Not for runs that are only
+        read.
 
     Raises
     ------
     OutputError
-        It cannot be made or written.
+        The directory cannot be created or written.
     StoreError
-        It is there and is not a run directory of this format.
+        The directory exists but is not a run directory of this format.
     """
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
@@ -124,9 +124,9 @@ class Run:
         return Record.from_json(entry)
 
     def is_finished(self, stage: str, key: str) -> bool:
-        """Whether `stage` is finished with this `key` and all that it wrote is still there.
+        """Return whether `stage` is finished with this `key` and all its arrays and files exist.
 
-        The content of the files is not read: see `damage`.
+        The contents of the files are not checked: see `damage`.
         """
         record = self.record(stage)
         return (
@@ -137,17 +137,17 @@ class Run:
         )
 
     def damage(self, stage: str) -> list[str]:
-        """Read all that a finished stage has written; return a text for each file that is wrong."""
+        """Check all files of a finished stage; return a text for each damaged file."""
         record = self.record(stage)
         return [] if record is None else find_damage(self.path, record)
 
     def mend(self, keys: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Forget the finished stages that are damaged, so that they are computed again.
+        """Delete the damaged finished stages, so that they are computed again.
 
         Parameters
         ----------
         keys
-            Keys of the stages that are to be used; records of others are not looked at.
+            Keys of the stages of the job; records with other keys are not checked.
         tell
             Called with a sentence for each stage that is damaged.
         """
@@ -179,9 +179,10 @@ class Run:
     def workspace(
         self, stage: str, key: str, tell: Callable[[str], None] = lambda _: None
     ) -> Workspace:
-        """Return the workspace of a stage, with whatever an earlier attempt finished in it.
+        """Return the workspace of a stage, with the blocks that an earlier attempt finished.
 
-        It is read and checked first; damage is reported by `tell`, and all of it is then thrown away.
+        The workspace is checked first. If it is damaged, `tell` is called with a message, and the workspace
+        is emptied.
         """
         # Blocks that were begun with other chunks would end within one.
         name = f"{stage}-{key}" + ("" if CHUNK_ROWS == MOST_CHUNK_ROWS else f".{CHUNK_ROWS}")
@@ -276,7 +277,7 @@ class Run:
             remove_output(self.path / "outputs" / name)
 
     def link_from(self, other: "Run", stage: str, key: str) -> bool:
-        """Take a finished stage over from a run beside this one; return whether that worked.
+        """Take a finished stage over from another run; return whether that was possible.
 
         Arrays are shared by hard links: they are never written after their commit, so neither run
         can spoil the other, and each can be deleted on its own.
@@ -303,19 +304,19 @@ class Run:
 
     @contextmanager
     def replacing(self, stage: str, name: str) -> Iterator[Path]:
-        """Surround the writing of an output of a finished stage anew; call it under the lock.
+        """Replace an output file of a finished stage, as a context manager; call it under the lock.
 
         Parameters
         ----------
         stage
             The stage.
         name
-            Of the file in ``outputs/``; it may be new.
+            Name of the file in ``outputs/``; it may be new.
 
         Yields
         ------
         Path
-            Where to write it, whole or not at all.
+            Path to which the caller must write the complete file.
         """
         path, listed = self.path / "outputs" / name, f"outputs/{name}"
         with explain_write_errors(self.path):

@@ -1,4 +1,4 @@
-"""`verify`: whether all files of a run directory are as they were written."""
+"""`verify`: check of all files of a run directory against their checksums."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from eigenscape.store.tree import broken_groups
 
 
 def verify(run: str | Path | HasPath) -> dict[str, Any]:
-    """Read every file of a run directory and hold it against its checksum.
+    """Read every file of a run directory and compare it with its checksum.
 
     Parameters
     ----------
@@ -24,11 +24,10 @@ def verify(run: str | Path | HasPath) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``whole``: whether nothing is wrong. ``stages``: name, number of files, bytes and ``damage``
-        (a text for each file that is wrong) of every finished stage. ``unfinished``: name and
-        ``damage`` of what killed stages left, which is not looked at while a process works there
-        (``holder``). ``other``: what is wrong with files of no stage. ``again``: stages that the next
-        `run` computes again.
+        ``whole``: whether all files are intact. ``stages``: name, number of files, bytes and ``damage`` (a
+        text for each damaged file) of every finished stage. ``unfinished``: name and ``damage`` of unfinished
+        stages; empty while a process works in the directory (``holder``). ``other``: damage to files that
+        belong to no stage. ``again``: stages that the next `run` computes again.
 
     Raises
     ------
@@ -106,7 +105,7 @@ def _uncommitted(work: Path, commit: Path) -> list[str]:
 
 
 def find_wrong(path: Path) -> list[str]:
-    """Return a text for each file of a run that is wrong, by its path in the run."""
+    """Return a text for each damaged file of a run, beginning with its path in the run directory."""
     manifest = read_manifest(path)
     texts = [
         text for entry in manifest["stages"].values()
@@ -117,7 +116,7 @@ def find_wrong(path: Path) -> list[str]:
 
 
 def require_whole(path: Path, exclude: str) -> None:
-    """Refuse a run of which a finished stage is damaged.
+    """Raise an error if a finished stage of a run is damaged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where one stage works until it commits: its arrays, files, scratch and journal."""
+"""The workspace of one stage until its commit: arrays, files, scratch and journal."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,16 +15,21 @@ from eigenscape.store.journal import Journal
 
 
 class Workspace:
-    """Where one stage works until it commits.
+    """The directory in which one stage works until its commit.
+
+    Parameters
+    ----------
+    path
+        The directory; it is created if necessary.
 
     Attributes
     ----------
     path
-        Its directory; everything else in it is scratch that vanishes at the commit.
+        The directory. Arrays (``store``) and files (``files``) are moved by the commit; the rest is deleted.
     journal
         Finished blocks, and the checksums of their files.
     recording
-        Whether checksums are noted.
+        Whether checksums are recorded.
     """
 
     def __init__(self, path: Path) -> None:
@@ -100,9 +105,9 @@ class Workspace:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Note checksums of all data written here in the block, by this thread and by tasks.
+        """Record checksums of all data that this thread and its tasks write inside the context.
 
-        A stage that is never resumed needs none.
+        A stage that is never resumed needs no checksums.
         """
         self.recording = True
         with heard_by(self.journal):
@@ -124,7 +129,7 @@ class Workspace:
         return tuple(sorted(str(path.parent.relative_to(root)) for path in root.rglob("zarr.json")))
 
     def files(self) -> tuple[str, ...]:
-        """Return the names of the output files made so far, not those that a killed writer began."""
+        """Return the names of the complete output files; files that a killed writer began are left out."""
         names = (path.name for path in (self.path / "files").iterdir())
         return tuple(sorted(name for name in names if not name.startswith(".")))
 

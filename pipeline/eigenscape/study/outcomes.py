@@ -24,11 +24,11 @@ class VariantOutcome(Outcome):
     Attributes
     ----------
     path, variant
-        Its run directory, and the variant.
+        Run directory of the variant, and the variant.
     computed
-        Stages that this run of the study computed; the others were there.
+        Stages that this run of the study computed; the others were already finished.
     machine
-        Computer on which they ran.
+        Description of the computer on which the stages ran.
     """
 
     path: Path = field(kw_only=True)

@@ -8,8 +8,8 @@
         plot.png            and a file for each of [[study.pictures]]
         variants/           a run directory each; equal stages are shared by hard links
 
-What is finished the manifests of the variants say, so a study that was killed goes on, and a longer
-list of values computes the new ones alone. Nothing depends on the order in which variants run.
+The manifests of the variants record what is finished. So a killed study can be continued, and if a list of
+values becomes longer, only the new variants are computed. No result depends on the order of the variants.
 """
 
 import json
@@ -62,14 +62,14 @@ def run_study(
     run_dir: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> StudyResult:
-    """Run a study, or what is left of it.
+    """Run a study, or continue an unfinished one.
 
     Parameters
     ----------
     job
         A job with a table ``[study]``, as in `eigenscape.run`.
     on, client
-        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
+        Cluster or client to run on, as in `eigenscape.run`. A cluster is started only once.
     run_dir
         Directory of the study; ``runs/<name>`` by default.
     reporter
@@ -79,12 +79,12 @@ def run_study(
     Returns
     -------
     StudyResult
-        A variant that failed is in it with its reason; the others went on.
+        The outcomes of all variants. A failed variant is recorded with the reason; the others are still run.
 
     Raises
     ------
     InputError
-        The study or its files cannot work; nothing was computed.
+        The study or its files are invalid; nothing was computed.
 
     Examples
     --------
@@ -101,8 +101,8 @@ def run_study(
     job = as_job(job)
     if job.study is None:
         raise InputError(
-            f"{job.name}: is no study, for it has no table [study]. Give one, such as study.grid = "
-            '{"neighbors.k" = [4, 8]}, or run the job alone by eigenscape.run.'
+            f"{job.name}: is not a study, because it has no table [study]. Add one, such as study.grid = "
+            '{"neighbors.k" = [4, 8]}, or run the job with eigenscape.run.'
         )
     reporter, on = reporter or default_reporter(), place_of(on, client)
     path = study_directory(job, run_dir)

@@ -1,4 +1,4 @@
-"""A first job file for a scene: what its files say, bands to leave out and why, labels, methods that fit."""
+"""A first job file for a scene, with its metadata, bands to drop, labels and suitable methods."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +79,7 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
         It is there.
     """
     if path.exists() and not force:
-        raise OutputError(f"{path}: is there already. Give another name, or --force to replace it.")
+        raise OutputError(f"{path}: already exists. Give another name, or --force to replace it.")
     with explain_write_errors(path), written_whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -228,13 +228,17 @@ def _write(
 def _ground(about: Survey) -> list[str]:
     """Return what is to be said of the place of the pixels."""
     if about.table:
-        return ["A table: no squares, no edges in space, no noise fractions."]
+        return ["A table: no squares, no spatial edges, no noise fractions."]
     if about.alike is None:
         return []
-    share = f"side by side pixels differ by {100 * about.alike:.0f} % of what any two do"
+    share = (
+        f"adjacent pixels differ by {100 * about.alike:.0f} % of the difference of random pixels"
+    )
     if about.contiguous:
-        return [f"One piece of ground ({share}): noise fractions and methods in space make sense."]
-    return [f"Pixels are out of place ({share}): no noise fractions, no methods in space."]
+        return [
+            f"Adjacent pixels are alike ({share}): noise fractions and spatial methods make sense."
+        ]
+    return [f"Adjacent pixels are not alike ({share}): no noise fractions, no spatial methods."]
 
 
 def _advice(about: Survey) -> list[str]:
@@ -248,7 +252,7 @@ def _advice(about: Survey) -> list[str]:
         ]
     if total < LEAST_LABELS * classes:
         return [
-            f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is made for that."
+            f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is meant for this."
         ]
     return [
         f"{total:,} labelled pixels of {classes} classes: methods are tried on a part of the scene, before",

@@ -1,4 +1,4 @@
-"""What tuning came to."""
+"""The result of tuning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,30 +11,30 @@ from eigenscape.workflow.choice.tried import Interval, Tried
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning came to.
+    """The result of `eigenscape.tune`.
 
     Attributes
     ----------
     path
-        Its directory.
+        Directory of the tuning.
     job
         The chosen job.
     values
-        The keys that it changes.
+        Keys of the given job that the chosen job changes, with their values.
     tried
-        All jobs that were tried or were to be tried.
+        All candidates, including those for which no time was left.
     judged
-        Accuracy of the chosen job on squares that tuning never saw, by the split of the draws.
+        Accuracy of the chosen job on squares that were not used for the choice, by split.
     default
-        The same of the job as it was given.
+        Accuracy of the given job on the same squares, by split.
     gain
-        Chosen less given, draw by draw.
+        Accuracy of the chosen job minus that of the given job, over paired draws.
     seconds
-        What tuning has taken, earlier calls too.
+        Time of the tuning in seconds, including earlier calls.
     given
-        What a job that leaves its methods open would have chosen by itself; empty of others.
+        Methods that a run of the given job would have chosen itself; empty if the job names its methods.
     said
-        What is to be said of it, in lines.
+        Summary of the result, in lines.
     outputs
         Files: ``job``, ``table``, ``plot``.
 

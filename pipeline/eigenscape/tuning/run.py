@@ -1,4 +1,4 @@
-"""Tune a job: try candidates on the squares that a choice may see, judge the best by the others.
+"""Tuning of a job: candidates are compared on half of the squares, and the best is scored on the others.
 
 ::
 
@@ -10,7 +10,7 @@
         window.npy        mask of the part of a big scene that is tuned on
         variants/         a run directory for each job; equal stages are shared by hard links
 
-What is finished the manifests of the variants say: a call that was killed goes on, and repeats nothing.
+The manifests of the variants record what is finished: a call after a kill continues and repeats nothing.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
 
 MOST_PIXELS = 2**16
-"""Pixels that are tuned on; of a bigger scene a part is chosen."""
+"""Largest number of pixels used for tuning; of a larger scene, a part is used."""
 
 
 def tune(
@@ -59,18 +59,18 @@ def tune(
 ) -> Tuned:
     """Find the best of many jobs on a scene by blocked cross-validation, within a budget.
 
-    Keys that the job gives stay as they are; what it leaves open is tried. The call goes on with what
-    an earlier one has left. Without labels, and for methods that need none, the stability of the clusters
-    decides.
+    Keys that the job gives are kept; values of the other keys are tried. The call continues an earlier call
+    with the same directory. Without labels, and for methods that need none, jobs are compared by the
+    stability of their clusters.
 
     Parameters
     ----------
     job
-        A job, at least its scene and labels, as in `eigenscape.run`.
+        A job with at least a scene and labels, as in `eigenscape.run`.
     budget
-        Seconds that it may take, with what earlier calls have taken. A job that was begun is ended.
+        Time limit in seconds, including earlier calls. A candidate that has begun is completed.
     on, client
-        Where to run it, as in `eigenscape.run`. A cluster is brought up once.
+        Cluster or client to run on, as in `eigenscape.run`. A cluster is started only once.
     run_dir
         Directory of the tuning; ``runs/<name>-tuned`` by default.
     reporter
@@ -79,18 +79,19 @@ def tune(
     Returns
     -------
     Tuned
-        The chosen job, and what is known of it.
+        The chosen job, its accuracy, and all jobs that were tried.
 
     Raises
     ------
     InputError
-        The scene cannot be read, or nothing can be tuned on it.
+        The scene cannot be read, or no job can be tuned on it.
 
     Notes
     -----
-    Half of the labels, in squares of the scene, choose; the other half judges the chosen job and is in
-    no draw before. `Tuned.gain` compares draws of training pixels in pairs. Clusters are compared with
-    those of parts of the scene, other parts for the choice than for the verdict.
+    The job is chosen on half of the labels, in squares of the scene. The other half is not used in any
+    earlier draw; the accuracy of the chosen job is measured on it. `Tuned.gain` compares both jobs on the
+    same draws of training pixels. Clusters are compared with the clusters of parts of the scene; the parts
+    for the choice and for the final score differ.
 
     Examples
     --------

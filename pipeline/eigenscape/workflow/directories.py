@@ -19,7 +19,7 @@ STUDY_FILE = "study.json"
 
 
 def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
-    """Return where a job runs: one directory for each content of the whole job."""
+    """Return the run directory of a job; its name contains the key of the whole job."""
     if run_dir is not None:
         return path_of(run_dir).resolve()
     return (parent_directory(job) / f"{job.name}-{keys['export'][:10]}").resolve()
@@ -46,7 +46,7 @@ def is_study(path: Path) -> bool:
 
 
 def status(path: Path) -> dict[str, Any]:
-    """Return the state of a run directory, and that of its driver if it was submitted.
+    """Return the state of a run directory and, if it was submitted, of its driver.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def status(path: Path) -> dict[str, Any]:
     done = all(stage["state"] == "finished" for stage in stages)
     command = "apply" if "applies" in manifest else "run"
     holder = lock_holder(path)
-    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` goes on"
+    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` continues it"
     return {
         "run": str(path),
         "name": manifest.get("name"),

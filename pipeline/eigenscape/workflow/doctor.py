@@ -1,4 +1,4 @@
-"""What an installation and a machine are like, and what has to be done before a job can run there."""
+"""Checks of the installation and of the machine, for `eigenscape doctor`."""
 
 import os
 import platform
@@ -137,7 +137,7 @@ def _look_at_packages(found: Diagnosis) -> None:
     found.versions["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
     if platform.system() != "Linux":
         found.problems.append(
-            f"This system is {platform.system()}: memory is read from /proc, so jobs run on Linux alone. "
+            f"This system is {platform.system()}: memory is read from /proc, so jobs run only on Linux. "
             "Use a container or a virtual machine (cluster/containers)."
         )
     for package, extra in _requirements():
@@ -148,7 +148,7 @@ def _look_at_packages(found: Diagnosis) -> None:
             found.extras.setdefault(extra, {})[package] = installed
     if missing := [name for name, installed in found.versions.items() if installed is None]:
         found.problems.append(
-            f"Packages that are always needed are missing: {', '.join(missing)}. "
+            f"Required packages are missing: {', '.join(missing)}. "
             "Install them with: pip install eigenscape"
         )
 
@@ -178,7 +178,7 @@ def _look_at_gdal(found: Diagnosis) -> None:
         import rasterio
 
     except ImportError as error:
-        found.problems.append(f"rasterio cannot be loaded: {error}. Install it anew.")
+        found.problems.append(f"rasterio cannot be loaded: {error}. Reinstall it.")
         return
     found.versions["GDAL"] = rasterio.__gdal_version__
     with rasterio.Env() as env:
@@ -207,12 +207,12 @@ def _look_at_machine(found: Diagnosis) -> None:
     least = min(memory.available, limit or memory.available)
     if least < _LEAST_MEMORY:
         found.problems.append(
-            f"{format_bytes(least)} of memory are free: a small scene takes about 300 MiB, libraries "
-            f"included. Ask for {format_bytes(_LEAST_MEMORY)} or more."
+            f"Only {format_bytes(least)} of memory is free: a small scene takes about 300 MiB, including "
+            f"libraries. Provide {format_bytes(_LEAST_MEMORY)} or more."
         )
     elif least < 2 * 2**30:
         found.remarks.append(
-            f"{format_bytes(least)} of memory are free, and limits.memory is 2 GiB by default: set less."
+            f"{format_bytes(least)} of memory is free, and limits.memory is 2 GiB by default: set it lower."
         )
 
 
@@ -267,7 +267,7 @@ def _look_at_kernels(found: Diagnosis) -> None:
     except Exception as error:
         found.problems.append(
             f"Kernels cannot be compiled: {error}. If no cache can be written, set NUMBA_CACHE_DIR to "
-            "a directory of your own; else install numba and llvmlite anew."
+            "a directory of your own; otherwise reinstall numba and llvmlite."
         )
         return
     folder = Path(place_lists.stats.cache_path)
@@ -280,8 +280,8 @@ def _look_at_kernels(found: Diagnosis) -> None:
     }
     if not found.kernels["writable"]:
         found.problems.append(
-            f"{folder}: compiled kernels cannot be kept there, so each process would compile for half a "
-            "minute. Set NUMBA_CACHE_DIR to a directory of your own."
+            f"{folder}: compiled kernels cannot be stored there, so each process would compile them (half "
+            "a minute). Set NUMBA_CACHE_DIR to a directory of your own."
         )
 
 
@@ -321,6 +321,6 @@ def _look_at_directory(found: Diagnosis, directory: Path) -> None:
         with suppress(OSError):
             directory.rmdir()
     found.remarks.append(
-        "The directory was tried by two processes of this machine. Other machines are tried by "
+        "The directory was tested with two processes of this machine. To test it from other machines, use "
         "`eigenscape cluster check FILE --run-dir DIR`."
     )

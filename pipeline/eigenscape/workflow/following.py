@@ -28,7 +28,7 @@ class StageState:
     text
         Time and peak of a stage that has ended.
     projected
-        Memory that it was projected to need, in bytes; None where nobody knows.
+        Projected peak of memory in bytes; None if it is unknown.
     """
 
     name: str
@@ -39,16 +39,16 @@ class StageState:
 
 @dataclass
 class Step:
-    """How far the step at work is.
+    """The progress of the current step.
 
     Attributes
     ----------
     label, done, total
-        Its blocks.
+        Text of the progress bar, number of finished blocks, and number of all blocks.
     before
-        Of them those that an earlier attempt finished.
+        Number of blocks that an earlier attempt had finished.
     began, told
-        When it began, and when something was heard of it last, in seconds since 1970.
+        Time of the beginning and of the last entry, in seconds since 1970.
     """
 
     label: str

@@ -1,7 +1,7 @@
-"""The arithmetic of a plan: what every stage holds in memory, and leaves on disk.
+"""The arithmetic of a plan: memory and disk of every stage.
 
-The formulas count the arrays that the stages hold at a time; tests/bench/memory.py measures how
-well they do.
+The formulas count the arrays that a stage holds at one time; tests/bench/memory.py compares them with
+measurements.
 """
 
 import math
@@ -56,24 +56,28 @@ _DRAWING_BASE, _DRAWN_PIXEL, _DRAWN_PIXELS = 224 * _MIB, 330, 600_000
 it holds; the same of the pictures that it draws, which grow no further than so many pixels. Measured with two
 local workers: 214 MiB at 21,025 pixels (157 before the export), 410 MiB at 640,976 (247 before it)."""
 
+_JOINED, _JOINED_IN_SPACE = 0.25, 0.55
+"""Entries of a coarse matrix as a share of those of the matrix: 1.5 of 6.6 million on 640,976 pixels with 8
+neighbours, 6.2 of 11.7 million with spatial edges, which join pixels that are far apart in features."""
+
 _READ_ENTRY = 40
 """Bytes per entry of a sparse table while its file is read: as stored, in double and in single."""
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What one stage will need.
+    """Tasks, memory and disk of one stage.
 
     Attributes
     ----------
     name
-        Of the stage.
+        Name of the stage.
     tasks
         Number of tasks.
     peak_bytes
-        Projected peak of anonymous memory of one process.
-    disk_bytes
-        Bytes it adds to the store, and those it needs in scratch while it runs.
+        Projected peak of anonymous memory of one process, in bytes.
+    disk_bytes, scratch_bytes
+        Bytes that the stage adds to the store, and bytes of scratch that it needs while it runs.
     """
 
     name: str
@@ -128,12 +132,28 @@ class Filtered:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The arithmetic: n samples, d features, `tasks` at a time in a process of `budget` each.
+    """The sizes of a job, and the footprint of each stage.
 
-    `entries` is the number of values that a sparse table stores, None for any other scene. `map_cells` and
-    `lookup` are of a scene in sensor geometry: cells of its map, and what `lookup_bytes` says. `labelled`:
-    the labelled samples of each class at most, where they are counted. `held`: bytes of libraries that the
-    process has loaded before its first stage. `processes`: as many share the parts of the rows of a filter.
+    Attributes
+    ----------
+    job
+        The job.
+    n, bands, d
+        Number of samples, of good bands, and of features.
+    tasks
+        Number of tasks at a time in one process.
+    budget
+        Bytes that one task may take.
+    entries
+        Number of values in a sparse table; None for other scenes.
+    map_cells, lookup
+        For a scene in sensor geometry: number of cells of its map, and the result of `lookup_bytes`.
+    labelled
+        Largest number of labelled samples of each class, by class; None if they were not counted.
+    held
+        Bytes of libraries that the process has loaded before the first stage.
+    processes
+        Number of worker processes, which share the parts of the rows of a filter.
     """
 
     job: Job
@@ -151,17 +171,25 @@ class Sizes:
 
     @property
     def heap(self) -> int:
-        """Bytes that the heap of a thread keeps at its end."""
+        """Return the bytes of freed memory that the heap of a thread may keep."""
         return heap_bytes(self.job.limits.memory_bytes, self.tasks)
 
     def _stage(
         self, name: str, tasks: int, each: float, shared: float, disk: float, scratch: float = 0,
         *, most: float = math.inf, before: float = 0,
     ) -> StagePlan:  # fmt: skip
-        """Count bytes.
+        """Return the plan of a stage.
 
-        `each`: of one task, `most` of which run at once; `shared`: beside the tasks; `before`: of what
-        is done before them.
+        Parameters
+        ----------
+        name, tasks
+            Name of the stage, and number of its tasks.
+        each, most
+            Bytes of one task, and largest number of tasks that run at once.
+        shared, before
+            Bytes in addition to the tasks, and bytes of the work before the tasks.
+        disk, scratch
+            Bytes that the stage adds to the store, and bytes of scratch.
         """
         at_once = min(tasks, self.tasks, most)
         # The heap of a task keeps no more than the task has freed.
@@ -246,8 +274,7 @@ class Sizes:
             # Lists of their own; the spectral weights wait in scratch; joined by whole blocks.
             tasks += -(-n // rows)
             each = max(2 * each, rows * (k + spatial.neighbors) * 80)
-            entries, scratch = entries + spatial.neighbors * n, scratch + 12 * k * n
-            scratch += 8 * spatial.neighbors * n
+            scratch += 12 * k * n + 8 * spatial.neighbors * n
         before, disk = 48.0 * n, 8 * entries + 24 * n
         if self.job.graph.components == "connect":
             before = max(before, self.tasks * (self.heap + bridging_bytes(n, 4.0 * self.d)))
@@ -255,7 +282,7 @@ class Sizes:
 
     def spectrum(self) -> StagePlan:
         """Count matrix and vectors on disk; groups of columns, tiles, a small eigenproblem in memory."""
-        options, n, k = self.job.spectrum, self.n, self.job.neighbors.k
+        options, n = self.job.spectrum, self.n
         solver, _ = choose_solver(options.solver, options.dimension, n)
         modes = options.dimension + 1
         disk, entries = 4.0 * n * modes, self._entries(n)
@@ -284,10 +311,11 @@ class Sizes:
         vectors += 16 * WIDTH * self._tied()
         each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))
         # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
-        # Coarsening: aggregates, weights, a slice of products, the coarse matrix.
+        # Coarsening: aggregates, weights, a slice of products, the coarse matrix as it was and as it becomes.
         small: float = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
         small += 8.5 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
-        coarse = 30 * n + 60 * self._entries(min(n, 2**15)) + n / 10 * 60 * k
+        joined = _JOINED if self.job.graph.spatial is None else _JOINED_IN_SPACE
+        coarse = 30 * n + 60 * self._entries(min(n, 2**15)) + 36 * joined * entries
         shared = max(24.0 * n, small, coarse - min(groups, self.tasks) * each)
         # Pixels, ranks and the potential, while it is made.
         shared += 40 * n * (self.job.graph.potential is not None)
@@ -299,8 +327,9 @@ class Sizes:
         return self._stage("spectrum", 8 * groups, each, shared, disk, scratch)
 
     def _entries(self, rows: int) -> float:
-        """Return the entries of a matrix: the neighbours of each row, and half as many that have it."""
-        return 1.5 * self.job.neighbors.k * rows
+        """Return the entries of a matrix: neighbours, half as many that name a row, spatial edges."""
+        spatial = self.job.graph.spatial
+        return (1.5 * self.job.neighbors.k + (spatial.neighbors if spatial else 0)) * rows
 
     def filter(self) -> Filtered:
         """Return what the filter of the eigensolver works on; of landmarks, on their own graph by columns."""
@@ -386,9 +415,18 @@ class Sizes:
         )
         # All labels, and the draws of two kinds of split.
         fits = 1 + 2 * self.job.learn.trials
-        fields = math.inf if known is None else float(fits * len(known))
+        classes = math.inf if known is None else float(len(known))
+        fields = fits * classes
         samples = Samples(
-            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, fields, labelled
+            self.n,
+            modes,
+            self.job.neighbors.k,
+            self.tasks,
+            self.budget,
+            usual,
+            classes,
+            fields,
+            labelled,
         )
         needs = learn_method(self.job).footprint(samples)
         if self.job.learn.smoothing:

@@ -1,4 +1,4 @@
-"""Jobs from what a program has at hand: tables, a path, or a cube in memory."""
+"""Jobs from Python objects: tables, a path, or a cube in memory."""
 
 import os
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ _SCENES = "scenes"
 
 
 def as_job(job: Job | Mapping[str, Any] | str | Path) -> Job:
-    """Return a job that is given as such, as nested mappings, or as the path of a job file.
+    """Return a job given as a `Job`, as nested mappings, or as the path of a job file.
 
     Raises
     ------
     JobError
-        It is something else, or it cannot work.
+        The argument is something else, or the job is invalid.
     """
     if isinstance(job, Job):
         return job
@@ -44,10 +44,10 @@ def job_for(
     directory: str | Path = "runs",
     **tables: Any,
 ) -> Job:
-    """Return the job of a scene, which may be in memory: the two lines of a job file, in Python.
+    """Return a job for a scene, which may be in memory.
 
-    Cubes and labels in memory are written below ``directory/scenes``, a strip of rows at a time, named by
-    their content: the same job on the same cube goes on where it was.
+    Cubes and labels in memory are written to ``directory/scenes`` in strips of rows. The files are named by
+    their content, so that the same job on the same cube continues an unfinished run.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ def job_for(
         rioxarray or a coordinate ``spatial_ref`` gives it; a NumPy or dask array, shape (rows, columns,
         bands), or (samples, features) for a table; or what ``scene.path`` takes: a path, or a list of paths.
     labels
-        Class of each pixel, 0 for none, on any grid: `xarray.DataArray`, array of shape (rows, columns) or
-        (samples,); a `geopandas.GeoDataFrame`, whose column of classes ``scene={"labels_field": ...}``
-        names; a path; or None.
+        Class of each pixel, 0 for none: a `xarray.DataArray` on any grid; an array of shape (rows, columns)
+        or (samples,); a `geopandas.GeoDataFrame`, with ``scene={"labels_field": ...}`` as the name of its
+        class column; a path; or None.
     name
-        First half of the names of files and of the run directory.
+        First part of the names of the files and of the run directory.
     directory
-        Where runs are made: ``output.directory``.
+        Parent of the run directories, ``output.directory``.
     tables
         Further tables and keys of the job: ``preset="halevy-2011"``, ``learn={"method": "tikhonov"}``,
         ``limits={"memory": "4GiB"}``.
@@ -75,9 +75,9 @@ def job_for(
     Raises
     ------
     SceneError
-        An array has no such axes.
+        An array has other axes.
     JobError
-        A table cannot work.
+        A table is invalid.
     OutputError
         The files cannot be written.
 
@@ -106,16 +106,16 @@ def job_for(
 
 
 def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, Any]:
-    """Return the keys ``path`` and ``labels`` of a scene; what is in memory is written.
+    """Return the keys ``path`` and ``labels`` of a scene; write data in memory to files.
 
     Parameters
     ----------
     scene, labels
         As in `job_for`.
     directory
-        In its folder "scenes" files are written.
+        Directory with the folder "scenes" for the files.
     name
-        First half of their names.
+        First part of the file names.
     """
     folder = directory / _SCENES
     given: dict[str, Any] = {}
@@ -139,7 +139,7 @@ def _is_path(value: Any) -> bool:
 
 
 def _write(given: Any, folder: Path, name: str, what: str, *, flat: int) -> Path:
-    """Write an array: one of `flat` axes without names as a table, others as a raster."""
+    """Write an array as a table if it has `flat` unnamed axes, otherwise as a raster; return the path."""
     if not hasattr(given, "dims") and not hasattr(given, "data_vars"):
         values = given if hasattr(given, "dask") else np.asarray(given)
         if values.ndim == flat:

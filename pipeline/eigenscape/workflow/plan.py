@@ -47,24 +47,24 @@ Measured: 40,399 components of 160,000 samples."""
 
 @dataclass(frozen=True)
 class Plan:
-    """Work and needs of a job. The number of samples is an upper bound: all pixels.
+    """The tasks, memory and disk of a job. The number of samples is an upper bound: all pixels.
 
     Attributes
     ----------
     samples, bands, dimension
-        Samples at most, good bands, features.
+        Largest number of samples, number of good bands, number of features.
     stages
-        Needs of each stage.
+        Tasks, memory and disk of each stage.
     notes
-        Decisions, and their reasons.
+        Decisions and their reasons.
     run
         The run directory.
     reused
-        Which stages are finished already.
+        Whether each stage is already finished, by name.
     threads
-        Threads of this process, None on a cluster, whose file sets the threads of a worker.
+        Number of threads of this process; None on a cluster, whose file sets the threads of a worker.
     fewer
-        Why these are fewer than the job names, empty where they are not.
+        Reason why `threads` is smaller than in the job, or an empty text.
     """
 
     samples: int
@@ -79,21 +79,26 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Projected peak of anonymous memory of the run, in each process."""
+        """Return the projected peak of anonymous memory of each process, in bytes."""
         return max(stage.peak_bytes for stage in self.stages)
 
     @property
     def peaks(self) -> dict[str, int]:
-        """Projected peak of each stage."""
+        """Return the projected peak of each stage in bytes, by name."""
         return {stage.name: stage.peak_bytes for stage in self.stages}
 
     def check(self, limit: int) -> None:
-        """Refuse a plan that does not fit into a memory limit.
+        """Raise an error if the plan does not fit into a memory limit.
+
+        Parameters
+        ----------
+        limit
+            The limit in bytes.
 
         Raises
         ------
         MemoryLimitError
-            With the numbers and the fix.
+            A stage needs more; the message gives the sizes and the fix.
         """
         worst = max(self.stages, key=lambda stage: stage.peak_bytes)
         if worst.peak_bytes > limit:
@@ -102,7 +107,7 @@ class Plan:
                 f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
                 f"{format_bytes(worst.peak_bytes)}{' with one thread' if one else ''} for {self.samples} "
                 f"samples. Set limits.memory to {enough(worst.peak_bytes)} or more"
-                f"{'' if one else ', or limits.threads to fewer'}."
+                f"{'' if one else ', or reduce limits.threads'}."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -141,14 +146,14 @@ class Plan:
 
 
 def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
-    """Open the scene's metadata and work out the needs of the job.
+    """Open the metadata of the scene and return the plan of the job.
 
     Parameters
     ----------
     job, on
-        The job, and where it is to run.
+        The job, and the cluster to run it on.
     held
-        Bytes of libraries that the process has loaded before the first stage.
+        Memory of the libraries that the process has loaded before the first stage, in bytes.
     """
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
@@ -183,7 +188,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     fewer = (planned.fewer,) if planned.fewer else ()
     if on.kind != "threads":
         own = format_bytes(driver_bytes(planned.samples))
-        further.append(f"driver: this process takes up to {own} itself, beside its workers")
+        further.append(f"driver: this process takes up to {own}, in addition to its workers")
     return replace(
         planned,
         notes=(*describe_scene(scene), *about_labels, *prepared, *further, *fewer),
@@ -196,9 +201,9 @@ def fed_plan(
     on: ClusterOptions,
     stages_of: Callable[[Sizes], tuple[StagePlan, ...]],
 ) -> Plan:
-    """Return the plan with as many threads as the limit feeds, of those that the job names.
+    """Return the plan with the largest number of threads that the memory limit and the job allow.
 
-    The worker processes of a cluster have the number in its file.
+    On a cluster, the cluster file sets the number of threads of a worker process.
 
     Parameters
     ----------
@@ -223,14 +228,14 @@ def fed_plan(
     more = tasks + (planned.peak_bytes <= limit)
     fewer = (
         f"{tasks} {'thread' if tasks == 1 else 'threads'} of {asked}: limits.memory = "
-        f"{format_bytes(limit)} feeds no more (with {more} the stage {refused.name} would need "
+        f"{format_bytes(limit)} is too small for more (with {more} the stage {refused.name} would need "
         f"{format_bytes(refused.peak_bytes)})"
     )
     return replace(planned, threads=tasks, fewer=fewer)
 
 
 def project_again(job: Job, samples: int, bands: int, tasks: int, neighbors: float) -> Plan:
-    """Return the needs of the stages after a search by radius, now that a sample of it was tried.
+    """Return the plan of the stages after a search by radius, with an estimated number of neighbours.
 
     Parameters
     ----------
@@ -283,9 +288,9 @@ def check_pixels(job: Job, scene: Scene) -> None:
 
 
 def check_pairs(job: Job, samples: int) -> None:
-    """Refuse graphs of single neighbours, where their many components cannot be what they are to be.
+    """Raise an error for k = 1 if the graph would have too many components for ``graph.components``.
 
-    Samples and their nearest ones make pairs with some others around them: `_PER_COMPONENT` in one.
+    With one neighbour per sample, a component has about `_PER_COMPONENT` samples.
 
     Parameters
     ----------
@@ -351,7 +356,7 @@ def _check_enough(train: Any, counts: Mapping[int, int]) -> None:
 
 
 def _check_spectral(job: Job, scene: Scene) -> list[str]:
-    """Return what to say of the spectra that ``[features.spectral]`` prepares; refuse what it cannot."""
+    """Return notes on the prepared spectra; raise an error if ``[features.spectral]`` cannot be used."""
     method = feature_method(job)
     sparse = isinstance(scene, SparseScene)
     found = find_preparation(method.spectral, scene.bands, sparse=sparse)
@@ -414,8 +419,8 @@ def _notes(sizes: Sizes, *, sparse: bool) -> list[str]:
         notes.append(_describe_layout(sizes))
     if not _kernels_are_compiled():
         notes.append(
-            "first run: kernels are compiled, once, which takes a minute or two and up to 90 MiB beside "
-            "the projected peaks"
+            "first run: kernels are compiled once, which takes about half a minute and up to 90 MiB in "
+            "addition to the projected peaks"
         )
     return notes
 
@@ -427,12 +432,12 @@ def _describe_layout(sizes: Sizes) -> str:
         return f"filter: by columns, {filtered.groups} groups for {slots} task(s) at a time"
     return (
         f"filter: by rows, {filtered.parts} parts for {slots} task(s) at a time ({filtered.groups} groups of "
-        "columns); the run will say how many rows of others each part reads"
+        "columns); the run prints how many rows of other parts each part reads"
     )
 
 
 def _kernels_are_compiled() -> bool:
-    """Whether numba's cache holds any kernel of this package: beside it, or where numba keeps others."""
+    """Return whether numba has cached any kernel of this package."""
     package = Path(__file__).parents[1]
     elsewhere = os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_path("numba")
     found = (package.rglob("*.nbi"), Path(elsewhere).glob("kernels_*/*.nbi"))

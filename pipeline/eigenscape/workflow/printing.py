@@ -24,7 +24,7 @@ def _percent(share: float | None) -> str:
 
 
 def print_result(result: Any) -> None:
-    """Print the result of a run: an `eigenscape.workflow.spine.Result`."""
+    """Print the result of a run, an `eigenscape.workflow.finished.result.Result`."""
     wide = console()
     wide.print(_stage_table(result))
     say = functools.partial(wide.print, highlight=False, soft_wrap=True)
@@ -36,7 +36,7 @@ def print_result(result: Any) -> None:
     for name, path in result.outputs.items():
         say(f"{name:<22} {path}")
     if "report" in result.outputs:
-        say(f"Look at the report first: eigenscape open {result.path} --browser")
+        say(f"To open the report: eigenscape open {result.path} --browser")
 
 
 def _stage_table(result: Any) -> Table:
@@ -65,8 +65,8 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
         yield f"  machine    takes {machine['vectors']}, fitted to {machine['labels']} labels{tested}"
     if applied["far"] or applied["without_class"]:
         yield (
-            f"  far        {applied['far']} samples are like none of the run (confidence lowered), "
-            f"{applied['without_class']} got no class"
+            f"  far        {applied['far']} samples are unlike all samples of the run (confidence lowered), "
+            f"{applied['without_class']} have no class"
         )
     if shift := applied.get("shift"):
         yield (
@@ -159,7 +159,7 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     itself = scores["training_pixels"]
     yield (
         f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "
-        "that the map learned from: no measure of others"
+        "used for training: no measure for other pixels"
     )
 
 

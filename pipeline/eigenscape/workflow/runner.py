@@ -1,4 +1,4 @@
-"""Running stages: a single one, and those of a job in their order."""
+"""Runners of a single stage, and of all stages of a job in their order."""
 
 import platform
 import time
@@ -43,19 +43,19 @@ Work = Callable[[Context], dict[str, Any]]
 class StageRunner:
     """Runs single stages in a run directory, and commits their arrays and files.
 
-    Jobs and estimators run their stages by this alone.
+    Both jobs and estimators run their stages with this class.
 
     Attributes
     ----------
     directory
         The run directory; its lock is held by the caller if others may work there.
     executor, reporter
-        Where tasks run, and where progress is reported.
+        Executor of the tasks, and reporter of the progress.
     foresee
         See `eigenscape.context.Context`.
     recorded
-        Whether the checksums of all files are noted, without which no other process can go on with a
-        stage or take it over.
+        Whether to record checksums of all files. Without them, no other process can resume a stage or take it
+        over.
     """
 
     directory: Run
@@ -65,16 +65,16 @@ class StageRunner:
     recorded: bool = True
 
     def run(self, name: str, key: str, work: Work, job: Job) -> Record:
-        """Run a stage, or go on with it; return its record, which is in the manifest.
+        """Run a stage, or resume it; return its record, which is then in the manifest.
 
         Parameters
         ----------
         name, key
-            Of the stage.
+            Name and key of the stage.
         work
-            Its work.
+            Function that does the work of the stage.
         job
-            The job that it reads its options of.
+            The job with the options of the stage.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class StageRunner:
         return record
 
     def _work(self, name: str, key: str, work: Work, job: Job) -> tuple[Context, dict[str, Any]]:
-        """Do the work of a stage, again with smaller tasks where one did not fit its worker.
+        """Do the work of a stage; repeat it with smaller tasks if a task exceeds the memory of its worker.
 
         Results do not depend on the size of the tasks, and blocks that are finished stay so.
         """
@@ -123,10 +123,10 @@ class StageRunner:
                 text = f"{name}: a task that may take {size} was too large: {error}"
                 if halvings == _MOST_HALVINGS:
                     raise TaskMemoryError(
-                        f"{text} Smaller ones were, too. Give the workers more memory (memory in the "
-                        "cluster file), or set limits.memory lower."
+                        f"{text} Even the smallest tasks are too large. Give the workers more memory (memory "
+                        "in the cluster file), or set a smaller limits.memory."
                     ) from None
-                self.reporter.note(f"{text} Once more with tasks of half the size.")
+                self.reporter.note(f"{text} The stage is repeated with tasks of half the size.")
             except ScratchError as error:
                 # Left there, every further attempt would meet it.
                 discard(workspace.path)
@@ -139,7 +139,7 @@ class StageRunner:
 
 @contextmanager
 def _damage_explained(path: Path, stage: str) -> Iterator[None]:
-    """Name a file that was damaged while a stage was at work, where the stage fails for that."""
+    """Turn the error of a stage into a `StoreError` that names the damaged file, if a file is damaged."""
     try:
         yield
     except EigenscapeError:
@@ -148,38 +148,39 @@ def _damage_explained(path: Path, stage: str) -> Iterator[None]:
         # All is read again only now that something is wrong.
         if wrong := find_wrong(path):
             raise StoreError(
-                f"{path / wrong[0]}, since {stage} began. Give the same command again: what is damaged "
-                "is computed again, and nothing else."
+                f"{path / wrong[0]}, since the stage {stage} began. Give the same command again: only "
+                "damaged stages are computed again."
             ) from error
         raise
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the stages of a job: what is finished in the run directory is not done again.
+    """Runs the unfinished stages of a job in its run directory.
 
     Attributes
     ----------
     job
-        The job that all stages read their options of.
+        The job with the options of all stages.
     stages
-        In their order.
+        The stages in their order.
     keys
-        Content key of each.
+        Content key of each stage, by name.
     about
-        Entries of the manifest beside those of every run.
+        Further entries of the manifest.
     check
-        Refuses the job once its scene is read: called with the job and the summary of ingest.
+        Function that is called with the job and the summary of ingest, and raises an error if the job does
+        not suit the scene.
     foresee
-        Projects again what the stages after a search by radius need, and refuses what does not fit:
-        called with job, summary of ingest, tasks that share a process and neighbours of a sample;
-        returns a note.
+        Function that is called after a search by radius with the job, the summary of ingest, the number of
+        tasks that share a process and the mean number of neighbours. It returns a note with the projected
+        memory of the later stages, and raises an error if a stage does not fit.
     threads
-        Threads of this process, as many as the limit feeds; None on a cluster.
+        Number of threads that the memory limit allows; None on a cluster.
     fewer
-        Why these are fewer than the job names, empty where they are not.
+        Reason why `threads` is smaller than in the job, or an empty text.
     remarks
-        Lines to stand at the head of the copy of the job.
+        Comment lines at the head of the copy of the job.
     """
 
     job: Job
@@ -302,7 +303,7 @@ class Runner:
 
 
 def _surroundings(running: Executor) -> dict[str, Any]:
-    """Return what whoever follows a run wants to know of where its tasks run."""
+    """Return memory, parallel tasks, workers and dashboard of an executor, for `status --follow`."""
     told: dict[str, Any] = {"memory": memory.anonymous_bytes(), "tasks": running.width}
     if isinstance(running, Workers):
         told["workers"] = len(running.addresses)
@@ -319,9 +320,9 @@ def _take_over(name: str, key: str, directory: Run, siblings: Siblings) -> None:
 
 
 def fit_limits(job: Job, on: ClusterOptions) -> Job:
-    """Return the job with no more ``limits.memory`` than the worker processes of a cluster have.
+    """Return the job with ``limits.memory`` lowered to three quarters of the memory of a worker process.
 
-    A quarter of these is left to pages of mapped files, which count for them but not for the limit.
+    The rest is for pages of mapped files, which count for the worker but not for the limit.
     """
     available = on.process_memory()
     if available is None or 0.75 * available >= job.limits.memory_bytes:
@@ -340,7 +341,7 @@ def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
 
 
 def _absolute_scene(job: Job) -> Any:
-    """Return the scene options with the array taken and paths that hold wherever the copy of the job lies."""
+    """Return the scene options with absolute paths and the name of the array that was read."""
     from eigenscape.scenes.open import chosen_variable
     from eigenscape.scenes.registry import is_registered
 

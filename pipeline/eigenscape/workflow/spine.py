@@ -48,39 +48,40 @@ def run(
     executor: Executor | None = None,
     siblings: Siblings | None = None,
 ) -> Result:
-    """Run a job, or what is left of it. Of a study, the job alone: see `eigenscape.run_study`.
+    """Run a job, or continue an unfinished run of it; see `eigenscape.run_study` for a job with ``[study]``.
 
     Parameters
     ----------
     job
-        The job: as such, as its tables (`parse_job`), or as the path of a job file (`load_job`).
+        The job: a `Job`, its tables as a mapping (`parse_job`), or the path of a job file (`load_job`).
     on
-        Where to run it: a cluster file (`eigenscape.clusters.load_cluster`), its path, or the address of a
-        scheduler; the threads of this process by default. Nothing is started that is not asked for.
+        Cluster on which to run the job: loaded cluster options (`eigenscape.clusters.load_cluster`), the path
+        of a cluster file, or the address of a scheduler. By default, the threads of this process; then no
+        process is started and no port is opened.
     client
-        A `distributed.Client` whose workers are to run it, or "current" for the one that this process, or
-        the task of a Dask worker, has. The workers must see the run directory.
+        A `distributed.Client` whose workers run the job, or "current" for the client of this process or of
+        the task on a Dask worker. The workers must see the run directory.
     run_dir
         Run directory; ``runs/<name>-<key>`` by default.
     reporter
         Called with the progress; by default a table in a notebook, elsewhere lines to the logger
         ``eigenscape``.
     executor
-        Where tasks run, if that is connected already: `on` then is its kind alone.
+        An executor that is already connected; `on` then only describes it.
     siblings
-        Runs whose finished stages may be taken over; those beside this one by default.
+        Runs whose finished stages may be taken over; by default the runs in the same parent directory.
 
     Returns
     -------
     Result
-        What it came to; a run that was finished before is read again.
+        The result. If the run was already finished, it is read from the run directory.
 
     Raises
     ------
     InputError
-        The job or its files cannot work, or it cannot run where it is to.
+        The job or its files are unusable, or the job cannot run on the cluster.
     ClusterLostError
-        The scheduler or all workers are lost. What is finished is kept: the same call goes on.
+        The scheduler or all workers are lost. Finished stages are kept: the same call continues the run.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def _run(
     held: int = 0,
     remarks: tuple[str, ...] = (),
 ) -> Result:
-    """Run a job whose methods it says. For `held` see `project_plan`."""
+    """Run a job whose methods are all named. For `held` see `project_plan`."""
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
     planned = project_plan(fitted, on, held)
@@ -166,26 +167,26 @@ def plan(
     client: Any = None,
     run_dir: str | Path | None = None,
 ) -> Plan:
-    """Plan a run without running it: sizes, tasks, projected peaks, stages that are reused.
+    """Plan a run without running it: sizes, tasks, projected peaks of memory, reused stages.
 
     Parameters
     ----------
     job
-        The job, as in `eigenscape.run`; its scene is opened, not read.
+        The job, as in `eigenscape.run`. Its scene is opened, but its pixels are not read.
     on, client
-        Where it would run, as in `eigenscape.run`.
+        Cluster or client on which the job would run, as in `eigenscape.run`.
     run_dir
         Run directory, as in `eigenscape.run`.
 
     Returns
     -------
     Plan
-        Needs of each stage, and which of them are finished already.
+        Tasks, memory and disk of each stage, and the stages that are already finished.
 
     Raises
     ------
     InputError
-        The job or its files cannot work.
+        The job or its files are unusable.
 
     Examples
     --------
@@ -238,12 +239,23 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
 
 
 def foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
-    """Return what the stages need with so many neighbours, in words; see `eigenscape.workflow.runner.Runner`.
+    """Return a note on the memory of the stages after a search by radius; see `Runner.foresee`.
+
+    Parameters
+    ----------
+    job
+        The job.
+    ingested
+        Summary of the ingest stage.
+    tasks
+        Number of tasks that share the memory of a process.
+    neighbors
+        Mean number of neighbours of a sample.
 
     Raises
     ------
     MemoryLimitError
-        It is more than the limit.
+        A stage needs more than the limit.
     """
     samples, bands = ingested["samples"], sum(ingested["bands"]["good"])
     planned = project_again(job, samples, bands, tasks, neighbors)
@@ -251,8 +263,8 @@ def foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float)
         planned.check(job.limits.memory_bytes)
     except MemoryLimitError as error:
         raise MemoryLimitError(
-            f"samples drawn at random have {neighbors:,.0f} neighbours on average. With so many, {error} "
-            "Or set neighbors.radius to a smaller number."
+            f"neighbors.radius: random samples have {neighbors:,.0f} neighbours on average. With so many, "
+            f"{error} Or set a smaller neighbors.radius."
         ) from None
     needs = (f"{stage.name} {format_bytes(stage.peak_bytes)}" for stage in planned.stages)
     return f"projected peaks with so many neighbours: {', '.join(needs)}"

@@ -1,4 +1,4 @@
-"""The stages in the order in which data flows, and the key of each: all that its result depends on."""
+"""The stages in their order, and their keys: hashes of everything that the result of a stage depends on."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ from eigenscape.scenes.files.identity import file_identity
 from eigenscape.scenes.files.paths import scene_paths
 from eigenscape.scenes.formats.tables.tabular import column_key
 from eigenscape.scenes.geometry.names import geometry_files
-from eigenscape.scenes.open import chosen_variable, reader_modules
+from eigenscape.scenes.open import chosen_variable, foreign_files, reader_modules
 
 if TYPE_CHECKING:
     from eigenscape.context import Context
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _PACKAGE = __name__.partition(".")[0]
 
 NEUTRAL = ("eigenscape.clusters", "eigenscape.base.process.progress", "eigenscape.job.study")
-"""No result depends on these: where tasks run, reports of progress, names of a study's variants
-(the jobs of which are in the keys)."""
+"""Modules on which no result depends: execution of tasks, progress reports, and names of the variants of a
+study (whose jobs are in the keys)."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,14 @@ class Stage:
     Attributes
     ----------
     name
-        As in the manifest.
+        Name of the stage in the manifest.
     work
-        Reads committed arrays, fills a workspace, returns the summary for the manifest.
+        Function that reads committed arrays, fills a workspace, and returns the summary for the manifest.
     depends
-        Returns the options and files that the result depends on beside earlier stages, as JSON values.
+        Function that returns, as JSON values, the options and files that the result depends on in addition to
+        earlier stages.
     follows
-        Earlier stages whose results it reads; "samples" is ingest without its labels.
+        Names of the earlier stages whose results the stage reads; "samples" is ingest without its labels.
     """
 
     name: str
@@ -105,6 +106,9 @@ def _scene(job: Job) -> dict[str, Any]:
     # What cannot be read is refused by who reads it; in a batch it may be growing still.
     with suppress(SceneError):
         options["variable"] = chosen_variable(job.scene, job.resolve)
+        files += [
+            _identity(job, path, "scene.files") for path in foreign_files(job.scene, job.resolve)
+        ]
     for path in geometry_files(job.scene, paths, job.resolve):
         files.append(_identity(job, path, "scene.geometry"))
     options["labels"] = column_key(job.scene, job.resolve)

@@ -50,7 +50,7 @@ def test_ctrl_c__once():
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "eigenscape: stopping ... (Ctrl-C again ends it at once)" in err
-    assert "eigenscape: stopped. The same command goes on from here." in err
+    assert "eigenscape: stopped. The same command continues from here." in err
 
 
 @pytest.mark.parametrize("place", ["callback", "finalizer"])

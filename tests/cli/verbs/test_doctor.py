@@ -36,8 +36,8 @@ def test_doctor__status_2_and_what_to_do(cli, monkeypatch):
     assert not found["ready"]
     text = "\n".join(found["problems"])
     assert "lacks the formats Papyrus" in text
-    assert "300.0 MiB of memory are free" in text
-    assert "always needed are missing: zarr" in text
+    assert "300.0 MiB of memory is free" in text
+    assert "Required packages are missing: zarr" in text
     done = cli("doctor")
     assert done.exit_code == 2
     assert "to do: GDAL" in done.stdout

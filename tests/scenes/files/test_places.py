@@ -56,7 +56,7 @@ def test_what_is_no_file_is_refused_by_every_key(written, special, cli, write_jo
         assert result.exit_code == 2
         assert "pipe.tif: is a named pipe" in result.stderr
     special("pipe.toml", "a named pipe")
-    with pytest.raises(JobError, match=r"pipe\.toml: is no file"):
+    with pytest.raises(JobError, match=r"pipe\.toml: is not a regular file"):
         load_job(tmp_path / "pipe.toml")
 
 

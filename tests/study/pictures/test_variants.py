@@ -176,5 +176,5 @@ def test_pictures__are_checked_with_the_job(write_study, picture, words):
 
 def test_pictures__two_of_one_name(write_study):
     study = {"grid": {"learn.train": [12]}, "pictures": [{}, {"title": "again"}]}
-    with pytest.raises(JobError, match=r"'embedding' stands twice"):
+    with pytest.raises(JobError, match=r"'embedding' occurs twice"):
         load_job(write_study(study=study))

@@ -16,12 +16,12 @@ from rich.text import Text
 from eigenscape.base import html
 
 LOG = logging.getLogger("eigenscape")
-"""What library calls say, unless they are given a reporter; whoever wants it adds a handler."""
+"""Logger of library calls without a reporter; users add a handler to see its messages."""
 LOG.addHandler(logging.NullHandler())
 
 
 class Reporter(Protocol):
-    """What a run tells while it works."""
+    """The interface of progress reports."""
 
     def stage(self, name: str, text: str) -> None:
         """Report that a stage starts, ends or is reused."""
@@ -40,7 +40,7 @@ class Reporter(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Say something that the user should know."""
+        """Report a message for the user."""
         ...
 
 

@@ -29,7 +29,7 @@ def check_command(
     memory: Memory = "2GiB",
     as_json: Json = False,
 ) -> None:
-    """Start one worker; check versions, shared directory, memory and bandwidth."""
+    """Start one worker and check versions, shared directory, memory and speed."""
     with exit_status():
         from eigenscape.base.process.progress import console_reporter
         from eigenscape.clusters.check import check_cluster
@@ -75,8 +75,8 @@ def _print(findings: "Findings", directory: Path) -> None:
         "tasks at a time": str(findings.threads),
         "memory": f"{format_bytes(findings.memory_limit)} for the worker; the machine has "
         f"{format_bytes(findings.memory_total)}, {format_bytes(findings.memory_available)} free",
-        "shared directory": f"{directory}: seen there after {findings.seen_there_s:.2f} s, here after "
-        f"{findings.seen_here_s:.2f} s",
+        "shared directory": f"{directory}: new files are visible to the worker after "
+        f"{findings.seen_there_s:.2f} s, to this process after {findings.seen_here_s:.2f} s",
         "file system": findings.file_system,
         "MiB/s there": f"written {findings.shared_write:.0f}, read {findings.shared_read:.0f}",
         "MiB/s of scratch": f"written {findings.scratch_write:.0f}, read {findings.scratch_read:.0f}",

@@ -1,4 +1,4 @@
-"""``eigenscape doctor``: whether jobs can run here, and what to do if not."""
+"""``eigenscape doctor``: check whether jobs can run on this machine, and print the fixes."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,8 @@ _FIRST = ("eigenscape", "python", "system", "GDAL")
 
 def doctor_command(
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Also check a directory for runs.")
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Also test DIR as a place for run directories."),
     ] = None,
     compile_first: Annotated[
         bool,
@@ -28,9 +29,10 @@ def doctor_command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print versions, drivers, cores and memory.
+    """Check the installation and the machine.
 
-    Exit status: 0 all is well, 2 something is wrong.
+    Prints versions, formats of GDAL, cores, memory and extras. Exit status: 0 jobs can run, 2 something is
+    missing.
     """
     with exit_status():
         from eigenscape.workflow.doctor import compile_kernels, diagnose
@@ -51,7 +53,7 @@ def _print(found: "Diagnosis") -> None:
     from eigenscape.workflow.printing import console
 
     screen = console()
-    table = Table("what", "found")
+    table = Table("item", "found")
     for name in _FIRST:
         table.add_row(name, found.versions.get(name) or "missing")
     others = {name: text for name, text in found.versions.items() if name not in _FIRST}
@@ -69,7 +71,7 @@ def _print(found: "Diagnosis") -> None:
     if kernels := found.kernels:
         table.add_row(
             "kernels",
-            f"compiled in {kernels['seconds']} s; {kernels['kept']} kept in {kernels['cache']}",
+            f"compiled in {kernels['seconds']} s; {kernels['kept']} cached in {kernels['cache']}",
         )
     for extra, packages in found.extras.items():
         missing = [name for name, installed in packages.items() if installed is None]

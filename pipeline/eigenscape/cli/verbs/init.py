@@ -33,4 +33,6 @@ def init_command(
         text = job_text(scene, labels, base=path.resolve().parent, name=path.stem)
         write_new(path, text, force=force)
         print(text, end="")
-        print(f"{path}: written. `eigenscape plan {path}` says what it will need.")
+        print(
+            f"{path}: written. `eigenscape plan {path}` checks it and prints memory and disk space."
+        )

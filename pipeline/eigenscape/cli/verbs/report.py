@@ -1,4 +1,4 @@
-"""``eigenscape report | open``: the page about a run, and where its files are."""
+"""``eigenscape report | open``: write the report of a run; print the paths of its files."""
 
 import json
 from pathlib import Path
@@ -63,9 +63,9 @@ def open_command(
                 print(f"{name:<22} {file}")
         if browser:
             if page is None:
-                raise InputError(f"{run}: it has no report. `eigenscape report {path}` writes it.")
+                raise InputError(f"{run}: has no report. `eigenscape report {path}` writes one.")
             if not webbrowser.open(Path(page).resolve().as_uri()):
-                raise InputError(f"no web browser was found here. The report: {page}")
+                raise InputError(f"No web browser was found. The report is {page}.")
 
 
 def _write_index(run: Path, output: Path | None) -> Path | None:

@@ -32,7 +32,7 @@ def schedule_command(
     cron: Annotated[
         str | None,
         typer.Option(
-            "--cron", metavar="EXPR", help="Times in the form of crontab(5): '0 3 * * *'."
+            "--cron", metavar="EXPR", help="When to run, in the format of crontab(5): '0 3 * * *'."
         ),
     ] = None,
     scenes: Scenes = None,
@@ -46,7 +46,7 @@ def schedule_command(
         bool, typer.Option("--install", help="Install the schedule instead of printing it.")
     ] = False,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the schedule from all places.")
+        bool, typer.Option("--remove", help="Remove the schedule of JOB, wherever it is installed.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List installed schedules.")] = False,
     now: Annotated[
@@ -58,7 +58,7 @@ def schedule_command(
     crontab: Annotated[bool, typer.Option("--crontab", help="Use cron (default).")] = False,
     scrontab: Annotated[
         bool,
-        typer.Option("--scrontab", help="Use SLURM's scrontab (default where it is installed)."),
+        typer.Option("--scrontab", help="Use SLURM's scrontab (default if it is installed)."),
     ] = False,
     chain: Annotated[
         bool, typer.Option("--chain", help="Use a SLURM job that submits its successor.")
@@ -67,7 +67,8 @@ def schedule_command(
 ) -> None:
     """Print or install a schedule that repeats a job or a batch.
 
-    Runs resume, do not overlap, write to a rotated log, and delete old runs as --keep says.
+    Unfinished runs are resumed, runs do not overlap, the log is rotated, and --keep limits the number of old
+    runs.
     """
     with exit_status():
         from eigenscape.errors import InputError
@@ -81,7 +82,9 @@ def schedule_command(
             print(parse_cron(cron or "").next_after(datetime.now()).isoformat())
             return
         if job is None:
-            raise InputError("Give the job file to schedule, or --list for what is installed.")
+            raise InputError(
+                "Give the job file to schedule, or --list to list installed schedules."
+            )
         if remove:
             from eigenscape.schedule.media import remove as take_away
 
@@ -107,7 +110,9 @@ def schedule_command(
                 )
             raise typer.Exit(status)
         if cron is None:
-            raise InputError("--cron EXPR is missing: when to run, as in --cron '0 3 * * *'.")
+            raise InputError(
+                "--cron EXPR is missing. Give the time of the runs, as in --cron '0 3 * * *'."
+            )
         given = [name for name, flag in _flags(crontab, scrontab, chain) if flag]
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]}: give one of them.")
@@ -117,7 +122,7 @@ def schedule_command(
 def prune_command(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Directory of runs, such as `runs`; or of a batch."),
+        typer.Argument(metavar="DIR", help="Directory of runs, such as `runs`, or of a batch."),
     ],
     keep: Annotated[
         int,
@@ -162,7 +167,7 @@ def _put(
         return
     print(describe(schedule, when, on, medium), end="")
     print(
-        f"eigenscape: nothing is installed yet: --install puts it into the {medium}",
+        f"eigenscape: not installed. --install installs the schedule in the {medium}.",
         file=sys.stderr,
     )
 

@@ -30,7 +30,9 @@ def submit_command(
         from eigenscape.schedule.submit import submit
 
         path, found = submit(loaded, cluster, run_dir=run_dir, reporter=console_reporter())
-        print(f"{path}: `eigenscape status` follows it", file=sys.stderr)
+        print(
+            f"eigenscape: `eigenscape status {path} --follow` shows the progress", file=sys.stderr
+        )
         told = {"run": str(path), "kind": found.kind, "job_id": found.job_id}
         print(json.dumps(told) if as_json else found.job_id)
 
@@ -48,5 +50,5 @@ def cancel_command(
 
         found = cancel(run)
         told = {"run": str(run), "state": found.state, "jobs": list(found.jobs)}
-        text = f"{run}: {found.state}. The same `eigenscape submit` goes on with what is finished."
+        text = f"{run}: {found.state}. The same `eigenscape submit` continues after the finished stages."
         print(json.dumps(told) if as_json else text)

@@ -19,7 +19,7 @@ from eigenscape.cli.arguments import (
 def tune_command(
     job: JobFile,
     budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="Longest duration: 90s, 10min, 2h.")
+        str, typer.Option("--budget", metavar="TIME", help="Time limit, such as 90s, 10min or 2h.")
     ] = "10min",
     on: On = None,
     set_: Set = None,
@@ -27,9 +27,9 @@ def tune_command(
     check_input: CheckInput = None,
     as_json: Json = False,
 ) -> None:
-    """Find the best job by blocked cross-validation.
+    """Compare many jobs on a scene; write the best one.
 
-    The best job is written as a job file.
+    Jobs are compared by accuracy on squares of the scene, and the best is written to best.toml.
     """
     with exit_status():
         from eigenscape.clusters import load_cluster

@@ -1,4 +1,4 @@
-"""``eigenscape verify``: whether run directories hold what was written to them."""
+"""``eigenscape verify``: check the files of a run directory against their checksums."""
 
 import json
 from pathlib import Path
@@ -44,11 +44,11 @@ def _print(found: dict[str, Any]) -> None:
         print(f"{found['run']}: whole")
     elif found["again"]:
         stages = ", ".join(found["again"])
-        print(f"{found['run']}: damaged. The next run makes {stages} again, and nothing else.")
+        print(f"{found['run']}: damaged. The next run computes {stages} again, and nothing else.")
     else:
-        print(f"{found['run']}: damaged. The next run writes what is named above again.")
+        print(f"{found['run']}: damaged. The next run writes the files named above again.")
     if found["holder"]:
-        print(f"Not looked at: what {found['holder']} is working on.")
+        print(f"Not checked: the unfinished stage of {found['holder']}.")
 
 
 def _print_damage(damage: list[str]) -> None:

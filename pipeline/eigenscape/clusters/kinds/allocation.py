@@ -1,4 +1,4 @@
-"""Workers inside the allocation of SLURM that this process is in: one task of a step each."""
+"""Workers inside the SLURM allocation of this process, each as one task of a step."""
 
 import os
 import shlex
@@ -84,7 +84,7 @@ class Step(ProcessInterface):  # type: ignore[misc]
 
 
 class StepReports:
-    """Says how a step is."""
+    """Reports the state of a step and the last line of its log."""
 
     def ask(self, job: Step) -> Report:
         """Return whether it runs."""
@@ -124,8 +124,8 @@ def allocation_cluster(
     """
     if "SLURM_JOB_ID" not in os.environ:
         raise ClusterError(
-            "kind = 'allocation' works inside an allocation of SLURM, and SLURM_JOB_ID is not set. "
-            "Start this command by salloc or in a script for sbatch, or take kind = 'slurm'."
+            "kind = 'allocation' works only inside a SLURM allocation, and SLURM_JOB_ID is not set. "
+            "Start this command with salloc or in an sbatch script, or set kind = 'slurm'."
         )
     folder = Path(options.logs())
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,13 +15,13 @@ from eigenscape.errors import ClusterError
 
 
 class ExistingOptions(WaitKey, CertificateKeys, ClusterOptions):
-    """A scheduler that others started and end, with their workers."""
+    """Workers of a scheduler that is already running and is not stopped at the end."""
 
     kind: Literal["existing"] = "existing"
     address: str | None = None
     """Address of an existing scheduler, such as "tcp://127.0.0.1:8786"."""
     scheduler_file: str | None = None
-    """Scheduler file of an existing scheduler, instead of its address."""
+    """Scheduler file of an existing scheduler (instead of ``address``)."""
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:

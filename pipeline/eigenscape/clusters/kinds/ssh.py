@@ -24,21 +24,21 @@ from eigenscape.errors import ClusterError, MissingExtraError
 
 
 class SshOptions(NetworkKeys, ProcessOptions):
-    """Scheduler in this process, workers on machines that ssh reaches."""
+    """Scheduler in this process, workers on machines that are reached by ssh."""
 
     kind: Literal["ssh"] = "ssh"
     needs = ("asyncssh", "asyncssh", "ssh")
 
     hosts: Annotated[tuple[Word, ...], Field(min_length=1)]
-    """Machines to start workers on by ssh."""
+    """Machines on which workers are started."""
     username: Word | None = None
-    """User name there."""
+    """User name on these machines; by default that of the ssh configuration."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Port of the ssh servers; 22 by default."""
     private_key: str | None = None
-    """File of the private key; those of the user's ssh and its agent by default."""
+    """File of the private key; by default the keys of the user and of the ssh agent."""
     known_hosts: str | None = None
-    """File of the keys of the machines; the user's own by default."""
+    """File of the host keys of the machines; by default that of the user."""
 
     @contextmanager
     def start(

@@ -6,7 +6,7 @@ from eigenscape.clusters.options import ClusterOptions
 
 
 class ThreadOptions(ClusterOptions):
-    """No workers: tasks run here."""
+    """Threads of this process, without workers."""
 
     kind: Literal["threads"] = "threads"
 

@@ -1,4 +1,4 @@
-"""What runs a function over many items: the calling thread, or threads of this process."""
+"""Executors that run a function over many items: in the calling thread, or on threads of this process."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,14 +20,15 @@ OnDone = Callable[[int, Any, int], None]
 
 @dataclass(frozen=True)
 class Order:
-    """What the items of one call wait for, and where they belong.
+    """Dependencies of the items of one call, and the items that run on the same worker.
 
     Attributes
     ----------
     after
-        Of each item: positions of earlier items that are to be finished before it begins.
+        For each item, the positions of earlier items that must be finished first.
     places
-        Of each item a number: those of one number run on one worker, as long as it is there.
+        For each item, a number; items with the same number run on the same worker, as long as it is
+        connected.
     """
 
     after: Sequence[Sequence[int]]
@@ -50,7 +51,7 @@ class Executor(Protocol):
     def run(
         self, function: Task, items: Sequence[Any], on_done: OnDone, order: Order | None = None
     ) -> None:
-        """Run ``function(item)`` for every item, in any order or in one; the first error ends it."""
+        """Run ``function(item)`` for every item, in the given order if any; stop at the first error."""
         ...
 
 
@@ -78,7 +79,7 @@ class Threads:
         self.tasks_per_process = self.width
 
     def at_most(self, threads: int) -> "Threads":
-        """Return one of no more than so many threads, for a scene whose tasks need more memory."""
+        """Return an executor with at most `threads` threads, for a scene whose tasks need more memory."""
         return self if self.tasks_per_process <= threads else Threads(threads)
 
     def run(

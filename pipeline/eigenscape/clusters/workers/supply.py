@@ -1,4 +1,4 @@
-"""Where workers come from, and how lost ones are replaced."""
+"""The supply of workers: replacement of lost workers, and reasons for waiting."""
 
 import asyncio
 import time
@@ -11,31 +11,32 @@ from eigenscape.clusters.workers.reports import JobState, Reporting
 from eigenscape.errors import ClusterError
 
 AWAY_S = 2.0
-"""When the workers of a job have been away so long, the queue is asked for the job."""
+"""Seconds without the workers of a job after which the queue is asked for the state of the job."""
 HUNG_S = 60.0
-"""A job that runs is given up when its workers have been away so long: a nanny starts one in less."""
+"""Seconds without the workers of a running job after which the job is given up; a nanny restarts a worker
+faster."""
 ASK_S = 5.0
-"""How often the queue is asked for a job whose workers are not there."""
+"""Seconds between two questions to the queue about a job without workers."""
 MOST_ASKED = 4
 """Jobs for which the queue is asked at a time."""
 MOST_FAILURES = 3
-"""Times in a row that jobs may end before their worker comes, if none ever came."""
+"""Number of successive jobs that may end before their worker connects, if no worker has ever connected."""
 REFUSED_S = 40.0
-"""How long a queue may refuse jobs before the run ends, if no worker ever came: it may be down."""
+"""Seconds for which the queue may refuse jobs before the run ends, if no worker has ever connected."""
 _MOST_PAUSE_S = 30.0
 _MOST_PAUSE_ALONE_S = 8.0
 
 
 class Supply(Protocol):
-    """Where workers come from."""
+    """The supply of workers."""
 
     def mend(self, names: Collection[str]) -> None:
-        """Replace what is lost.
+        """Replace lost workers.
 
         Parameters
         ----------
         names
-            Names of the workers that are there.
+            Names of the connected workers.
 
         Raises
         ------
@@ -45,25 +46,25 @@ class Supply(Protocol):
         ...
 
     def end(self, name: str) -> None:
-        """Give up a worker that answers no more, and what would keep it alive."""
+        """End a worker that no longer answers, and its nanny or job."""
         ...
 
     def waiting(self) -> str:
-        """Return what is waited for, and why it takes so long; empty if that is nothing."""
+        """Return a message about the jobs that are waited for, with the reason; empty if there are none."""
         ...
 
     def hint(self) -> str:
-        """Return what to look at if no worker comes, as a sentence or more."""
+        """Return advice for the case that no worker connects, in one or more sentences."""
         ...
 
 
 class Unmended:
-    """Workers that come and go without us: those of a scheduler that runs already.
+    """A supply that replaces nothing, for workers that are managed elsewhere.
 
     Parameters
     ----------
     advice
-        What to look at if there are none.
+        Advice for the case that there are no workers.
     """
 
     def __init__(self, advice: str) -> None:

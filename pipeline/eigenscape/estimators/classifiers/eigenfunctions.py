@@ -39,16 +39,16 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     Parameters
     ----------
     n_components
-        Eigenvectors, the constant one not counted; "auto" makes them, with it, a fifth of the
-        labelled samples as in the source, at least one for each class and at most 56. Those with
-        eigenvalues above 0.95, which do not extend to new samples, are left out (not of the
-        unnormalised Laplacian).
+        Number of eigenvectors, not counting the constant one. With "auto", the number including the constant
+        one is a fifth of the labelled samples (Belkin 2003), at least the number of classes and at most 56.
+        Eigenvectors with eigenvalues above 0.95, which do not extend to new samples, are dropped (except for
+        the unnormalised Laplacian).
     n_neighbors
-        Neighbours per sample, itself not counted; all others where there are fewer. Where each
-        sample has most others as neighbours no eigenvector extends: then half as many are taken,
+        Number of neighbours per sample, not counting the sample itself; all other samples if there are fewer.
+        If so many samples are neighbours that no eigenvector extends to new samples, the number is halved
         until one does.
     laplacian
-        As of `LaplacianEigenmaps`; by default that of a job, so that both call the same classes.
+        As in `LaplacianEigenmaps`; the default is that of a job, so that both predict the same classes.
 
     Attributes
     ----------

@@ -48,8 +48,8 @@ class SpreadingClassifier(PartialClassifierMixin, GraphEstimator):
 
     Notes
     -----
-    Shares are of the fitted samples alone. A new sample takes the mean share of the three nearest
-    (Belkin 2003, 3.8.4, labels a test set by three neighbours), one that was fitted its own.
+    Only fitted samples have shares of their own. A new sample takes the mean shares of the three nearest
+    fitted samples (Belkin 2003, 3.8.4, labels a test set by three neighbours).
     """
 
     @property
@@ -87,8 +87,8 @@ class SpreadingClassifier(PartialClassifierMixin, GraphEstimator):
             spread = fitting.stage("labels", lambda context: spread_labels(context, classes, count))
         if spread["residual"] > TOLERANCE:
             warnings.warn(
-                f"residuals of the potentials are up to {spread['residual']:.1e} of what they were: "
-                "the graph almost falls apart. Give a larger n_neighbors.",
+                f"not converged: the relative residual is {spread['residual']:.1e}, because the graph is "
+                "nearly disconnected. Give a larger n_neighbors.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

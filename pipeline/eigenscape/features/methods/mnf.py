@@ -15,7 +15,7 @@ class NoiseFractions(Covarying):
     axis: ClassVar[str] = "noise fraction"
     whitened: ClassVar[bool] = True
     needs_pixels: ClassVar[str] = (
-        "measures noise by what neighbouring pixels differ by. Set features.method to "
+        "measures noise by the differences between neighbouring pixels. Set features.method to "
         '"pca" or "none"'
     )
 
@@ -23,7 +23,7 @@ class NoiseFractions(Covarying):
     """Minimum noise fractions (Green and others 1988)."""
 
     def is_projected(self, bands: int) -> bool:
-        """Noise fractions weigh even as many directions as there are bands."""
+        """Return True: noise fractions transform the bands even if none is left out."""
         return True
 
     def fit(self, context: "Context", source: "Rows") -> tuple[LinearMap, dict[str, Any]]:

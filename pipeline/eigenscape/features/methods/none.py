@@ -18,7 +18,7 @@ class NoProjection(Standardizing):
     """The samples themselves."""
 
     def is_projected(self, bands: int) -> bool:
-        """Never."""
+        """Return False: the features are the bands themselves."""
         return False
 
     def count(self, bands: int) -> int:

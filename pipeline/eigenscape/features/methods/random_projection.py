@@ -34,7 +34,7 @@ class RandomProjection(Standardizing, Reducing):
         return self.standardized(context, source, basis), {}
 
     def notes(self, samples: int, bands: int) -> list[str]:
-        """Say what theory asks of a random projection."""
+        """Return a note with the bounds of the theory for this projection."""
         from eigenscape.features.bounds import describe_bounds
 
         if not self.is_projected(bands):

@@ -1,10 +1,10 @@
-"""Classifiers that read eigenmap coordinates: class means, and least squares on eigenfunctions."""
+"""Classifiers that are functions of eigenmap coordinates, fitted to tiles of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from eigenscape.base.files.mapped import attach_memmap, create_memmap, save_arra
 from eigenscape.context import Context
 from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.classify.kernels import eigenfunctions
-from eigenscape.learn.classify.kernels.centroid import angle_scores, class_sums, unit_means
 from eigenscape.learn.method import OfEigenvectors
 from eigenscape.spectrum.extension import count_extended
 from eigenscape.store.arrays import chunk_rows, open_array
@@ -90,109 +88,6 @@ def _gather(coordinates: Coordinates, block: Block) -> None:
 
 
 @dataclass(frozen=True)
-class CentroidAngle:
-    """The class whose mean has the smallest angle (Halevy 2011, 2.3).
-
-    The constant eigenvector separates nothing; the null vectors of a graph in several pieces do.
-    """
-
-    coordinates: Coordinates
-
-    @property
-    def bytes_per_sample(self) -> float:
-        """Coordinates, their products with the means."""
-        return 12 * self.coordinates.modes
-
-    def implied(self, number: int) -> None:
-        """See `eigenscape.learn.method.Prepared`: a job with a prior is refused."""
-        del number
-
-    def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.method.Prepared`."""
-        labelled, X = self.coordinates.labelled, self.coordinates.copy()
-        skip = int(self.coordinates.nulls == 1)
-        sums = np.zeros((1, labelled.count, X.shape[1] - skip))
-        for tile in self.coordinates.tiles():
-            here = slice(*tile)
-            vectors = X[here, skip:]
-            # A sample has all coordinates or none.
-            train = labelled.train[number, None, here] & np.isfinite(vectors[:, 0])
-            sums += class_sums(vectors, labelled.classes[here], train, labelled.count)
-        means = unit_means(sums)[0]
-        save_array(self.coordinates.folder / f"means-{number}.npy", means)
-        return np.concatenate(
-            [angle_scores(X[slice(*tile), skip:], means) for tile in self.coordinates.tiles()]
-        )
-
-    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.method.Prepared`."""
-        skip = int(self.coordinates.nulls == 1)
-        vectors = open_array(self.coordinates.path)[slice(*block)][:, skip:]
-        return angle_scores(vectors, np.load(self.coordinates.folder / f"means-{number}.npy"))
-
-
-@dataclass(frozen=True)
-class Eigenfunctions:
-    """Least squares on the first eigenvectors, one class against all (Belkin 2003, 3.5).
-
-    Attributes
-    ----------
-    coordinates
-        Of all samples; the null vectors are among them, and always used.
-    eigenvectors
-        How many are used beside the null vectors; see
-        `eigenscape.learn.classify.kernels.eigenfunctions.choose_count`.
-    """
-
-    coordinates: Coordinates
-    eigenvectors: int | Literal["auto"]
-
-    @property
-    def bytes_per_sample(self) -> float:
-        """Coordinates, read whole."""
-        return 8 * self.coordinates.modes
-
-    def implied(self, number: int) -> NDArray[np.float64]:
-        """See `eigenscape.learn.method.Prepared`: least squares follow the training samples."""
-        return training_shares(self.coordinates.labelled, number)
-
-    def fit(self, number: int) -> NDArray[np.float32]:
-        """See `eigenscape.learn.method.Prepared`."""
-        labelled, X = self.coordinates.labelled, self.coordinates.copy()
-        train = labelled.train[number]
-        nulls = self.coordinates.nulls
-        count = nulls + eigenfunctions.choose_count(
-            self.eigenvectors, int(train.sum()), labelled.count, self.coordinates.modes - nulls,
-            self.coordinates.extended,
-        )  # fmt: skip
-        G = np.zeros((count, count))
-        B = np.zeros((count, labelled.count))
-        for tile in self.coordinates.tiles():
-            here = slice(*tile)
-            vectors = X[here, :count]
-            known = train[here] & np.isfinite(vectors).all(axis=1)
-            sums = eigenfunctions.normal_equations(
-                vectors[known], labelled.classes[here][known], labelled.count
-            )
-            G += sums[0]
-            B += sums[1]
-        weights = eigenfunctions.solve(G, B)
-        save_array(self.coordinates.folder / f"weights-{number}.npy", weights)
-        return np.concatenate(
-            [
-                eigenfunctions.estimates(X[slice(*tile), :count], weights)
-                for tile in self.coordinates.tiles()
-            ]
-        )
-
-    def scores(self, number: int, block: Block) -> NDArray[np.float32]:
-        """See `eigenscape.learn.method.Prepared`."""
-        weights = np.load(self.coordinates.folder / f"weights-{number}.npy")
-        vectors = open_array(self.coordinates.path)[slice(*block)][:, : len(weights)]
-        return eigenfunctions.estimates(vectors, weights)
-
-
-@dataclass(frozen=True)
 class ByTiles:
     """A classifier that learns from tiles of coordinates (`eigenscape.learn.method.OfEigenvectors`).
 
@@ -219,9 +114,8 @@ class ByTiles:
     def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.method.Prepared`."""
         X, tiles = self.coordinates.copy(), self.coordinates.tiles()
-        model = self.method.learn(
-            _Training(self.coordinates, number), self.coordinates.labelled.count
-        )
+        labelled = self.coordinates.labelled
+        model = self.method.learn(_Training(self.coordinates, number), labelled.count)
         save_array(self.coordinates.folder / f"{self.method.model}-{number}.npy", np.asarray(model))
         return np.concatenate([self._estimate(X[slice(*tile)], model) for tile in tiles])
 
@@ -231,23 +125,39 @@ class ByTiles:
         return self._estimate(open_array(self.coordinates.path)[slice(*block)], model)
 
     def _estimate(self, X: NDArray[np.float32], model: NDArray[Any]) -> NDArray[np.float32]:
-        """Return scores; of samples without coordinates, outside of the graph, there is nothing to tell."""
+        """Return the scores of samples; NaN for those outside the graph, which have no coordinates."""
         scores = np.asarray(self.method.estimate(X, model), np.float32)
-        scores[np.isnan(X).any(axis=1)] = np.nan
+        scores[np.isnan(X[:, 0])] = np.nan  # A sample has all coordinates or none.
         return scores
 
 
 @dataclass(frozen=True)
 class _Training:
-    """Coordinates and classes of the training samples of a fit, some at a time."""
+    """See `eigenscape.learn.method.TrainingTiles`."""
 
     coordinates: Coordinates
     number: int
+
+    @property
+    def samples(self) -> int:
+        return int(self.coordinates.labelled.train[self.number].sum())
+
+    @property
+    def modes(self) -> int:
+        return self.coordinates.modes
+
+    @property
+    def nulls(self) -> int:
+        return self.coordinates.nulls
+
+    @property
+    def extended(self) -> int:
+        return self.coordinates.extended
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.intp]]]:
         labelled, X = self.coordinates.labelled, self.coordinates.copy()
         for tile in self.coordinates.tiles():
             here = slice(*tile)
             vectors = X[here]
-            known = labelled.train[self.number, here] & np.isfinite(vectors).all(axis=1)
+            known = labelled.train[self.number, here] & np.isfinite(vectors[:, 0])
             yield vectors[known], labelled.classes[here][known]

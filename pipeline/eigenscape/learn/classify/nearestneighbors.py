@@ -232,10 +232,10 @@ def _write_distances(folder: Path, paths: list[str], _: str) -> None:
 def classify_new(
     run: str | Path | HasPath, samples: Any, *, k: int = 3
 ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-    """Return the class of new samples by the labels that a run produced (Belkin 2003, 3.8.4).
+    """Classify new samples by their neighbours among the classified samples of a run (Belkin 2003, 3.8.4).
 
-    Every sample of the run that got a class is a training sample, whoever labelled it: so a k-NN
-    classifier without a notion of manifolds gains from one that has it.
+    All samples with a class in the run are training samples, also those that were not labelled. So a k-NN
+    classifier, which knows nothing of manifolds, profits from a method that does.
 
     Parameters
     ----------
@@ -244,19 +244,19 @@ def classify_new(
     samples : array or sparse array, shape (m, bands)
         As in `eigenscape.extend`; read in blocks.
     k
-        How many of the nearest vote, at least 1; ties go to the nearer one.
+        Number of nearest neighbours that vote, at least 1; ties go to the class of the nearer one.
 
     Returns
     -------
     classes : array, shape (m,), uint16
         Class numbers of the source; 0 for samples that are not finite.
     share : array, shape (m,), float32
-        Of the votes that the class got, at most 1; 0 without a class.
+        Share of the votes for this class, from 0 to 1; 0 without a class.
 
     Raises
     ------
     InputError
-        The run has no class map, it has spatial edges, or the number of bands is wrong.
+        The run has no class map or has spatial edges, or the number of bands is wrong.
 
     Notes
     -----
@@ -279,8 +279,7 @@ def classify_new(
     path = trained.run.array_path("labels/class")
     if not (path / "zarr.json").exists():
         raise InputError(
-            f"{run}: its job has not made a class map yet. Give a directory in which `eigenscape run` "
-            "has finished the stage learn on a scene with labels."
+            f"{run}: has no class map. Give the directory of a run with labels whose stage learn is finished."
         )
     called = np.asarray(open_array(path)[...])
     numbers, place = np.unique(called, return_inverse=True)

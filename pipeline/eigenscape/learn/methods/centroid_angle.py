@@ -2,17 +2,14 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from eigenscape.learn.method import Classifier, Prepared
+from eigenscape.learn.method import OfEigenvectors, TrainingTiles
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from eigenscape.context import Context
-    from eigenscape.labels.training import Labelled
 
-
-class CentroidAngle(Classifier):
+class CentroidAngle(OfEigenvectors):
     """Smallest angle to a class mean in eigenmap coordinates (Halevy 2011, 2.3)."""
 
     model: ClassVar[str] = "means"
@@ -20,11 +17,18 @@ class CentroidAngle(Classifier):
     method: Literal["centroid-angle"] = "centroid-angle"
     """Smallest angle to a class mean in eigenmap coordinates (Halevy 2011, 2.3)."""
 
-    def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
-        """Copy the coordinates of the labelled samples."""
-        from eigenscape.learn.classify import coordinates
+    def learn(self, tiles: TrainingTiles, count: int) -> "NDArray[Any]":
+        """Return the mean of each class, scaled to length 1."""
+        import numpy as np
 
-        return coordinates.CentroidAngle(coordinates.gather(context, labelled))
+        from eigenscape.learn.classify.kernels.centroid import class_sums, unit_means
+
+        # The constant eigenvector separates nothing; the null vectors of several components do.
+        skip = int(tiles.nulls == 1)
+        sums = np.zeros((count, tiles.modes - skip))
+        for vectors, classes in tiles:
+            sums += class_sums(vectors[:, skip:], classes, count)
+        return unit_means(sums)
 
     def estimate(
         self, coordinates: "NDArray[np.float32]", model: "NDArray[Any]"

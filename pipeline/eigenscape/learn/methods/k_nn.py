@@ -20,7 +20,7 @@ class NearestNeighbors(WithPrior):
     method: Literal["k-nn"] = "k-nn"
     """A baseline: the nearest labels in feature space (Belkin 2003, 3.8)."""
     k: Annotated[int, Field(ge=1, le=100)] = 3
-    """How many of the nearest labels vote."""
+    """Number of nearest labels that vote."""
 
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
         """Copy the features of the labelled samples."""

@@ -28,11 +28,11 @@ class NormalizedCut(Clustering):
     method: Literal["normalized-cut"] = "normalized-cut"
     """Without labels: recursive normalised cuts (Shi, Malik 2000; Belkin 2003, 1.2 and 2.4)."""
     ncut: Annotated[float, Field(gt=0, le=2)] | None = None
-    """Splits that cost more are not made; clusters "auto" are then what it allows."""
+    """Largest cost of a split. With ``clusters`` = "auto", it determines the number of clusters."""
 
     @property
     def open_ended(self) -> str:
-        """The largest cost of a split tells."""
+        """Return why no number of clusters is needed: ``ncut`` is given."""
         return "" if self.ncut is None else "as many as learn.ncut allows"
 
     def columns(self, wanted: int) -> int:

@@ -31,8 +31,9 @@ class RandomForest(Classifier):
     trees: Annotated[int, Field(ge=1, le=2000)] = 150
     """Number of trees."""
     thresholds: Literal["best", "random"] = "best"
-    """Where a node divides: at the best threshold of a draw of the training pixels, or at the best of random
-    ones of all of them (extremely randomised trees: Geurts, Ernst, Wehenkel 2006)."""
+    """Threshold of a node: "best", the best one for a random draw of the training pixels; "random", the best
+    of a few random thresholds for all training pixels (extremely randomised trees: Geurts, Ernst, Wehenkel
+    2006)."""
 
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
         """Copy the features of the labelled samples."""

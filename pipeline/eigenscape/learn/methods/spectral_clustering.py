@@ -23,7 +23,8 @@ class SpectralClustering(Clustering):
     method: Literal["spectral-clustering"] = "spectral-clustering"
     """Without labels: k-way spectral clustering (Ng, Jordan, Weiss 2001)."""
     assign: Literal["cluster-qr", "k-means"] = "cluster-qr"
-    """Column-pivoted QR (Damle and others 2019), or k-means (extra "clusters")."""
+    """Assignment of samples to clusters: "cluster-qr", column-pivoted QR (Damle and others 2019), or
+    "k-means" (needs the extra ``clusters``)."""
 
     def form(self, laplacian: str) -> Literal["plain", "unit"]:
         """Return how the eigenvectors are scaled."""

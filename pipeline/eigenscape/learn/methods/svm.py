@@ -27,10 +27,11 @@ class SupportVectorMachine(Classifier):
     method: Literal["svm"] = "svm"
     """Support vector machines with a Gaussian kernel on the features (Cortes, Vapnik 1995)."""
     cost: Positive | Literal["auto"] = "auto"
-    """C, what a training pixel on the wrong side of the margin costs; "auto": by cross-validation over
-    squares inside the training pixels."""
+    """C, the cost of a training pixel on the wrong side of the margin; "auto": by cross-validation over
+    squares within the training pixels."""
     rbf_gamma: Positive | Literal["auto"] = "auto"
-    """gamma of the kernel exp(-gamma |x - y|^2 / features) of features with variance 1; "auto": likewise."""
+    """gamma in the kernel exp(-gamma |x - y|^2 / features) of features scaled to variance 1; "auto": by the
+    same cross-validation."""
 
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
         """Copy the features of the labelled samples."""

@@ -24,14 +24,14 @@ class Tikhonov(FieldMethod):
     method: Literal["tikhonov"] = "tikhonov"
     """Labels spread over the graph by Tikhonov regularisation (Belkin 2003, 3.7.1)."""
     gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
-    """Weight of roughness against error at the labels; the larger, the smoother."""
+    """Weight of the roughness against the error at the labels; larger values smooth more."""
     power: Annotated[int, Field(ge=1, le=8)] = 1
-    """Roughness is f^T L^p f."""
+    """Exponent p of the roughness f^T L^p f, for kernel = "power"."""
     kernel: Literal["power", "heat"] = "power"
-    """That roughness, or f^T exp(t L) f, whose kernel is the heat kernel exp(-t L)
+    """Roughness: "power", f^T L^p f; "heat", f^T exp(t L) f, whose kernel is the heat kernel exp(-t L)
     (Belkin 2003, 3.7.1; Kondor, Lafferty 2002)."""
     time: Annotated[float, Field(gt=0, le=1e4)] = 1.0
-    """For the heat kernel: t, in units of 1 / L of the unnormalised Laplacian."""
+    """t of the heat kernel, in units of 1 / L of the unnormalised Laplacian."""
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve for the fields that are smooth and near the labels."""

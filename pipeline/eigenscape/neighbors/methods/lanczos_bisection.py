@@ -30,11 +30,13 @@ class LanczosBisection(NearestMethod):
     overlap: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     """Share of the samples that a split gives to both halves (Halevy 2011, chapter 5)."""
     searcher: Literal["auto", "blas", "pynndescent"] = "auto"
-    """What searches a part of the bisection: leaves of all pairs, or NN-descent; "auto" as measured."""
+    """Search within a part of the bisection: "blas" (leaves, all pairs) or "pynndescent" (NN-descent); "auto"
+    takes the faster one, as measured."""
     refine: Annotated[int, Field(ge=0, le=10)] = 3
-    """Most rounds of neighbour-of-neighbour refinement; they end when the recall rises by less than 0.01."""
+    """Largest number of rounds of neighbour-of-neighbour search; they end when the recall rises by less than
+    0.01."""
     recall: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Recall to reach, by as many rounds and further trees as it takes; instead of ``refine``."""
+    """Recall to reach, with as many rounds and further trees as necessary (instead of ``refine``)."""
 
     def library_bytes(self, *, sparse: bool) -> int:
         """Return the memory of pynndescent, where it is asked for."""

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 class Landmarks(NeighborMethod):
-    """Neighbours among landmarks, whose eigenvectors are extended to all others (Halevy 2011, 4.4)."""
+    """Neighbours among landmarks, whose eigenvectors are extended to all samples (Halevy 2011, 4.4)."""
 
     form: ClassVar[ListForm] = "landmarks"
     method: Literal["landmarks"] = "landmarks"
-    """Landmarks alone, whose eigenvectors the Nystrom formula extends to all others (Halevy 2011, 4.4)."""
+    """Neighbours among landmarks only; their eigenvectors are extended by the Nystrom formula (Halevy 2011,
+    4.4)."""
     landmarks: Annotated[int, Field(ge=2, le=20_000)] = 1000
-    """How many; they are the samples nearest to the centres of k-means."""
+    """Number of landmarks, which are the samples nearest to the centres of k-means."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of k-means and of the samples that it sees."""
+    """Seed of k-means and of the random subset that it uses."""
 
     def library_bytes(self, *, sparse: bool) -> int:
         """Return the memory of scikit-learn, too."""

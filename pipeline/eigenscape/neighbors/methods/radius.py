@@ -46,7 +46,7 @@ class Radius(NeighborMethod):
         return write_within(context, layout, self)
 
     def footprint(self, table: Table) -> Footprint:
-        """Count as many neighbours as there may be; what there are only the search tells."""
+        """Return memory and disk for the largest allowed number of neighbours."""
         from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS, TASK_RANKS
 
         usual, n = super().footprint(table), table.rows
@@ -56,7 +56,7 @@ class Radius(NeighborMethod):
     def notes(self, table: Table) -> Sequence[str]:
         """Say that sizes are those of k neighbours."""
         return (
-            "how many neighbours lie within neighbors.radius a thousand samples tell before the search, "
-            "and the stages after it are projected again then: the sizes here are those of "
-            f"{self.k} per sample (neighbors.k)",
+            "the number of neighbours within neighbors.radius is estimated from a thousand samples before "
+            "the search, and the following stages are projected again; the sizes here assume "
+            f"{self.k} neighbours per sample (neighbors.k)",
         )

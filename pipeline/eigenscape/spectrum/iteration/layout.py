@@ -45,10 +45,10 @@ _TASK_S = 0.015
 scheduler, as measured. A task on a thread takes less than 1 ms."""
 
 _GAIN = 0.8
-"""Of the time by columns, above which these are kept."""
+"""Share of the time by columns below which the time by rows must be for rows to be chosen."""
 
 _HALO_SHARE = 0.5
-"""Of the rows: halos of 16 parts are a third on the Smith scene."""
+"""Assumed share of the rows in halos; on the Smith scene, the halos of 16 parts are a third."""
 
 _TASKS_AT_ONCE = 2
 """Tasks of each part under way: a worker has one while the other waits for its neighbours."""
@@ -63,14 +63,14 @@ as long as two steps."""
 
 @dataclass(frozen=True)
 class Layout:
-    """What decides between the two layouts.
+    """The choice between the two layouts of a filter.
 
     Attributes
     ----------
     asked
-        One of `LAYOUTS`.
+        Layout of the job: "auto", "columns" or "rows".
     slots
-        Tasks that run at a time.
+        Number of tasks that run at a time.
     budget
         Bytes of anonymous memory that one task may take.
     note
@@ -83,21 +83,29 @@ class Layout:
     note: Callable[[str], None] = lambda text: None
 
     def parts(self, problem: Problem, groups: int) -> int:
-        """Return into how many parts the rows of a product with some groups are cut; 0 for columns."""
+        """Return the number of parts of the rows, 0 for the layout by columns.
+
+        Parameters
+        ----------
+        problem
+            The operator on disk.
+        groups
+            Number of groups of 32 columns.
+        """
         operator = problem.operator
         if operator.ties is not None:
             return 0
         return self.choose(operator.rows, operator.entries, operator.dtype, groups)
 
     def choose(self, rows: int, entries: int, dtype: str, groups: int) -> int:
-        """Return the same from numbers alone.
+        """Return the number of parts of the rows, 0 for the layout by columns, for an operator without ties.
 
         Parameters
         ----------
         rows, entries, dtype
-            Of the operator, which has no ties.
+            Number of rows, number of entries and type of the operator.
         groups
-            Of 32 columns.
+            Number of groups of 32 columns.
         """
         if self.asked == "columns":
             return 0
@@ -140,7 +148,7 @@ class Layout:
 
 
 BY_COLUMNS = Layout()
-"""Columns whatever there is to share: where nobody asks."""
+"""The layout by columns, as a default."""
 
 
 @dataclass(frozen=True)

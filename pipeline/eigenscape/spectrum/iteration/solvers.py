@@ -28,10 +28,10 @@ INERTIA_ROWS = 3000
 """Order up to which the eigenvalues below the last one are counted: a second or two."""
 
 _QUICK_ROWS = 50_000
-"""Order up to which a look at the graph takes a fraction of a second."""
+"""Number of rows up to which measuring the profile of the graph takes a fraction of a second."""
 
 _THIN_DIMENSION = 1.5
-"""Intrinsic dimension below which larger graphs are looked at."""
+"""Intrinsic dimension below which the profile of a larger graph is measured."""
 
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
@@ -88,9 +88,10 @@ def choose(
     dimension
         Intrinsic dimension of the samples, None where it is not known.
     measure
-        Looks at the graph where that may be worth it; None for no look.
+        Function that measures the profile of the graph; it is called only if shift-invert may pay. None:
+        never.
     budget
-        Bytes that a factorisation may take if it is asked for.
+        Bytes that a factorisation may take, if shift-invert is asked for.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
 
 
 def may_be_thin(solver: str, pairs: int, rows: int, dimension: float | None) -> bool:
-    """Whether `choose_by_graph` is worth a look at the graph.
+    """Return whether the graph should be measured for `choose_by_graph`.
 
     Parameters
     ----------
@@ -212,8 +213,17 @@ def find_pairs(
 ) -> Solution:
     """Return the lowest eigenpairs above the null vectors, by any solver.
 
-    See `chebyshev.solve` for the parameters. Values and residuals of the solution are those of the
-    Laplacian; the tolerance is in the unit of its operator.
+    Parameters
+    ----------
+    problem, pairs, tolerance, map_blocks, note, layout
+        As in `chebyshev.solve`; the tolerance is in the unit of the operator.
+    solver
+        Name of the solver, as from `choose`.
+
+    Returns
+    -------
+    Solution
+        Values and residuals are those of the Laplacian.
     """
     solution = _find(problem, solver, pairs, tolerance, map_blocks, note, layout)
     unit = problem.operator.unit

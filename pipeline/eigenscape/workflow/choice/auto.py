@@ -59,11 +59,11 @@ Measured: 0 to 0.2 % on Indian Pines, EnMAP and Urban, 2.5 % on polygons of Land
 best on the part has 20 points less in the whole scene."""
 
 HELD_BYTES = 96 * 2**20
-"""What a process keeps of what was tried: libraries and compiled kernels of all methods. Measured by
-tests/bench/memory.py, by stage: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 on one of 20,000."""
+"""Bytes that a process holds after a choice: libraries and compiled kernels of all methods. Measured with
+tests/bench/memory.py: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 MiB on one of 20,000."""
 
 ENTRY = "choice"
-"""What the manifest calls it."""
+"""Key of the choice in the manifest."""
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,13 @@ _FINALS = _VERDICT + 2 * (FINALISTS + 1)
 
 
 class Scorer(Protocol):
-    """Says how well a job does."""
+    """Measures the accuracy (or another score) of a job."""
 
     def score(self, job: Job, trials: Trials) -> Scored:
         """Score a job on some draws, or take what an earlier call has finished.
 
-        ``draws`` of the summary: ``overall_accuracy``, or whatever else the more of is the better, and the
-        ``samples`` that it was measured on.
+        The entry ``draws`` of the summary holds, for each draw, ``overall_accuracy`` (or another score for
+        which larger is better) and ``samples``, the number of samples on which it was measured.
         """
         ...
 
@@ -46,10 +46,10 @@ class Scorer(Protocol):
 
 
 class Budget(Protocol):
-    """Of time; as text it says how much is spent."""
+    """A time budget; its text shows the time that is spent."""
 
     def allows(self, calls: int = 1) -> bool:
-        """Whether so many more scores fit."""
+        """Return whether there is time for `calls` more scores."""
         ...
 
     def begin(self) -> None:

@@ -26,14 +26,15 @@ def report(
     run
         Run directory, or the result of `eigenscape.run`.
     output
-        The file; ``outputs/report.html`` of the run by default, whose checksum is noted then.
+        File to write; by default ``outputs/report.html`` of the run, and the checksum in the manifest is
+        updated.
     reporter
-        Called with the progress; nothing is said by default.
+        Called with the progress; by default, progress is not reported.
 
     Returns
     -------
     Path
-        The file.
+        The written file.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def source_of(path: Path, reporter: Reporter) -> Source:
         command = "apply" if "applies" in run.manifest else "run"
         raise InputError(
             f"{path}: the run is not finished, so there is nothing to report yet. The same "
-            f"`eigenscape {command}` goes on with it; `eigenscape status {path}` says what is left."
+            f"`eigenscape {command}` continues it; `eigenscape status {path}` lists the remaining stages."
         )
     return Source(run, path / "outputs", reporter, TemporaryFolders())
 

@@ -1,4 +1,4 @@
-"""The result of a run: what it came to, and its maps as lazy arrays."""
+"""The result of a run: reports of its stages, output files, and maps as lazy arrays."""
 
 import webbrowser
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESULT_SCHEMA = 1
-"""Number of the form of `Result.to_json`: it rises when a key changes its meaning or goes."""
+"""Version of the format of `Result.to_json`; it rises when a key changes its meaning or is removed."""
 
 _SHOWN_FIGURES = 4
 """Digits of a share in a table: 0.9868."""
 
 
 class NeighborReport(dict[str, Any]):
-    """What the search of neighbours reports: method, recall with its interval, intrinsic dimension.
+    """The report of the neighbour search: method, recall with its interval, intrinsic dimension.
 
     Parameters
     ----------
     summary
         Entries by name.
     path
-        The run directory, where the lists lie.
+        The run directory with the lists.
     """
 
     def __init__(self, summary: Mapping[str, Any], path: Path) -> None:
@@ -46,13 +46,13 @@ class NeighborReport(dict[str, Any]):
         Returns
         -------
         scipy.sparse.csr_array, shape (samples, samples), float32
-            Each row holds the neighbours of a sample, nearest first, itself left out. A distance of 0 is
-            stored. It is in memory: 8 bytes for each entry.
+            Each row holds the neighbours of a sample, nearest first, without the sample itself. Distances of
+            0 are stored explicitly. The matrix is in memory and takes 8 bytes per entry.
 
         Raises
         ------
         InputError
-            The run has no lists: one that was applied to another scene takes those of its model.
+            The run has no lists, because it was made by `eigenscape.apply`.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class NeighborReport(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run, which also stands for its directory wherever a path is wanted.
+    """The result of a run; it can be used as the path of its run directory.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Result:
     converged
         Whether the eigensolver reached its tolerance.
     applied
-        Of a run applied to another scene (`eigenscape.apply`): how, and to how many samples.
+        For a run of `eigenscape.apply`: the way of classification (``how``), number of samples and warnings.
     class_map, confidence, eigenvectors
         Maps as lazy `xarray.DataArray`, with coordinates and the coordinate system (``.rio.crs``).
 
@@ -125,21 +125,21 @@ class Result:
 
     @property
     def class_map(self) -> "xarray.DataArray":
-        """Class of every pixel (y, x), 0 for none, with names in ``attrs``; of a table (sample,)."""
+        """Return the class of every pixel (y, x), 0 for none, names in ``attrs``; for a table (sample,)."""
         return self._map("class", "classes")
 
     @property
     def confidence(self) -> "xarray.DataArray":
-        """Probability of the class of every pixel (y, x), NaN where there is none; of a table (sample,)."""
+        """Return the probability of the mapped class (y, x), NaN without a class; for a table (sample,)."""
         return self._map("confidence", "confidence")
 
     @property
     def eigenvectors(self) -> "xarray.DataArray":
-        """Eigenvectors (mode, y, x) but constant ones, with ``eigenvalue``; of a table (sample, mode)."""
+        """Return the non-constant eigenvectors (mode, y, x), or (sample, mode) for a table."""
         return self._map("eigenvector", "eigenvectors")
 
     def plot(self) -> "Figure":
-        """Return the quick-look: the scene, its labels and its class map; of a table a scatter plot.
+        """Return the quick-look (scene, labels and class map) as a figure; for a table, a scatter plot.
 
         Returns
         -------
@@ -156,12 +156,12 @@ class Result:
         return draw(self.path)
 
     def report(self, *, show: bool = False) -> Path:
-        """Return the path of the page about the run, which is written if it is not there.
+        """Return the path of the report; write the report if it does not exist.
 
         Parameters
         ----------
         show
-            Open it in the browser as well.
+            Also open the report in the browser.
 
         Returns
         -------

@@ -60,9 +60,9 @@ def spatial_reference(grid: Grid) -> xarray.Variable:
 
 
 def open_run(run: str | Path | HasPath) -> xarray.Dataset:
-    """Open the finished arrays of a run; nothing is read until it is computed.
+    """Open the finished arrays of a run lazily: values are read when they are computed.
 
-    Nor checked: `eigenscape.verify` does that.
+    Files are not checked; `eigenscape.verify` does that.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
         Dimensions ``sample``, ``band``, ``feature``, ``neighbor``, ``mode``; coordinates ``row`` and
         ``column`` of every sample, ``y`` and ``x`` of the centre of its pixel and ``spatial_ref`` (as
         rioxarray reads it) where the scene has a georeference, and ``wavelength`` of every band in
-        nanometres, where the scene has it. ``attrs`` hold ``crs_wkt``, ``transform``, ``height``,
-        ``width`` and ``class_names``. Image of a variable: ``ds["class"].set_index(sample=("row",
-        "column")).unstack()``. Of a scene with ``origin`` (band), ``values`` are what it has beyond
-        that. ``values`` (and ``features``, where they stay sparse) of a sparse
-        table are left out: xarray has no lazy sparse array. `eigenscape.store.rows.Rows` reads them.
+        nanometres, if the scene has it. ``attrs`` hold ``crs_wkt``, ``transform``, ``height``,
+        ``width`` and ``class_names``. For an image of a variable, use ``ds["class"].set_index(sample=("row",
+        "column")).unstack()``. If there is an ``origin`` (band), it was subtracted from ``values``.
+        ``values`` (and sparse ``features``) of a sparse table are omitted, because xarray has no lazy
+        sparse array; `eigenscape.store.rows.Rows` reads them.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
 
 
 def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
-    """Open the maps of a finished run as images; nothing is read until it is computed.
+    """Open the maps of a finished run as lazy images: values are read when they are computed.
 
     Parameters
     ----------
@@ -138,11 +138,11 @@ def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        Dimensions ``y``, ``x`` and ``mode``, on the grid of the class map: the scene's, or of a scene in
-        sensor geometry that of its map. ``class`` (0: none; ``flag_values`` and ``flag_meanings`` as CF has
-        them), ``label``, ``confidence``, ``entropy`` and ``eigenvector`` (mode, y, x; those that are not
-        constant, with the coordinate ``eigenvalue``), as far as the run has them. ``spatial_ref`` as
-        rioxarray reads it; ``y`` and ``x`` of the centres of pixels where the grid is not rotated.
+        Dimensions ``y``, ``x`` and ``mode``, on the grid of the class map (for a scene in sensor geometry,
+        the grid of its map). Variables, if the run has them: ``class`` (0: none; with the CF attributes
+        ``flag_values`` and ``flag_meanings``), ``label``, ``confidence``, ``entropy``, and ``eigenvector``
+        (mode, y, x; without the constant ones, with the coordinate ``eigenvalue``). ``spatial_ref`` is in the
+        form that rioxarray reads; ``y`` and ``x`` are the centres of the pixels, if the grid is not rotated.
 
     Raises
     ------
@@ -197,8 +197,8 @@ def open_arrays(path: Path) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        As `open_maps`; of a table with the dimension ``sample`` in place of ``y`` and ``x``, last of
-        ``eigenvector`` is ``mode``, and the constant ones are left out there, too.
+        As from `open_maps`. For a table, the dimension is ``sample`` instead of ``y`` and ``x``, and ``mode``
+        is the last dimension of ``eigenvector``.
     """
     source = source_of(path, Silent())
     if not source.grid.is_table:

@@ -9,38 +9,32 @@ from eigenscape.base.memory import ROW_TILE
 F4 = NDArray[np.float32]
 
 
-def class_sums(
-    coordinates: F4, classes: NDArray[np.intp], train: NDArray[np.bool_], count: int
-) -> NDArray[np.float64]:
-    """Return the sum of the coordinates of every class, for several training sets at once.
+def class_sums(coordinates: F4, classes: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    """Return the sum of the coordinates of every class.
 
     Parameters
     ----------
     coordinates : array, shape (m, d)
     classes : array of int, shape (m,)
         0 ... count-1.
-    train : array of bool, shape (fits, m)
-        Which samples each fit learns from.
     count
         Number of classes.
 
     Returns
     -------
-    array, shape (fits, count, d)
+    array, shape (count, d)
         Enough for the directions of the means, which is all that an angle needs.
     """
-    sums = np.zeros((len(train), count, coordinates.shape[1]))
-    _add_to_classes(coordinates, classes, train, sums)
+    sums = np.zeros((count, coordinates.shape[1]))
+    _add_to_classes(coordinates, classes, sums)
     return sums
 
 
 @njit(cache=True, nogil=True)
-def _add_to_classes(coordinates, classes, train, sums):  # type: ignore[no-untyped-def]
-    for fit in range(len(train)):
-        for row in range(len(coordinates)):
-            if train[fit, row]:
-                for column in range(coordinates.shape[1]):
-                    sums[fit, classes[row], column] += coordinates[row, column]
+def _add_to_classes(coordinates, classes, sums):  # type: ignore[no-untyped-def]
+    for row in range(len(coordinates)):
+        for column in range(coordinates.shape[1]):
+            sums[classes[row], column] += coordinates[row, column]
 
 
 def unit_means(sums: NDArray[np.float64]) -> F4:
