@@ -3,8 +3,10 @@ import pickle
 import numpy as np
 import pytest
 
+from eigenscape.job.jobfile import parse_job
 from eigenscape.labels.testing import Disjoint
-from eigenscape.labels.training import Labelled
+from eigenscape.labels.training import Draws, Labelled
+from eigenscape.scenes.types import Grid
 
 
 @pytest.mark.parametrize("tested", [False, True])
@@ -27,3 +29,24 @@ def test_labelled__takes_the_path_of_its_arrays_along(tmp_path, tested):
         np.testing.assert_array_equal(other.held(2), labelled.held(2))
         if disjoint is not None:
             assert other.disjoint.report() == disjoint.report()
+
+
+@pytest.mark.parametrize(
+    ("labelled", "train", "trained"),
+    [
+        (1000, "all", 100),
+        (100, "all", 20),
+        (40, "all", 20),
+        (24, "all", 12),
+        (40, 0.2, 8),
+    ],
+)
+def test_draws__of_few_labels_have_five_of_each_class(labelled, train, trained):
+    """A tenth of the labels; more of few ones, half of them at most; what the job says in any case."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(labelled) % 4
+    row, column = rng.integers(0, 60, (2, labelled))
+    options = parse_job({"scene": {"path": "a.tif"}, "learn": {"train": train}}).learn
+    draws = Draws(options, classes, row, column, Grid(height=60, width=60))
+    for trial in range(3):
+        assert draws.draw("random", trial).sum() == trained

@@ -82,6 +82,8 @@ def run_command(given: Given) -> None:
             print(json.dumps(result.to_json()))
         else:
             print_result(result)
+        if loaded.advice and result.scores:
+            print(f"eigenscape: {loaded.advice}", file=sys.stderr)
         if not result.converged:
             print(
                 f"eigenscape: not converged: the largest residual is "

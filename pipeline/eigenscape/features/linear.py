@@ -194,9 +194,10 @@ class Covarying(Reducing):
         square = 16.0 * table.bands**2
         if square > table.limit - BASE_BYTES:
             raise MemoryLimitError(
-                f'features.method = "{self.method}": the covariance of {table.bands} columns takes '
-                f"{format_bytes(square)} with the copy that its eigenvectors need, and limits.memory "
-                f'is {format_bytes(table.limit)}. Set features.method to "random-projection", or '
+                f'features.method = "{self.method}": the libraries take {format_bytes(BASE_BYTES)}, the '
+                f"covariance of {table.bands} columns {format_bytes(square)} with the copy that its "
+                f"eigenvectors need, and limits.memory is {format_bytes(table.limit)}. Set "
+                'features.method to "random-projection", or '
                 f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
             )
         return square

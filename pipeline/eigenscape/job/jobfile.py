@@ -141,6 +141,20 @@ class Job(Options):
             return False
         return self.learn.model_fields_set <= _PROTOCOL_KEYS
 
+    @property
+    def advice(self) -> str:
+        """Return why methods are not compared for a job that names no classifier; empty for all others."""
+        named = "method" in self.learn.model_fields_set or self.learn.unsupervised
+        if named or self.open or self.preset is not None or self.study is not None:
+            return ""
+        given = {name: getattr(self, name).model_fields_set for name in _METHOD_TABLES}
+        given["learn"] = self.learn.model_fields_set - _PROTOCOL_KEYS
+        key = next(f"{name}.{min(keys)}" for name, keys in given.items() if keys)
+        return (
+            f'the job gives {key}, so learn.method is the default, "{self.learn.method}". To have methods '
+            'compared for the keys that the job does not give, set learn.method = "auto".'
+        )
+
     def to_toml(self) -> str:
         """Return the job as TOML with every default, except the defaults of methods that are still open."""
         table = self.model_dump(mode="json", exclude_none=True)
@@ -172,7 +186,7 @@ class Job(Options):
 _METHOD_TABLES = ("features", "neighbors", "graph", "spectrum")
 """Tables all of whose keys belong to methods."""
 
-_PROTOCOL_KEYS = {"train", "split", "trials", "seed", "queries"}
+_PROTOCOL_KEYS = {"train", "test", "split", "trials", "seed", "queries", "areas", "smoothing"}
 """Keys of ``[learn]`` that do not."""
 
 

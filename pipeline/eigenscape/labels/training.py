@@ -27,8 +27,11 @@ from eigenscape.labels.testing import Disjoint, read_at, read_disjoint
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 
-HELD_OUT_SHARE = 0.1
-"""Share of the labels that the trials learn from when the map learns from all of them."""
+HELD_OUT_SHARE, MOST_HELD_OUT_SHARE = 0.1, 0.5
+"""Share of the labels that the trials learn from when the map learns from all of them; the largest one."""
+
+LEAST_TRAINED = 5
+"""Training pixels of a class in a trial, on average, below which the share is larger."""
 
 TEST = "test"
 """Protocol of the fits that make the map, or would as well, on the labels of a test file."""
@@ -170,7 +173,9 @@ class Draws:
         """Share of the labels to learn from."""
         if isinstance(self.options.train, int):
             return self.options.train / len(self.classes)
-        return HELD_OUT_SHARE if isinstance(self.options.train, str) else self.options.train
+        if isinstance(self.options.train, str):
+            return held_out_share(len(self.classes), self._count)
+        return self.options.train
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -253,6 +258,21 @@ class Draws:
     @property
     def _count(self) -> int:
         return int(self.classes.max()) + 1
+
+
+def held_out_share(labelled: int, classes: int) -> float:
+    """Return the share of the labels that a trial learns from when the map learns from all of them.
+
+    A tenth; more where a class would have fewer than five training pixels on average, as a map of one or two
+    pixels of each class says little about the map that learns from ten times as many.
+
+    Examples
+    --------
+    >>> held_out_share(10_249, 16), round(held_out_share(57, 5), 2), held_out_share(20, 5)
+    (0.1, 0.44, 0.5)
+    """
+    enough = LEAST_TRAINED * classes / max(1, labelled)
+    return min(MOST_HELD_OUT_SHARE, max(HELD_OUT_SHARE, enough))
 
 
 def plan_fits(

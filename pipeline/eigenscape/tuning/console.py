@@ -36,6 +36,6 @@ def tune_and_print(
         screen.print(line, highlight=False, soft_wrap=True)
     for one in tuned.tried:
         if one.error:
-            screen.print(f"failed: {one.candidate.title}: {one.error}", highlight=False)
+            screen.print(f"failed: {one.candidate.title}: {one.reason}", highlight=False)
     for name, path in tuned.outputs.items():
         screen.print(f"{name:<12} {path}", highlight=False, soft_wrap=True)

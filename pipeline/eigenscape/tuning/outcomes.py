@@ -71,7 +71,7 @@ class Tuned:
             "chosen": dict(self.values),
             "tried": self.count,
             "failed": [
-                {"candidate": one.candidate.title, "reason": one.error}
+                {"candidate": one.candidate.title, "reason": one.reason}
                 for one in self.tried
                 if one.error
             ],

@@ -89,5 +89,5 @@ def _row(one: Tried, keys: Sequence[str], chosen: Candidate, given: Candidate) -
         "seconds": round(one.seconds, 3),
         **{key: one.candidate.values.get(key) for key in keys},
         "state": "failed" if one.error else "finished" if one.accuracy else "to do",
-        "reason": one.error,
+        "reason": one.reason,
     }

@@ -35,7 +35,14 @@ from eigenscape.tuning.report import write_job, write_tried
 from eigenscape.tuning.stability import Stability
 from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.auto import choose
-from eigenscape.workflow.choice.candidates import CLUSTERS, LADDER, Candidate, Ladder, candidate
+from eigenscape.workflow.choice.candidates import (
+    CLUSTERS,
+    LADDER,
+    Candidate,
+    Ladder,
+    candidate,
+    fitted,
+)
 from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
@@ -113,6 +120,7 @@ def tune(
     path, is_open = tuning_directory(job, run_dir), job.open
     job = job.model_copy(update={"preset": None})  # what is chosen is said
     scene = survey(job)
+    job = candidate(job, fitted(job, scene)).job
     clusters = job.learn.unsupervised or not scene.labelled
     with explain_write_errors(path):
         (path / "variants").mkdir(parents=True, exist_ok=True)
@@ -167,10 +175,10 @@ def _tune(
     others = [one for one in best if one is not first]
     ranked = search.finish([first, *others[:FINALISTS]])
     if not ranked:
-        reasons = "; ".join(sorted({str(one.error) for one in search.tried.values() if one.error}))
+        reasons = "; ".join(sorted({one.reason for one in search.tried.values() if one.reason}))
         raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
     if first.error:
-        raise InputError(f"{job.name}: as it was given it cannot work: {first.error}")
+        raise InputError(f"{job.name}: as it was given it cannot work: {first.reason}")
     chosen = ranked[0].candidate
     judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)

@@ -186,6 +186,8 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     sizes = sizes_of(job, scene, planned.threads or on.process_threads())
     further = _notes(replace(sizes, processes=_processes(job, on)), sparse=sparse)
     fewer = (planned.fewer,) if planned.fewer else ()
+    if counts and job.advice:
+        further.append(job.advice)
     if on.kind != "threads":
         own = format_bytes(driver_bytes(planned.samples))
         further.append(f"driver: this process takes up to {own}, in addition to its workers")

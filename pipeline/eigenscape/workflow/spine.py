@@ -23,6 +23,7 @@ from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.choice.auto import (
     HELD_BYTES,
     forget_trials,
+    held_bytes,
     known_choice,
     make_choice,
     plan_choice,
@@ -115,8 +116,9 @@ def _run_chosen(
     siblings: Siblings | None,
 ) -> Result:
     """Choose the methods that a job leaves open, and run it with them."""
-    held = 0 if known_choice(keys, path) else HELD_BYTES
+    known = known_choice(keys, path) is not None
     choice = make_choice(job, keys, path, on=on, reporter=reporter, executor=executor)
+    held = 0 if known else held_bytes()
     chosen = settle(job, choice)
     # What was tried on the whole scene need not be computed again.
     siblings = siblings or Siblings(partial(_beside_and_tried, path))

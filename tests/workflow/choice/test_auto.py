@@ -8,8 +8,10 @@ import pytest
 import tomlkit
 
 from eigenscape import load_job, plan, run
+from eigenscape.base.process.progress import Silent
 from eigenscape.cli.overview import directory_of
 from eigenscape.clusters import ClusterOptions
+from eigenscape.errors import MemoryLimitError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
@@ -20,6 +22,17 @@ from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.choice.window import window_of
 from eigenscape.workflow.stages import stage_keys
 from harness import Counted
+
+
+class Notes(Silent):
+    """Keeps the messages for the user."""
+
+    def __init__(self):
+        self.said = []
+
+    def note(self, text):
+        self.said.append(text)
+
 
 RUNGS = {
     "start": {"learn.method": "interpolated"},
@@ -97,7 +110,8 @@ def writer(tmp_path, make_scene):
         ({"output": {"eigenvectors": 3}, "limits": {"memory": "1GiB"}}, True),
         ({"neighbors": {"k": 12}}, False),
         ({"learn": {"method": "centroid-angle"}}, False),
-        ({"learn": {"smoothing": 1.0}}, False),
+        ({"learn": {"smoothing": 1.0, "areas": True, "test": "test.tif"}}, True),
+        ({"learn": {"smoothing": 1.0, "method": "k-nn"}}, False),
         ({"preset": "halevy-2011"}, False),
         ({"preset": "auto", "neighbors": {"k": 8}}, True),
         ({"learn": {"method": "auto"}, "neighbors": {"k": 8}}, True),
@@ -109,6 +123,32 @@ def test_open(tables, is_open):
     assert job.open == is_open
     again = parse_job(tomllib.loads(job.to_toml()))
     assert again.open == is_open
+
+
+@pytest.mark.parametrize(
+    ("tables", "key"),
+    [
+        ({"neighbors": {"k": 12}}, "neighbors.k"),
+        ({"learn": {"seed": 1}, "spectrum": {"tolerance": 1e-4}}, "spectrum.tolerance"),
+        ({"learn": {"smoothing": 1.0}}, ""),
+        ({"learn": {"method": "k-nn"}, "neighbors": {"k": 12}}, ""),
+        ({"learn": {"method": "auto"}, "neighbors": {"k": 12}}, ""),
+        ({"preset": "halevy-2011", "neighbors": {"k": 12}}, ""),
+        ({"learn": {"method": "normalized-cut"}, "neighbors": {"k": 12}}, ""),
+    ],
+)
+def test_advice__names_the_key_for_which_methods_are_not_compared(tables, key):
+    advice = parse_job({"scene": {"path": "scene.tif"}, **tables}).advice
+    assert advice.startswith(f"the job gives {key}, so") if key else not advice
+
+
+def test_run_command__says_that_methods_are_not_compared(two_lines, cli):
+    path = two_lines(neighbors={"k": 9})
+    for verb in ("plan", "run"):
+        done = cli(verb, path)
+        assert done.exit_code == 0
+        assert "the job gives neighbors.k, so learn.method is the default" in done.output
+    assert "the job gives" not in cli("run", path, "--set", "learn.method=k-nn").output
 
 
 def test_stage_keys__an_open_job_is_another_than_that_with_the_defaults(two_lines):
@@ -282,6 +322,40 @@ def test_run__few_labels_try_nothing(two_lines, make_scene):
     result = run(load_job(two_lines(few)))
     assert load_job(result.path / "job.toml").learn.method == "poisson"
     assert "few labels" in read_manifest(result.path)["choice"]["said"][0]
+
+
+def test_run__a_scene_of_few_pixels(tmp_path, make_scene, monkeypatch):
+    """Fewer pixels than the default has eigenvectors and, of another scene, neighbours."""
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    scene = make_scene(30, 24, 10, 3, hole=False)
+    for side in (5, 3):
+        np.save(tmp_path / "cube.npy", scene.cube[:side, :side].astype(np.float32))
+        np.save(
+            tmp_path / "few.npy", np.arange(side**2, dtype=np.uint8).reshape(side, side) % 2 + 1
+        )
+        tables = {"scene": {"path": "cube.npy", "labels": "few.npy"}}
+        job = parse_job({**tables, "output": {"directory": "runs"}}, base=tmp_path)
+        result = run(job)
+        settled = load_job(result.path / "job.toml")
+        assert settled.spectrum.dimension == side**2 - 1
+        assert settled.neighbors.k == min(12, side**2 - 1)
+        assert plan(job).stages[4].peak_bytes > 0
+        assert run(settled).path.exists()
+
+
+def test_run__says_once_what_no_candidate_can_do(two_lines, make_scene):
+    labels = make_scene(30, 24, 10, 3, hole=False).labels
+    notes = Notes()
+    one = load_job(two_lines((labels > 0).astype(np.uint8)))
+    with pytest.raises(SceneError, match="the labels hold one class only"):
+        run(one, reporter=notes)
+    assert not any("failed" in line for line in notes.said)
+    small = load_job(two_lines(), ["limits.memory=90MB"])
+    with pytest.raises(MemoryLimitError, match=r"Set limits\.memory to"):
+        run(small, reporter=notes)
+    failed = [line for line in notes.said if line.startswith("failed: ")]
+    assert failed
+    assert len(failed) == len(set(failed))
 
 
 def test_run__without_labels_the_defaults(two_lines):

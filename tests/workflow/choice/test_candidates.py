@@ -12,7 +12,7 @@ from eigenscape.workflow.choice.candidates import (
 )
 from eigenscape.workflow.choice.survey import Survey
 
-GROUND = Survey(table=False, pixels=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
+GROUND = Survey(table=False, pixels=400, samples=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
 
 
 def job_of(**tables):
@@ -31,12 +31,12 @@ def test_ladders__every_option_is_a_job(ladder):
 
 def test_option__fits_what_the_scene_is():
     edges = Option({"graph.spatial.weight": 5.0}, ("image",))
-    table = Survey(table=True, pixels=400, bands=100, alike=None, labelled={})
+    table = Survey(table=True, pixels=400, samples=400, bands=100, alike=None, labelled={})
     assert edges.fits(job_of(), GROUND)
     assert not edges.fits(job_of(), table)
     assert not Option({}, ("labels",)).fits(job_of(), table)
     noise = Option({"features.method": "mnf", "features.dimension": 10}, ("contiguous",))
-    shuffled = Survey(table=False, pixels=400, bands=100, alike=1.0, labelled={1: 3})
+    shuffled = Survey(table=False, pixels=400, samples=400, bands=100, alike=1.0, labelled={1: 3})
     assert noise.fits(job_of(), GROUND)
     assert not noise.fits(job_of(), shuffled)
 
@@ -45,7 +45,7 @@ def test_option__leaves_keys_of_the_job_alone():
     option = Option({"features.method": "pca", "features.dimension": 20})
     assert not option.fits(job_of(features={"method": "mnf"}), GROUND)
     assert option.fits(job_of(features={"method": "pca"}), GROUND)
-    few = Survey(table=False, pixels=400, bands=20, alike=0.1, labelled={1: 3})
+    few = Survey(table=False, pixels=400, samples=400, bands=20, alike=0.1, labelled={1: 3})
     assert not option.fits(job_of(), few)
 
 

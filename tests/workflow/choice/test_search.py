@@ -5,7 +5,7 @@ from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey
 from eigenscape.workflow.choice.trials import Scored, Trials, trial_stages
 
-GROUND = Survey(table=False, pixels=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
+GROUND = Survey(table=False, pixels=400, samples=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
 
 LADDER_TABLE = {
     "start": {"learn.method": "interpolated"},
@@ -101,7 +101,7 @@ def test_climb__a_job_that_fails_is_left_behind(monkeypatch):
     best = search.climb(LADDER)
     assert [one.candidate.values["neighbors.k"] for one in best] == [16, 8]
     failed = [one for one in search.tried.values() if one.error]
-    assert [one.error for one in failed] == ["ValueError: it cannot"]
+    assert [one.reason for one in failed] == ["ValueError: it cannot"]
 
 
 def test_climb__stops_with_the_budget_and_returns_what_it_has(monkeypatch):

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.base.memory import collected_quickly
+from eigenscape.base.memory import anonymous_bytes, collected_quickly, release
 from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
+from eigenscape.scenes.ingest.stage import check_two_classes
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
@@ -30,6 +31,7 @@ from eigenscape.workflow.choice.candidates import (
     SCATTERED,
     Ladder,
     candidate,
+    fitted,
     show,
 )
 from eigenscape.workflow.choice.search import Search, Unlimited
@@ -61,6 +63,9 @@ best on the part has 20 points less in the whole scene."""
 HELD_BYTES = 96 * 2**20
 """Bytes that a process holds after a choice: libraries and compiled kernels of all methods. Measured with
 tests/bench/memory.py: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 MiB on one of 20,000."""
+
+_FIRST_STAGE = 120 * 2**20
+"""Bytes of libraries that the plan of the first stage counts already."""
 
 ENTRY = "choice"
 """Key of the choice in the manifest."""
@@ -162,6 +167,12 @@ def make_choice(
     return choice
 
 
+def held_bytes() -> int:
+    """Return the memory that this process holds after a choice, in libraries and kernels, as measured."""
+    release()
+    return max(HELD_BYTES, anonymous_bytes() - _FIRST_STAGE)
+
+
 def forget_trials(path: Path) -> None:
     """Delete what was tried for a run that is finished."""
     shutil.rmtree(trial_parent(path), ignore_errors=True)
@@ -170,8 +181,10 @@ def forget_trials(path: Path) -> None:
 def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     """Return the candidates, about, and the notes that list them; none of both without labels."""
     scene = survey(job)
+    job = candidate(job, fitted(job, scene)).job
     if not scene.labelled:
         return [], ()
+    check_two_classes(scene.labelled)
     if sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled):
         return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
     tried = [
@@ -181,12 +194,21 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         if option.keys and option.fits(job, scene)
     ]
     jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
+    what = "samples" if scene.table else "pixels"
+    how = "cross-validation" if scene.table else "blocked cross-validation"
     return jobs, (
-        "methods are chosen before the first stage, by blocked cross-validation on "
-        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} pixels, in steps:",
+        f"methods are chosen before the first stage, by {how} on "
+        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} {what}, in steps:",
         *(
             f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
             for name, keys in tried
+        ),
+        *(
+            (
+                "  if these say too little of the whole scene: five methods without a graph, on all of it",
+            )
+            if not scene.table and scene.pixels > MOST_PIXELS
+            else ()
         ),
     )
 
@@ -211,14 +233,18 @@ def choose(
         Labels that the choice may see: all, or those that no verdict is held on.
     """
     scene = survey(job)
+    small = fitted(job, scene)
+    job = candidate(job, small).job
     if not scene.labelled:
         return Choice(
-            {"learn.method": job.learn.method}, ("no labels: the methods are the defaults",)
+            {**small, "learn.method": job.learn.method},
+            ("no labels: the methods are the defaults",),
         )
+    check_two_classes(scene.labelled)
     total, classes = sum(scene.labelled.values()), len(scene.labelled)
     if total < LEAST_LABELS * classes:
         said = f"methods for few labels ({total} of {classes} classes), nothing was tried"
-        return Choice(dict(FEW_LABELS), (said,))
+        return Choice({**small, **FEW_LABELS}, (said,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
     window = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
@@ -253,10 +279,13 @@ def choose(
             found = whole.finish([*found, *rivals]) if rivals else found
             if found or not best:
                 where, search, best = "the whole scene, as a part tells too little", whole, found
+    failures = [one.error for one in search.tried.values() if one.error is not None]
+    if not best and failures:
+        raise failures[0]
     if not best or not best[0].accuracy:
         said = f"methods for few labels ({total} of {classes} classes): none was left to test on"
-        return Choice(dict(FEW_LABELS), (said,))
-    return Choice(best[0].candidate.values, _describe(search, best[0], where))
+        return Choice({**small, **FEW_LABELS}, (said,))
+    return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where))
 
 
 def _is_doubtful(best: Tried, window: Window) -> bool:

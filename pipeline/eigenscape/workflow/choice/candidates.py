@@ -146,6 +146,13 @@ def candidate(job: Job, values: Mapping[str, Any]) -> Candidate:
     return Candidate(wanted, found)
 
 
+def fitted(job: Job, scene: Survey) -> Mapping[str, Any]:
+    """Return keys with smaller values than the defaults, which a scene of few pixels needs."""
+    most, given = max(1, scene.samples - 1), given_keys(job)
+    values = {"neighbors.k": job.neighbors.k, "spectrum.dimension": job.spectrum.dimension}
+    return {key: most for key, value in values.items() if value > most and key not in given}
+
+
 _TABLES = tomllib.loads(Path(__file__).with_name("candidates.toml").read_text(encoding="utf-8"))
 
 LADDER = read_ladder(_TABLES["ladder"])

@@ -206,8 +206,10 @@ class Search:
                 scored = self._scored(one.candidate.job, trials)
             except Exception as error:
                 # Whatever it is, it is this job's: the others need not wait for it.
-                one.error = f"{type(error).__name__}: {error}"
-                self.reporter.note(f"failed: {one.error}")
+                told = {other.reason for other in self.tried.values()}
+                one.error = error
+                if one.reason not in told:
+                    self.reporter.note(f"failed: {one.reason}")
                 return
             one.accuracy += _accuracies(scored)
             one.drawn = trials.last

@@ -19,6 +19,9 @@ an image is one piece of ground. Shuffled pixels have 1 (Indian Pines 0.1, EnMAP
 
 _ROWS = 16
 
+_COUNTED = 2**14
+"""Pixels of a scene, at most, whose valid ones are counted."""
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -30,6 +33,8 @@ class Survey:
         Samples without a place.
     pixels
         All of them, valid or not.
+    samples
+        Valid ones; counted in small scenes only, all pixels otherwise.
     bands
         Good ones.
     alike
@@ -40,6 +45,7 @@ class Survey:
 
     table: bool
     pixels: int
+    samples: int
     bands: int
     alike: float | None
     labelled: Mapping[int, int]
@@ -75,7 +81,10 @@ def survey(job: Job) -> Survey:
     counts = {} if labels is None else count_labels(labels, scene)
     table = scene.grid.is_table
     alike = None if table else _alike(scene)
-    return Survey(table, scene.grid.size, scene.bands.count, alike, counts)
+    pixels = samples = scene.grid.size
+    if pixels <= _COUNTED:
+        samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
+    return Survey(table, pixels, samples, scene.bands.count, alike, counts)
 
 
 def _alike(scene: Scene) -> float | None:

@@ -76,7 +76,7 @@ class Tried:
     seconds
         What its stages took, whichever call computed them.
     error
-        Why it failed; None otherwise.
+        The exception with which it failed; None otherwise.
     """
 
     candidate: Candidate
@@ -84,7 +84,12 @@ class Tried:
     accuracy: list[float] = field(default_factory=list)
     drawn: int = 0
     seconds: float = 0.0
-    error: str | None = None
+    error: Exception | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Return why it failed, in words; None if it did not."""
+        return None if self.error is None else f"{type(self.error).__name__}: {self.error}"
 
     def mean(self, draws: int) -> float:
         """Return the mean of the first draws; of one that failed, less than any."""
