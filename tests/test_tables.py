@@ -158,7 +158,7 @@ def test_tables__training_labels_in_a_column(tmp_path, write_job, blobs):
 
 @pytest.mark.parametrize("name", ["table.npy", "t.csv", "t.parquet"])
 def test_tables__apply_takes_columns_by_name(tmp_path, write_job, blobs, name):
-    X, given, _ = blobs(600)
+    X, given, y = blobs(600)
     named = name != "table.npy"
     keys = {"labels_field": "tree"} if named else {"labels": "labels.npy"}
     job = load(write_job, scene={"path": name, "bad_bands": [3], **keys})
@@ -170,14 +170,17 @@ def test_tables__apply_takes_columns_by_name(tmp_path, write_job, blobs, name):
     if not named:
         return
     frame = pd.read_csv(tmp_path / "t.csv")[:200]
-    other = frame[frame.columns[::-1]].assign(extra=1.5).drop(columns="x2")
+    other = frame[frame.columns[::-1]].assign(extra=1.5, tree=NAMES[y[:200]]).drop(columns="x2")
     other.to_csv(tmp_path / "other.csv", index=False)
     found = apply(
         run, tmp_path / "other.csv", labels=tmp_path / "other.csv", run_dir=tmp_path / "csv"
     )
     np.testing.assert_array_equal(array(found.path, "labels/class"), classes[:200])
+    # The run learned from every tenth.
+    new = given[:200] == 0
+    assert found.scores["left_out"] == 20
     assert found.scores["overall_accuracy"] == np.mean(
-        np.array([0, 2, 3, 1])[given[:200]][::10] == classes[:200:10]
+        np.array([2, 3, 1])[y[:200]][new] == classes[:200][new]
     )
     other.drop(columns="x5").to_csv(tmp_path / "fewer.csv", index=False)
     with pytest.raises(SceneError, match=r"no column 'x5'"):

@@ -252,6 +252,125 @@ def test_apply__resamples_a_scene_of_other_bands(scenes, trained, tmp_path, writ
     assert bands["wavelength"] == pytest.approx(np.delete(own, 2).tolist(), abs=0.1)
 
 
+def test_apply__takes_the_bands_of_the_run_from_a_scene_of_more(
+    scenes, trained, tmp_path, write_tif, cli
+):
+    run = trained("centroid-angle")
+    with rasterio.open(scenes / "right.tif") as dataset:
+        cube = np.moveaxis(dataset.read(), 0, -1)
+    itself = apply(run, scenes / "right.tif", overrides=SAY, run_dir=tmp_path / "itself")
+
+    def write(name, wavelength, values):
+        path = write_tif(name, values.astype(np.float32))
+        with rasterio.open(path, "r+") as dataset:
+            for band, centre in enumerate(wavelength, 1):
+                dataset.update_tags(band, wavelength=f"{centre:.1f}", wavelength_units="nm")
+        return path
+
+    # Between every two bands two others; where one of these is missing, the run's are not.
+    own = np.linspace(400, 950, 12)
+    wavelength = np.sort(np.concatenate([own, own + 17, own + 34]))
+    values = np.repeat(cube, 3, axis=2) + [0, 300, -300] * 12
+    values[5:8, :, 1] = np.nan
+    path = write("more.tif", wavelength, values)
+    done = cli(
+        "apply", run, "--scene", path, "--run-dir", tmp_path / "more",
+        *(part for text in SAY for part in ("--set", text)),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "the run's 11 bands are 11 of the scene's 36, taken as they are; none is resampled" in (
+        done.stderr
+    )
+    for name in ("samples/values", "labels/class", "labels/confidence"):
+        one, two = (
+            np.asarray(Run(folder, create=False).open(name)[...])
+            for folder in (tmp_path / "more", itself.path)
+        )
+        np.testing.assert_array_equal(one, two)
+    # A band that it has not is resampled, and the others are as they were.
+    kept = np.delete(np.arange(36), [18, 1])
+    path = write("fewer.tif", wavelength[kept], values[..., kept])
+    found = apply(run, path, overrides=SAY, run_dir=tmp_path / "fewer")
+    told = Run(found.path, create=False).record("ingest").summary["told"]
+    assert told[1] == (
+        "bands of the run: 10 taken from the scene as they are, 1 resampled from its 34, Gaussians of "
+        "their widths"
+    )
+    before, after = (
+        np.asarray(Run(result.path, create=False).open("samples/values")[...])
+        for result in (itself, found)
+    )
+    np.testing.assert_array_equal((before == after).all(axis=0), np.arange(11) != 5)
+
+
+@pytest.mark.parametrize("method", ["centroid-angle", "k-nn"])
+def test_apply__leaves_the_training_samples_of_the_run_out_of_the_accuracy(
+    scenes, trained, tmp_path, write_tif, cli, method
+):
+    run = trained(method)
+    parts = [rasterio.open(scenes / f"{side}{kind}.tif").read()
+             for kind in ("", "_labels") for side in ("left", "right")]  # fmt: skip
+    both = np.moveaxis(np.concatenate(parts[:2], axis=2), 0, -1)
+    labels = np.concatenate(parts[2:], axis=2)[0]
+    path = write_tif("both.tif", both)
+    trained_on = int(np.count_nonzero(parts[2]))
+
+    def given(name, values):
+        return ["--labels", write_tif(name, values[..., None], nodata=0)]
+
+    def start(name, *labelled, scene=path):
+        arguments = ["apply", run, "--scene", scene, "--run-dir", tmp_path / name, *labelled]
+        overrides = ["--set", 'output.formats=["png", "report"]', "--set", "limits.threads=2"]
+        done = cli(*arguments, *overrides, "--json")
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout.splitlines()[-1])
+        page = (tmp_path / name / "outputs" / "report.html").read_text(encoding="utf-8")
+        return found["scores"], cli(*arguments, *overrides), page
+
+    # Of a scene that is the run's own in part, the other part alone is compared.
+    scores, done, page = start("both", *given("labels.tif", labels))
+    other, other_done, other_page = start(
+        "right", "--labels", scenes / "right_labels.tif", scene=scenes / "right.tif"
+    )
+    assert (scores["left_out"], other["left_out"]) == (trained_on, 0)
+    assert scores["samples"] == other["samples"] == np.count_nonzero(parts[3])
+    assert scores["confusion"] == other["confusion"]
+    assert scores["protocol"] == "the labels of this scene that the run has not learned from"
+    left_out = f"{trained_on} labelled samples that coincide with training samples of the run"
+    assert f"  left out   {left_out}" in done.stdout
+    assert "  left out   " not in other_done.stdout
+    assert f"{trained_on:,} more coincide with its training pixels and are left out" in page
+    assert "this very scene" in page
+    assert "this very scene" not in other_page
+
+    # Of its own alone nothing is left, and no figure is given.
+    labels[:, 40:] = 0
+    scores, done, page = start("own", *given("left.tif", labels))
+    why = "all labels of this scene are of samples that the run has learned from"
+    assert scores == {
+        "protocol": why, "left_out": trained_on, "overall_accuracy": None, "samples": 0,
+    }  # fmt: skip
+    assert f"accuracy     not measured: {why}" in done.stdout
+    assert f"  left out   {left_out}" in done.stdout
+    assert f"accuracy not measured: {why}" in page
+    assert "so the accuracy on others is not known" in page
+    assert "accuracy is the share of them" not in page
+
+
+def test_apply__compares_what_the_run_has_but_has_not_learned_from(scenes, trained, tmp_path):
+    path = trained("centroid-angle", learn={"train": 20})
+    training = Run(path, create=False).open("learn/sample").shape[0]
+    own = apply(
+        path, scenes / "left.tif", labels=scenes / "left_labels.tif", overrides=SAY,
+        run_dir=tmp_path / "own",
+    )  # fmt: skip
+    labelled = np.count_nonzero(rasterio.open(scenes / "left_labels.tif").read())
+    assert (own.scores["left_out"], own.scores["samples"]) == (training, labelled - training)
+    assert own.scores["protocol"] == (
+        "the labels of the run's own scene that the run has not learned from"
+    )
+
+
 FILTERS = [
     {"method": "bilateral", "radius": [1, 3]},
     {"method": "guided", "radius": 2},

@@ -17,7 +17,7 @@ from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
-from eigenscape.scenes.views.resampled import ResampledScene, to_bands
+from eigenscape.scenes.views.resampled import ResampledScene, counterparts, to_bands
 from eigenscape.spectrum.extension import LEAST_SHARE
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest
@@ -239,21 +239,37 @@ def applied_job(
 
 
 def _with_bands(model: Model, job: Job) -> Job:
-    """Return the job with the run's bad bands left out of a scene that has the run's bands."""
+    """Return the job without the bands of its scene that the run has no use for.
+
+    These are the run's bad bands in a scene that has the run's bands, and in a scene that has all bands of
+    the run among others, the others.
+    """
     found, wanted = open_scene(job.scene, job.resolve), model.bands
-    if len(found.bands.good) != len(wanted.good):
-        to_bands(found, wanted)
+    if len(found.bands.good) == len(wanted.good):
+        bad = tuple(number for number, good in enumerate(wanted.good, 1) if not good)
+        without = _without(job, bad)
+        try:
+            fitting = to_bands(open_scene(without.scene, job.resolve), wanted)
+        except SceneError:
+            # The run's bad bands may be of use where wavelengths differ.
+            pass
+        else:
+            if not isinstance(fitting, ResampledScene):
+                return without
+    fitting = to_bands(found, wanted)
+    # Several lines may number their bands each in its own way.
+    if not isinstance(fitting, ResampledScene) or hasattr(found, "lines"):
         return job
-    numbers = (number for number, good in enumerate(wanted.good, 1) if not good)
-    bad: tuple[int | str, ...] = (*job.scene.bad_bands, *numbers)
-    without = job.model_copy(update={"scene": job.scene.model_copy(update={"bad_bands": bad})})
-    try:
-        fitting = to_bands(open_scene(without.scene, job.resolve), wanted)
-    except SceneError:
-        # The run's bad bands may be of use where wavelengths differ.
-        to_bands(found, wanted)
+    places = counterparts(found.bands, wanted)
+    if (places < 0).any():
         return job
-    return job if isinstance(fitting, ResampledScene) else without
+    return _without(job, tuple((np.delete(found.bands.good_index, places) + 1).tolist()))
+
+
+def _without(job: Job, bad: tuple[int, ...]) -> Job:
+    """Return the job with further bad bands, by their numbers."""
+    further = {"bad_bands": (*job.scene.bad_bands, *bad)}
+    return job.model_copy(update={"scene": job.scene.model_copy(update=further)})
 
 
 def manifest_entry(model: Model) -> Mapping[str, str]:

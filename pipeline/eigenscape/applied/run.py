@@ -65,8 +65,8 @@ def apply(
     run
         Run directory with a finished class map, or the result of `eigenscape.run`.
     scene
-        The other scene, with the bands of the run's scene or with others by whose wavelengths it is
-        resampled: a file, a list of files, a URL, a registered data set; or a cube in memory as
+        The other scene, with the bands of the run's scene, alone or among others; bands that it lacks are
+        resampled by wavelength: a file, a list of files, a URL, a registered data set; or a cube in memory as
         `eigenscape.job_for` takes it, which is written beside the run.
     labels
         Labels of the other scene, a path or in memory, to measure the accuracy.
@@ -78,7 +78,9 @@ def apply(
     Returns
     -------
     Result
-        The result; ``scores`` is empty without labels.
+        The result; ``scores`` is empty without labels. Labelled samples that coincide with training samples
+        of the run are left out of the scores and counted in ``scores["left_out"]``; if no other is labelled,
+        the accuracy is None, and ``scores["protocol"]`` says why.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:
     if model.how == "support-vectors":
         reading = max(reading, 24 * trained + FIT_BYTES)
     disk = 10 * sizes.n
-    scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 40) + disk
+    scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 49) + disk + sizes.n
     tasks = len(ranges)
     if (options := model.job.features.spatial) is not None:
         method = feature_method(model.job)

@@ -2,12 +2,12 @@
 
 ::
 
-    model    one task        scale, degree, class of each sample of the run; index; usual distances; a
-                             machine on the labels of the run, where it has labels enough
+    model    one task        scale, degree, class of each sample of the run; index; usual distances; its
+                             training samples; a machine on their labels, where there are enough
     filter   sample blocks   features, where the run filters them in the grid of its scene
     extend   sample blocks   features, nearest of the run, weights, eigenvectors, class
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
-    score    one task        where the scene has labels
+    score    one task        where the scene has labels, without those of training samples of the run
 
 New samples do not see each other. A sample that coincides with one of the run's is taken for it.
 """
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from eigenscape.applied.index import Index
+from eigenscape.applied.learned import Learned
 from eigenscape.applied.machine import Machine, choose_machine, draw_labels
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
@@ -73,6 +74,9 @@ RUN_BYTES = 96
 
 _BANDS, _FEATURES = "bands", "features"
 _FILTERED = "filtered"
+_FOUND = {**DTYPES, "learned": "bool"}
+"""What is found of every sample, by type: its class, and whether it is a training sample of the run."""
+
 _ENTRY_BYTES = 64
 _WIDTH_BYTES = 24
 _TILE_BYTES = 32 * 2**20
@@ -116,6 +120,7 @@ class Extension:
         if self._indexed(trained):
             chosen = trained.candidates[trained.degree[trained.candidates] > 0]
             self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
+        Learned(self.folder).prepare(trained)
         Shift(self.folder).prepare(trained, self.values.shape[0])
         stored: dict[str, Any] = {"least": least, "bandwidth": trained.bandwidth}
         if self.model.how == "support-vectors":
@@ -152,7 +157,8 @@ class Extension:
     def extend(self, block: Block) -> dict[str, Any]:
         """Classify a block; return how many samples have no class, are far away, and how far all are."""
         trained = self._trained()
-        features = self._features(trained, block)
+        samples = self._samples(trained, block)
+        features = self._features(trained, samples, block)
         check_range(features)
         near = self._search(trained, features, block[0])
         twins = trained.twins(features, near)
@@ -169,7 +175,7 @@ class Extension:
         if model.how == "support-vectors":
             new = np.flatnonzero(twins < 0)
             told = stored["machine"]
-            given = features if told["vectors"] == _FEATURES else self._samples(trained, block)
+            given = features if told["vectors"] == _FEATURES else samples
             assert isinstance(given, np.ndarray), "sparse tables have no machine"
             scores = Machine.load(self.folder / "machine.npz").scores(given[new], model.count)
             p[new] = probabilities(scores, Calibration.from_json(told["calibration"]))
@@ -189,7 +195,8 @@ class Extension:
         known = trust(near, scale)
         known[twins >= 0] = 1
         p = known[:, None] * p + (1 - known[:, None]) / model.count
-        self._keep(block, describe(called, p.astype(np.float32)))
+        learned = Learned(self.folder).find(samples, twins)
+        self._keep(block, describe(called, p.astype(np.float32)), learned)
         counted = Shift(self.folder).count(features, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
 
@@ -212,9 +219,9 @@ class Extension:
         write = partial(write_range, self.folder / _FILTERED)
         filter_features(context, found, unfiltered, told["noise"], write)
 
-    def _features(self, trained: Trained, block: Block) -> Vectors:
+    def _features(self, trained: Trained, samples: Vectors, block: Block) -> Vectors:
         if trained.features.spatial is None:
-            return trained.project(self._samples(trained, block))
+            return trained.project(samples)
         filtered = attach_memmap(self.folder / _FILTERED, self._shape(trained), np.float32)
         return trained.searched(np.array(filtered[slice(*block)]))
 
@@ -256,26 +263,43 @@ class Extension:
             scores = weigh_scores(scores, np.asarray(run.open("learn/prior")[...]))
         return scores
 
-    def _keep(self, block: Block, found: Decided) -> None:
+    def _keep(self, block: Block, found: Decided, learned: NDArray[np.bool_]) -> None:
         classes = class_numbers(found.classes, self.model.numbers)
-        for name, part in zip(DTYPES, (classes, found.confidence, found.entropy), strict=True):
+        parts = (classes, found.confidence, found.entropy, learned)
+        for name, part in zip(_FOUND, parts, strict=True):
             target = self.found(name, "r+")
             target[slice(*block)] = part
             note_rows(target, *block)
 
     def found(self, name: str, mode: str = "r") -> NDArray[Any]:
         """Map what was found of all samples."""
-        return attach_memmap(self.folder / name, self.values.shape[:1], DTYPES[name], mode)
+        return attach_memmap(self.folder / name, self.values.shape[:1], _FOUND[name], mode)
 
     def write(self, class_map: ClassMap, block: Block) -> None:
         """Copy a block of what was found into the arrays."""
         names = [name for name in DTYPES if name != "entropy" or not self.model.clusters]
         class_map.write(block[0], *(self.found(name)[slice(*block)] for name in names))
 
-    def score(self, given: str, protocol: str, _: str) -> dict[str, Any]:
-        """Compare the classes with labels."""
+    def score(self, given: str, own: bool, _: str) -> dict[str, Any]:
+        """Compare the classes with labels, except those of training samples of the run.
+
+        Parameters
+        ----------
+        given
+            The labels.
+        own
+            Whether the scene is the run's own.
+        """
         labels = np.asarray(open_array(given)[...])
         sample = np.flatnonzero(labels)
+        learned = np.array(self.found("learned")[sample])
+        sample = sample[~learned]
+        left_out = int(learned.sum())
+        protocol = _protocol(len(sample), left_out, own=own)
+        if not len(sample):
+            return {
+                "protocol": protocol, "left_out": left_out, "overall_accuracy": None, "samples": 0,
+            }  # fmt: skip
         labels, called = labels[sample], np.array(self.found("class")[sample])
         if self.model.clusters:
             classes = np.unique(labels)
@@ -292,6 +316,7 @@ class Extension:
         sure = np.array(self.found("confidence")[sample], np.float64)
         return {
             "protocol": protocol,
+            "left_out": left_out,
             **accuracy(confusion),
             "classes": numbers.tolist(),
             "confusion": confusion.tolist(),
@@ -319,7 +344,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     if model.job.features.spatial is not None:
         extension.filter(context)
     class_map = ClassMap.create(context.workspace, samples, entropy=not model.clusters)
-    for name, kind in DTYPES.items():
+    for name, kind in _FOUND.items():
         create_memmap(extension.folder / name, (samples,), kind)
     ranges = sample_blocks(samples, 1, context.task_bytes - chunk_bytes(model), row_bytes(model))
     found = context.map("extend", extension.extend, ranges, label="extending")
@@ -329,8 +354,14 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}
     if ingest.summary["labelled"]:
-        work = partial(extension.score, context.path("labels/given"), _protocol(model, context.job))
+        own = _is_own_scene(model, context.job)
+        work = partial(extension.score, context.path("labels/given"), own)
         scores = context.map("score", work, ["all"])[0]
+        if left_out := scores.get("left_out"):
+            context.reporter.note(
+                f"{left_out} of {left_out + scores['samples']} labelled samples coincide with training "
+                "samples of the run: they are left out of the accuracy"
+            )
     if not model.unchanged():
         raise StoreError(
             f"{model.path}: was run anew while it was being applied. Give the same command again."
@@ -365,12 +396,20 @@ def _machine_of(extension: Extension) -> dict[str, Any] | None:
     return told and {name: told[name] for name in ("vectors", "labels", "accuracy")}
 
 
-def _protocol(model: Model, job: Job) -> str:
-    if job.scene.path == model.job.scene.path or [
+def _is_own_scene(model: Model, job: Job) -> bool:
+    return job.scene.path == model.job.scene.path or [
         job.resolve(path) for path in _paths(job.scene.path)
-    ] == list(_paths(model.job.scene.path)):
-        return "the labels of the run's own scene"
-    return "the labels of this scene, which the run has not seen"
+    ] == list(_paths(model.job.scene.path))
+
+
+def _protocol(compared: int, left_out: int, *, own: bool) -> str:
+    """Return a description of the labels on which the scores were measured, or why there are none."""
+    scene = "the run's own scene" if own else "this scene"
+    if not compared:
+        return f"all labels of {scene} are of samples that the run has learned from"
+    if left_out:
+        return f"the labels of {scene} that the run has not learned from"
+    return f"the labels of {scene}" if own else f"the labels of {scene}, which the run has not seen"
 
 
 def _paths(path: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -154,6 +154,8 @@ def describe_scores(scores: Mapping[str, Any]) -> str:
             )
         return line
     if "held_out" not in scores:
+        if scores["overall_accuracy"] is None:
+            return f"accuracy not measured: {scores['protocol']}"
         accuracy = _percent(scores["overall_accuracy"])
         return f"accuracy {accuracy} on {scores['samples']} labelled pixels: {scores['protocol']}"
     held_out = ", ".join(

@@ -278,11 +278,16 @@ class Trained:
     @cached_property
     def copies(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Samples that others represent, ascending, and who represents each, as in the neighbors stage."""
+        least = self.neighbors.k if self.neighbors.reach is None else 0
+        return choose_copies(self.hashes, least, most_equal(self.neighbors.k))
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """Hash of the features of each sample: the same for identical ones."""
         hashes = np.empty(self.rows.shape[0], np.uint64)
         for start, stop in blocks(len(hashes), self.rows.step):
             hashes[start:stop] = hash_rows(self.rows.read(start, stop))
-        least = self.neighbors.k if self.neighbors.reach is None else 0
-        return choose_copies(hashes, least, most_equal(self.neighbors.k))
+        return hashes
 
     @cached_property
     def projected(self) -> bool:

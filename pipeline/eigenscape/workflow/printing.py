@@ -78,10 +78,20 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
     if "clusters" in scores:
         yield f"agreement    {_agreement(scores['agreement'])}"
     elif scores:
+        yield from _compared_lines(scores)
+
+
+def _compared_lines(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the accuracy of a run applied to another scene on labels that the run has not learned from."""
+    if scores["overall_accuracy"] is None:
+        yield f"accuracy     not measured: {scores['protocol']}"
+    else:
         yield (
             f"{_accuracy(scores)}; confidence off by "
             f"{_percent(scores['expected_calibration_error'])} on average"
         )
+    if left_out := scores.get("left_out"):
+        yield f"  left out   {left_out} labelled samples that coincide with training samples of the run"
 
 
 def _accuracy(scores: Mapping[str, Any]) -> str:

@@ -3,7 +3,13 @@ from typing import get_args
 import pytest
 
 from eigenscape.applied.model import How
-from eigenscape.export.report.facts import applied_lines, confusion, explain_bars, headline
+from eigenscape.export.report.facts import (
+    applied_lines,
+    confusion,
+    explain_bars,
+    headline,
+    measures,
+)
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
 from eigenscape.export.report.source import MapClass
 from eigenscape.scenes.types import Grid
@@ -44,9 +50,28 @@ def test_headline__says_what_was_measured():
     assert "about 59 get the right class (53 to 64 with 95 % confidence)." in told["meaning"]
     applied = Run({**held, "protocol": "the labels of the run's own scene"}, extend={"how": "x"})
     assert "not learned from" not in headline(applied)["meaning"]
+    assert "this very scene" in headline(applied)["meaning"]
     none = Run({**held, "overall_accuracy": None, "protocol": "no pixel is held out"})
     assert "not known" in headline(none)["meaning"]
     assert headline(Run({}, classes=0))["label"] == "No class map"
+
+
+def test_headline__of_another_scene_counts_what_is_left_out():
+    scores = {"overall_accuracy": 0.5, "protocol": "the labels of this scene", "left_out": 0}
+    applied = {"how": "eigenvectors"}
+    told = headline(Run(scores, extend=applied))
+    assert told["meaning"] == "Of 100 labelled pixels of this scene about 50 get the right class."
+    told = headline(Run({**scores, "left_out": 1662}, extend=applied))
+    assert (
+        "that the run was not trained on, about 50 get the right class. 1,662 more"
+        in (told["meaning"])
+    )
+    assert "If the run has learned from this very scene" in told["meaning"]
+    none = Run({**scores, "left_out": 9, "overall_accuracy": None, "samples": 0}, extend=applied)
+    told = headline(none)
+    assert told["label"] == "accuracy not measured: the labels of this scene"
+    assert "so the accuracy on others is not known" in told["meaning"]
+    assert measures(none) == []
 
 
 def test_confusion__keeps_the_classes_with_most_labels():

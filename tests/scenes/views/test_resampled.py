@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -7,15 +7,16 @@ from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.types import Bands, Grid
 from eigenscape.scenes.views.centred import centred
-from eigenscape.scenes.views.resampled import bands_read, to_bands
+from eigenscape.scenes.views.resampled import bands_read, counterparts, notes_of_bands, to_bands
 
 
 @dataclass(frozen=True)
 class Cube:
-    """A scene in memory."""
+    """A scene in memory, of numbers that are read less an origin."""
 
     bands: Bands
     values: np.ndarray
+    origin: float | np.ndarray = 0.0
     files = ("cube",)
     row_step = 1
 
@@ -25,7 +26,11 @@ class Cube:
 
     def read(self, start, stop):
         valid = self.values[start:stop, :, 0] >= 0
-        return self.values[start:stop][..., self.bands.good_index], valid
+        values = self.values[start:stop][..., self.bands.good_index] - self.origin
+        return values.astype(np.float32), valid
+
+    def less(self, origin):
+        return replace(self, origin=origin)
 
 
 @pytest.fixture
@@ -86,6 +91,84 @@ def test_resampled__the_same_bands_are_left_alone(cube):
     wanted = Bands((True,) * 60, tuple(value + 0.5 for value in own.wavelength[:60]))
     assert to_bands(cube, wanted) is cube
     assert to_bands(cube, Bands((True,) * 60)) is cube
+
+
+def test_resampled__a_band_that_the_scene_has_is_taken_as_it_is(cube):
+    own = cube.bands.wavelength
+    far = np.where(cube.values < 0, cube.values, cube.values.astype(np.float64) + 1000)
+    cube = replace(cube, bands=replace(cube.bands, fwhm=(8.0,) * 61), values=far)
+    # One is almost where a band of the scene is, one where a narrower one is, and one between two.
+    between = float(np.sort(own[:60])[[30, 31]].mean())
+    wanted = Bands((True,) * 4, (own[7] + 0.9, own[3], own[40], between), (9.0, 20.0, 8.0, 8.0))
+    scene = to_bands(cube, wanted)
+    assert counterparts(cube.bands, wanted).tolist() == [7, -1, 40, -1]
+    assert describe_scene(scene)[-1] == (
+        "bands of the run: 2 taken from the scene as they are, 2 resampled from its 60, Gaussians of "
+        "their widths"
+    )
+    alone = Cube(Bands((True,) * 2), far[..., [7, 40]])
+    origin = np.array([1000.2, 1000.4, 1000.6, 0.0])
+    found, valid = scene.read(0, 7)
+    less, _ = centred(scene, origin).read(0, 7)
+    # To the bit, also where an origin is subtracted before values go to single precision.
+    for values, expected in ((found, alone), (less, alone.less(origin[[0, 2]]))):
+        np.testing.assert_array_equal(
+            values[valid][:, [0, 2]].view(np.uint32), expected.read(0, 7)[0][valid].view(np.uint32)
+        )
+        assert (values[~valid] == 0).all()
+    for number in (1, 3):
+        expected = seen(cube, wanted.wavelength[number], wanted.fwhm[number])[valid]
+        np.testing.assert_allclose(found[valid][:, number], expected, atol=3e-3)
+        np.testing.assert_allclose(less[valid][:, number] + origin[number], expected, atol=3e-3)
+
+
+def test_resampled__bands_among_others_or_in_another_order(cube):
+    own = cube.bands.wavelength
+    some = [50, 4, 31]
+    wanted = Bands((True,) * 3, tuple(own[place] for place in some))
+    scene = to_bands(cube, wanted)
+    np.testing.assert_array_equal(scene.read(1, 6)[0], np.where(
+        cube.read(1, 6)[1][..., None], cube.values[1:6][..., some], 0
+    ))  # fmt: skip
+    told = "the run's 3 bands are 3 of the scene's 61, taken as they are; none is resampled"
+    assert describe_scene(scene)[-1] == told
+    assert (notes_of_bands(scene), bands_read(scene)) == ((), 61)
+    # Without the others it is the scene itself, which says so as well.
+    alone = replace(cube, bands=replace(cube.bands, good=tuple(n in some for n in range(61))))
+    ascending = Bands((True,) * 3, tuple(own[place] for place in sorted(some)))
+    assert to_bands(alone, ascending) is alone
+    assert notes_of_bands(alone) == (told,)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "widths", "expected"),
+    [
+        # A quarter of the spacing of the scene's bands, which is less than that of the run's.
+        (((502.4, 597.4), (10.0, 10.0)), 10.0, [0, -1]),
+        # A quarter of the run's own spacing.
+        (((502.4, 506.4), (10.0, 10.0)), 10.0, [-1, -1]),
+        # A width that is not known says nothing: the wavelength has to be the same.
+        (((500.05, 520.5), None), 10.0, [0, -1]),
+        (((500.05, 520.5), (10.0, 10.0)), None, [0, -1]),
+        # No band is taken twice, and the nearest of two wanted ones has it.
+        (((500.9, 500.1), (10.0, 10.0)), 10.0, [-1, 0]),
+        (((510.0, 510.0), (10.0, 10.0)), 10.0, [1, -1]),
+        (((510.0, 520.0), (12.4, 12.6)), 10.0, [1, 2]),
+        (((510.0, 520.0), (14.0, 7.9)), 10.0, [-1, -1]),
+        (((np.nan, 520.0), (10.0, 10.0)), 10.0, [-1, 2]),
+    ],
+)
+def test_counterparts__are_near_and_of_the_same_width(wanted, widths, expected):
+    centres = (*np.arange(500.0, 600.0, 10.0), np.nan)
+    source = Bands((True,) * 11, centres, widths and (widths,) * 11)
+    assert counterparts(source, Bands((True, True), *wanted)).tolist() == expected
+
+
+def test_counterparts__of_sensors_whose_parts_overlap():
+    """Bands at one wavelength are told from each other by their order."""
+    source = Bands((True, False, True, True, True), (890.0, 895.0, 900.0, 900.0, 910.0), (9.0,) * 5)
+    wanted = Bands((True,) * 3, (900.0, 900.0, 910.0), (9.0,) * 3)
+    assert counterparts(source, wanted).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

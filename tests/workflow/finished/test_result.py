@@ -122,9 +122,11 @@ def test_result__of_a_table_and_of_an_applied_run(cube, result, tmp_path):
     assert table.eigenvectors.dims == ("sample", "mode")
     assert table.eigenvectors.shape == (300, 5)
     assert table.plot()._repr_png_().startswith(b"\x89PNG")
-    # A cube in memory, and its labels, are compared with, too.
-    applied = eigenscape.apply(result, scene, labels=labels, run_dir=tmp_path / "applied")
+    # A cube in memory, and its labels, are compared with, too: those that the run did not learn from.
+    truth = np.repeat([1, 2], 150).reshape(labels.shape)
+    applied = eigenscape.apply(result, scene, labels=truth, run_dir=tmp_path / "applied")
     assert applied.scores["overall_accuracy"] > 0.9
+    assert applied.scores["left_out"] == np.count_nonzero(labels) == 300 - applied.scores["samples"]
     assert applied.confidence.rio.crs == scene.rio.crs
     with pytest.raises(InputError, match="the run has no eigenvectors"):
         _ = applied.eigenvectors

@@ -90,11 +90,8 @@ def headline(source: Source) -> dict[str, str]:
     value = scores["overall_accuracy"]
     what = things(source)
     meaning = f"None of the {what} was held out, so the accuracy on new ones is not known."
-    if value is not None and source.summary("extend"):
-        meaning = (
-            f"Of 100 labelled {what} of this scene about {100 * value:.0f} get the right class. If the run "
-            "has learned from this very scene, that says nothing of other ground."
-        )
+    if source.summary("extend"):
+        meaning = _applied_meaning(scores, what)
     elif value is not None:
         where = ""
         if scores["protocol"].endswith("(blocked)"):
@@ -110,9 +107,30 @@ def headline(source: Source) -> dict[str, str]:
         meaning += "."
     return {
         "figure": percent(value),
-        "label": f"overall accuracy: {scores['protocol']}",
+        "label": f"{'accuracy not measured' if value is None else 'overall accuracy'}: {scores['protocol']}",
         "meaning": meaning,
     }
+
+
+def _applied_meaning(scores: Mapping[str, Any], what: str) -> str:
+    """Return in a sentence what the accuracy of a run on another scene says."""
+    value, left_out = scores["overall_accuracy"], scores.get("left_out", 0)
+    if value is None:
+        return (
+            f"All labelled {what} of this scene coincide with {what} that the run was trained on, so the "
+            "accuracy on others is not known."
+        )
+    others = " that the run was not trained on," if left_out else ""
+    meaning = (
+        f"Of 100 labelled {what} of this scene{others} about {100 * value:.0f} get the right class."
+    )
+    if left_out:
+        meaning += f" {left_out:,} more coincide with its training {what} and are left out."
+    if left_out or "own scene" in scores["protocol"]:
+        meaning += (
+            " If the run has learned from this very scene, that says nothing of other ground."
+        )
+    return meaning
 
 
 def _cluster_headline(scores: Mapping[str, Any], what: str) -> dict[str, str]:
@@ -178,6 +196,8 @@ def explain_bars(bars: Sequence[Mapping[str, Any]], what: str) -> str:
 def measures(source: Source) -> list[dict[str, Any]]:
     """Return the measures of all classes together, with their intervals."""
     scores = source.scores
+    if scores.get("overall_accuracy") is None:
+        return []
     intervals = scores.get("intervals", {})
     rows = []
     for key, name, meaning in _MEASURES:

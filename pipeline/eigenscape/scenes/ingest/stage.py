@@ -46,7 +46,7 @@ from eigenscape.scenes.types import Bands, Labels, Scene
 from eigenscape.scenes.views.centred import centred, stored_type
 from eigenscape.scenes.views.centring import find_origin
 from eigenscape.scenes.views.masks import told_shares
-from eigenscape.scenes.views.resampled import to_bands
+from eigenscape.scenes.views.resampled import notes_of_bands, to_bands
 from eigenscape.scenes.views.subset import subset_of
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
@@ -77,11 +77,14 @@ def ingest_stage(
     """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
-    scene = scene if bands is None else to_bands(scene, bands)
+    brought: tuple[str, ...] = ()
+    if bands is not None:
+        scene = to_bands(scene, bands)
+        brought = notes_of_bands(scene)
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     grid = scene.grid
-    told = [*describe_scene(scene), *(notes_of(labels) if labels else ())]
+    told = [*describe_scene(scene), *brought, *(notes_of(labels) if labels else ())]
     for note in told:
         context.reporter.note(note)
     scratch = context.workspace.folder("strips")

@@ -1,4 +1,8 @@
-"""A scene brought to the bands of another one: as they are, or its spectra seen through their responses."""
+"""A scene brought to the bands of another one.
+
+A band that the scene has too, at the same wavelength and of the same width, is taken as it is; for any
+other, its spectra are seen through the response of the band.
+"""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,6 +13,7 @@ from numpy.typing import NDArray
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.types import Bands, Scene
+from eigenscape.scenes.views.centred import centred
 from eigenscape.scenes.views.draws import Subset
 from eigenscape.scenes.views.subset import subset_of
 from eigenscape.scenes.views.wrapped import WrappedScene
@@ -18,21 +23,27 @@ F8 = NDArray[np.float64]
 _LEAST_SPACING = 4.0
 """Nanometres: of bands that lie closer, or of one alone, as much is taken for their spacing."""
 
+_SAME_WAVELENGTH = 0.1
+"""Nanometres: bands that lie closer are taken for the same where the width of one is not known."""
+
+_SAME_WIDTH = 0.25
+"""Share of the width at half maximum by which two bands may differ that are taken for the same."""
+
 _REACH, _STEPS = 1.5, 120
 """Widths at half maximum to which a response is followed to either side, and steps in which."""
 
 
 @dataclass(frozen=True)
 class ResampledScene(WrappedScene):
-    """A scene whose spectra are seen through the responses of other bands.
+    """A scene with the bands of another one: its own where it has them, the others resampled.
 
-    The response of a band is a Gaussian of its centre and width; a spectrum is taken as linear between the
-    scene's own bands.
+    To resample, the spectra are seen through the response of a band, a Gaussian of its centre and width; a
+    spectrum is taken as linear between the scene's own bands.
 
     Attributes
     ----------
     target
-        What it is resampled to: centres and widths, all good.
+        What it is brought to: centres and widths, all good.
     origin
         What is subtracted of each of them, None for nothing.
     """
@@ -42,7 +53,7 @@ class ResampledScene(WrappedScene):
 
     @property
     def bands(self) -> Bands:
-        """What it is resampled to."""
+        """What it is brought to."""
         return self.target
 
     @property
@@ -54,13 +65,34 @@ class ResampledScene(WrappedScene):
     def notes(self) -> tuple[str, ...]:
         """What a user should know."""
         before, after = self.scene.bands.count, self.bands.count
+        taken = int((self._places >= 0).sum())
+        if taken == after:
+            return (_note_taken(after, self.scene.bands),)
+        if not taken:
+            return (
+                f"spectra resampled from {before} bands to the run's {after}, Gaussians of their widths",
+            )
         return (
-            f"spectra resampled from {before} bands to the run's {after}, Gaussians of their widths",
+            f"bands of the run: {taken} taken from the scene as they are, {after - taken} resampled from its "
+            f"{before}, Gaussians of their widths",
         )
+
+    @property
+    def _places(self) -> NDArray[np.intp]:
+        return counterparts(self.scene.bands, self.bands)
 
     def less(self, origin: F8) -> "ResampledScene":
         """Return the scene less an origin, shape (bands,)."""
-        return replace(self, origin=tuple(origin.tolist()))
+        given = self._given(origin)
+        # Bands taken as they are lose it before they are rounded, as in a scene of these bands alone.
+        scene = centred(self.scene, given) if given.any() else self.scene
+        return replace(self, scene=scene, origin=tuple(origin.tolist()))
+
+    def _given(self, origin: F8) -> F8:
+        """Return what is subtracted of each of the scene's own bands: of those taken as they are."""
+        places, given = self._places, np.zeros(self.scene.bands.count)
+        given[places[places >= 0]] = origin[places >= 0]
+        return given
 
     def read(self, start: int, stop: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Read rows start ... stop-1; see `Scene.read`.
@@ -71,18 +103,25 @@ class ResampledScene(WrappedScene):
             A file is truncated, damaged or gone.
         """
         values, valid = self.scene.read(start, stop)
-        weights = response_weights(self.scene.bands, self.bands)
-        origin = 0.0 if self.origin is None else np.array(self.origin)
+        taken = self._places >= 0
         found = np.empty((*values.shape[:2], self.bands.count), np.float32)
+        weights = response_weights(self.scene.bands, self.bands)[:, ~taken]
+        origin = np.zeros(self.bands.count) if self.origin is None else np.array(self.origin)
+        given = self._given(origin)
         for row, line in enumerate(values):
             # A row at a time: the same sums whatever the window.
-            found[row] = line.astype(np.float64) @ weights - origin
+            found[row][:, taken] = line[:, self._places[taken]]
+            if weights.size:
+                found[row][:, ~taken] = (line.astype(np.float64) + given) @ weights - origin[~taken]
         found[~valid] = 0
         return found, valid
 
 
 def to_bands(scene: Scene, wanted: Bands) -> Scene:
-    """Return a scene with the good bands of another one: itself where it has them, else resampled.
+    """Return a scene with the good bands of another one: itself, or a view of it.
+
+    It is the scene itself if it has these bands and no others. A view has each band that the scene has as
+    it is (`counterparts`), and the others resampled.
 
     Parameters
     ----------
@@ -110,6 +149,24 @@ def to_bands(scene: Scene, wanted: Bands) -> Scene:
     centres, widths = (tuple(part.tolist()) for part in target)
     names = wanted.names and tuple(wanted.names[place] for place in wanted.good_index)
     return ResampledScene(scene, Bands((True,) * len(centres), centres, widths, names))
+
+
+def notes_of_bands(scene: Scene) -> tuple[str, ...]:
+    """Return what a user should know of the bands of a scene that `to_bands` returned.
+
+    A view says so itself, among its notes.
+    """
+    bands = scene.bands
+    if isinstance(scene, ResampledScene) or bands.count == len(bands.good):
+        return ()
+    return (_note_taken(bands.count, bands),)
+
+
+def _note_taken(count: int, source: Bands) -> str:
+    return (
+        f"the run's {count} bands are {count} of the scene's {len(source.good)}, taken as they are; "
+        "none is resampled"
+    )
 
 
 def _difference(file: str, found: Bands, wanted: Bands) -> str:
@@ -140,13 +197,54 @@ def _difference(file: str, found: Bands, wanted: Bands) -> str:
     )
 
 
+@lru_cache(maxsize=8)
+def counterparts(source: Bands, target: Bands) -> NDArray[np.intp]:
+    """Return which good band of a scene is the same as each band that is wanted.
+
+    The same are bands whose centres lie within a quarter of the spacing there, of the scene's bands or of
+    those wanted, whichever is less, and whose widths differ by a quarter at most. Where a width is not
+    known, the centres must agree to 0.1 nm.
+
+    Parameters
+    ----------
+    source, target
+        Bands of the scene, and those wanted.
+
+    Returns
+    -------
+    array of int, shape (good bands of the target,)
+        Places among the good bands of the source, each once at most; -1 for none.
+    """
+    (centres, widths), (wanted, width) = _stated(source), _stated(target)
+    # The spacing is that of a sensor, whichever of its bands are left out.
+    spacing = _spacing(centres)[source.good_index]
+    apart = _spacing(wanted)[target.good_index, None]
+    centres, widths = centres[source.good_index], widths[source.good_index]
+    wanted, width = wanted[target.good_index, None], width[target.good_index, None]
+    away = np.abs(wanted - centres)
+    alike = np.abs(width - widths) <= _SAME_WIDTH * width
+    unknown = ~((width > 0) & (widths > 0))
+    near = away <= np.fmin(apart, spacing) / 4
+    same = near & (alike | (unknown & (away <= _SAME_WAVELENGTH)))
+    found = np.full(len(wanted), -1)
+    # The nearest pairs first; of bands at one wavelength, the first with the first.
+    for place, own in np.argwhere(same)[np.argsort(away[same], kind="stable")]:
+        if found[place] < 0 and own not in found:
+            found[place] = own
+    return found
+
+
 def _known(bands: Bands) -> tuple[F8, F8]:
     """Return centres and widths of the good bands; NaN where unknown, of widths the spacing instead."""
-    good, nothing = bands.good_index, (np.nan,) * len(bands.good)
-    centres, widths = (
-        np.array(part or nothing, float)[good] for part in (bands.wavelength, bands.fwhm)
-    )
+    centres, widths = (part[bands.good_index] for part in _stated(bands))
     return centres, np.where(widths > 0, widths, _spacing(centres))
+
+
+def _stated(bands: Bands) -> tuple[F8, F8]:
+    """Return centres and widths of all bands, good or bad; NaN where unknown."""
+    nothing = (np.nan,) * len(bands.good)
+    centres, widths = (np.array(part or nothing, float) for part in (bands.wavelength, bands.fwhm))
+    return centres, widths
 
 
 def _spacing(centres: F8) -> F8:

@@ -124,6 +124,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         accuracy = scores.get("overall_accuracy")
         figure = (
             f"{scores['clusters']} clusters" if "clusters" in scores
+            else f"accuracy not measured: {scores['protocol']}" if accuracy is None
             else f"{percent(accuracy)} on {scores['protocol']}"
         )  # fmt: skip
     return Entry(str(row["name"]), str(row["state"]), source, figure, reason)
