@@ -113,6 +113,11 @@ class ConvergenceError(EigenscapeError):
     exit_status = 3
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why a job failed: our own messages as they are, others with their kind."""
+    return str(error) if isinstance(error, EigenscapeError) else f"{type(error).__name__}: {error}"
+
+
 def did_you_mean(
     name: str, choices: Iterable[str], *, shown: str = "{}", cutoff: float = 0.6
 ) -> str:

@@ -73,6 +73,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_crs": ["EPSG:4326"],
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
+    "scene.labels_layer": ["fields"],
     "scene.geometry": ["none", "places.tif"],
     "scene.geometry_crs": ["EPSG:32633"],
     "scene.mask": ["mask.tif"],
@@ -153,6 +154,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "scene.variable": {"scene.path": "cube.npz", "scene.labels_variable": "truth"},
     "scene.labels_variable": {"scene.path": "cube.npz", "scene.variable": "cube"},
     "scene.labels_field": {"scene.labels": "fields.geojson"},
+    "scene.labels_layer": {"scene.labels": "fields.geojson"},
     "scene.columns": {"scene.path": "table.csv"},
     "scene.layout": {"scene.path": "flat.npy"},
     "scene.geometry": {
@@ -240,7 +242,8 @@ REFUSED: dict[str, dict[str, str]] = {
 """What `plan` refuses, and a word of its reason, for the kinds of scene or the scenes where it does."""
 
 PIXELS_ONLY = (
-    "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.mask", "scene.scale",
+    "scene.variable", "scene.labels_variable", "scene.labels_field", "scene.labels_layer", "scene.mask",
+    "scene.scale",
     "scene.nodata", "scene.bad_bands", "scene.grid", "scene.drop_wavelengths", "scene.geometry",
     "scene.geometry_crs", "graph.potential.raster",
     "graph.potential.labels=labels.tif", "learn.train=labels.tif", "learn.test", "scene.labels",

@@ -62,7 +62,7 @@ def test_follow__a_run_that_nobody_works_on(job, tmp_path, cli):
         eigenscape.run(load_job(job), run_dir=tmp_path / "run", executor=Frail(3))
     result = cli("status", tmp_path / "run", "--follow")
     assert result.exit_code == 1
-    assert "unfinished" in result.stdout
+    assert "stopped by an error: KilledError" in result.stdout
     result = cli("status", tmp_path, "--follow")
     assert result.exit_code == 2
     assert "--follow needs one" in result.stderr

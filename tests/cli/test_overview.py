@@ -88,3 +88,15 @@ def test_set__suggests_the_table_of_a_key(job, cli):
 def test_commands__suggest_commands_and_flags(cli, job):
     assert "Did you mean 'status'?" in cli("statsu", job).stderr
     assert "--run-dir" in cli("run", job, "--run-dri", "x").stderr
+
+
+def test_verify__of_a_job_is_that_of_its_run(finished_run, cli, tmp_path):
+    path = next((tmp_path / "runs").iterdir())
+    done = cli("verify", finished_run)
+    assert done.exit_code == 0, done.stderr
+    assert f"{path}: whole" in done.stdout
+    (path / "outputs" / "confidence.tif").write_bytes(b"damaged")
+    assert cli("verify", finished_run).exit_code == 1
+    other = cli("verify", finished_run, "--set", "neighbors.k=9")
+    assert other.exit_code == 2
+    assert "has not run in its present form" in other.stderr

@@ -342,3 +342,28 @@ def test_job_schema__names_every_key_with_its_words():
 def test_job__of_a_cube_names_the_function_for_it():
     with pytest.raises(JobError, match=r"Job\(list\).*eigenscape\.job_for\(scene, labels\)"):
         Job([[[0.0]]])
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("labels = base_lab.tif", 'labels = "base_lab.tif"'),
+        ("labels = 2020_lab.tif   # mine", 'labels = "2020_lab.tif"'),
+        (r"labels = C:\data\lab.tif", r"labels = 'C:\data\lab.tif'"),
+    ],
+)
+def test_load_job__a_text_without_quotes(tmp_path, line, fix):
+    path = tmp_path / "job.toml"
+    path.write_text(f'[scene]\npath = "base.tif"\n{line}\n')
+    with pytest.raises(JobError, match=r"not valid TOML: .*at line 3") as error:
+        load_job(path)
+    assert str(error.value).endswith(f" A text needs quotes: {fix}.")
+
+
+@pytest.mark.parametrize("line", ["k = ", "k = [1, 2", 'k = "a', "k = true true", "[scene"])
+def test_load_job__other_mistakes_get_no_advice_on_quotes(tmp_path, line):
+    path = tmp_path / "job.toml"
+    path.write_text(f"{line}\n")
+    with pytest.raises(JobError, match="not valid TOML") as error:
+        load_job(path)
+    assert ("needs quotes" in str(error.value)) == (line == "k = true true")

@@ -1,5 +1,7 @@
+import geopandas
 import numpy as np
 import pytest
+import rasterio
 
 from eigenscape import load_job, plan
 from eigenscape.errors import OutputError, SceneError
@@ -90,8 +92,6 @@ def test_job_text__labels_that_do_not_fit_are_refused(small, tmp_path):
 def test_find_bad_bands__water_by_wavelength_constant_and_empty(
     write_tif, small, written_job, tmp_path
 ):
-    import rasterio
-
     cube = small.cube.copy()
     cube[..., 4] = 17
     cube[:, 5:, 7] = np.nan
@@ -137,3 +137,94 @@ def test_init__command(written, cli, tmp_path, monkeypatch):
     assert "already exists" in again.stderr
     assert cli("init", "scene.tif", "--force", "--to", "scene.toml").exit_code == 0
     assert cli("init", "nothing.tif").exit_code == 2
+
+
+def write_table(path, *columns, rows=12):
+    """Write a CSV file with a feature and further columns, which are repeated."""
+    lines = [",".join(["b0", *(name for name, _ in columns)])]
+    for row in range(rows):
+        cells = (values[row % len(values)] for _, values in columns)
+        lines.append(",".join([f"{row / 7:.3f}", *cells]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_job_text__the_only_text_column_of_a_table_is_the_class(written_job, tmp_path):
+    path = write_table(tmp_path / "iris.csv", ("species", ["setosa", "", "virginica"]))
+    text, job = written_job(path)
+    assert job.scene.labels_field == "species"
+    assert "'species' is the only one with text: taken for the class" in text
+    assert "1 setosa (4), 2 virginica (4)" in text
+    assert plan(job).bands == 1
+
+
+def test_job_text__a_numeric_column_called_class(written_job, tmp_path):
+    path = write_table(tmp_path / "t.csv", ("Class", ["1", "2"]), ("remark", ["x", "y", "z"]))
+    text, job = written_job(path)
+    assert job.scene.labels_field == "Class"
+    assert "'Class' is called like a class" in text
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [("site", ["a", "b"]), ("species", ["x", "y", "z"])],
+        [("name", [f"sample {number}" for number in range(12)])],
+        [("remark", ["good"])],
+    ],
+)
+def test_job_text__columns_of_text_that_may_not_be_classes(written_job, tmp_path, columns):
+    text, job = written_job(write_table(tmp_path / "t.csv", *columns))
+    assert job.scene.labels_field is None
+    assert f"May hold the class: {', '.join(repr(name) for name, _ in columns)}." in text
+    assert "labels.tif" not in text
+
+
+def test_job_text__a_table_without_text(written_job, tmp_path):
+    text, job = written_job(write_table(tmp_path / "t.csv", ("b1", ["3", "4.5", "1"])))
+    assert job.scene.labels_field is None
+    assert '# labels_field = "NAME"     # column with the class' in text
+
+
+def test_init__names_the_attribute_and_the_layer(written, tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows, columns = np.mgrid[2:28:4, 12:38:4].reshape(2, -1)
+    x, y = 364095 + 30 * (columns + 0.5), 5809965 - 30 * (rows + 0.5)
+    levels = {"level_1": ["a", "b"], "level_2": ["c", "d", "e"], "name": ["x"]}
+    frame = geopandas.GeoDataFrame(
+        {name: np.resize(words, len(x)) for name, words in levels.items()},
+        geometry=geopandas.points_from_xy(x, y), crs="EPSG:32633",
+    )  # fmt: skip
+    for layer in ("old", "new"):
+        frame.to_file("points.gpkg", layer=layer)
+    given = ("init", "scene.tif", "--labels", "points.gpkg", "--labels-layer", "new")
+    done = cli(*given[:4])
+    assert done.exit_code == 2
+    assert "2 layers (old, new)" in done.stderr
+    assert "--labels-layer" in done.stderr
+    done = cli(*given)
+    assert done.exit_code == 2
+    assert "several attributes could hold the class: level_1, level_2, name." in done.stderr
+    assert "--labels-field" in done.stderr
+    assert not (tmp_path / "scene.toml").exists()
+    done = cli(*given, "--labels-field", "level_2", "--to", "my scene.toml")
+    assert done.exit_code == 0
+    assert "`eigenscape plan 'my scene.toml'` checks it" in done.stdout
+    scene = load_job(tmp_path / "my scene.toml").scene
+    assert (scene.labels_layer, scene.labels_field) == ("new", "level_2")
+    # An attribute that is chosen by its name is said.
+    frame.rename(columns={"level_1": "class"}).to_file("told.gpkg")
+    done = cli("init", "scene.tif", "--labels", "told.gpkg")
+    assert "# the class is read from the attribute class (not level_2, name)" in done.stdout
+
+
+def test_init__a_pattern_gives_the_job_a_plain_name(written, tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with rasterio.open("scene.tif") as scene:
+        for number in (1, 2):
+            profile = {**scene.profile, "count": 1}
+            with rasterio.open(f"band_{number}.tif", "w", **profile) as band:
+                band.write(scene.read([number]))
+    done = cli("init", "band_*.tif")
+    assert done.exit_code == 0, done.stderr
+    assert load_job(tmp_path / "band.toml").scene.path == "band_*.tif"

@@ -3,15 +3,23 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from eigenscape import run
-from eigenscape.errors import InputError
+from eigenscape import apply, load_job, run, run_study
+from eigenscape.base.process.progress import Silent
+from eigenscape.batch.run import run_batch
+from eigenscape.batch.sources import Source
+from eigenscape.clusters import ClusterOptions
+from eigenscape.errors import InputError, OutputError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.run import Run
+from eigenscape.workflow.choice.auto import forget_trials
 from eigenscape.workflow.directories import is_batch, is_run, is_study, run_directory, status
-from eigenscape.workflow.stages import STAGES
+from eigenscape.workflow.runner import Runner
+from eigenscape.workflow.stages import STAGES, Stage
 
 NAMES = [stage.name for stage in STAGES]
 
@@ -67,3 +75,123 @@ def test_run_directory__refuses_what_is_no_path():
     job = parse_job({"scene": {"path": "scene.tif"}})
     with pytest.raises(InputError, match="of type int: give a run directory"):
         run_directory(job, {}, 3)
+
+
+def test_run_dir__with_files_of_the_user_is_refused(written, write_job, tmp_path, cli):
+    job = write_job(scene={"labels": "labels.tif"})
+    job.write_text(f"# my precious notes\n{job.read_text()}")
+    legend = tmp_path / "outputs" / "legend.csv"
+    legend.parent.mkdir()
+    legend.write_text("mine")
+    before = {path: path.stat() for path in tmp_path.rglob("*")}
+    for verb in ("run", "plan", "tune"):
+        done = cli(verb, job, "--run-dir", tmp_path)
+        assert done.exit_code == 2, verb
+        mark = "tune.json" if verb == "tune" else "manifest.json"
+        assert f"holds job.toml, labels.tif, outputs and 1 more, and no {mark}" in done.stderr
+        assert "Give a new or an empty directory with --run-dir" in done.stderr
+    assert {path: path.stat() for path in tmp_path.rglob("*")} == before
+
+
+def test_run_dir__of_a_run_killed_at_once_is_continued(written, write_job, tmp_path):
+    job = write_job(scene={"labels": "labels.tif"})
+    path = tmp_path / "killed"
+    (path / "work" / "ingest-0").mkdir(parents=True)
+    (path / "lock").write_text("process 1 on somewhere since then\n")
+    (path / "log.jsonl").touch()
+    (path / ".gitignore").write_text("*")
+    assert Path(run(job, run_dir=path).path) == path
+    assert status(path)["state"] == "finished"
+
+
+def test_run_dir__work_of_the_user_is_no_run(written, write_job, tmp_path):
+    (tmp_path / "other" / "work").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"other: holds work, and no manifest\.json"):
+        run(write_job(scene={"labels": "labels.tif"}), run_dir=tmp_path / "other")
+
+
+def test_run_dir__the_copy_of_the_job_is_replaced_unless_changed_by_hand(finished_run):
+    path = run(finished_run).path
+    copy = path / "job.toml"
+    run(load_job(copy, ["neighbors.k=9"]), run_dir=path)
+    assert load_job(copy).neighbors.k == 9
+    edited = f"# my notes\n{copy.read_text()}"
+    copy.write_text(edited)
+    with pytest.raises(OutputError, match=r"job\.toml: is the job file itself"):
+        run(copy, run_dir=path)
+    assert copy.read_text() == edited
+    # Of another job it is a copy that has changed: `verify` says so, and a run writes it again.
+    run(finished_run, run_dir=path)
+    assert not copy.read_text().startswith("# my notes")
+
+
+def test_study_dir__with_files_of_the_user_is_refused(written, write_job, tmp_path):
+    job = write_job(scene={"labels": "labels.tif"}, study={"grid": {"neighbors.k": [5, 6]}})
+    text = job.read_text()
+    with pytest.raises(OutputError, match=r"holds job.toml, labels.tif, .*no study\.json"):
+        run_study(job, run_dir=tmp_path)
+    assert job.read_text() == text
+    assert not (tmp_path / "lock").exists()
+
+
+def test_batch_dir__with_files_of_the_user_is_refused(written, write_job, tmp_path):
+    job = write_job(scene={"labels": "labels.tif"})
+    with pytest.raises(OutputError, match=r"holds job.toml, labels.tif, .*no batch\.csv"):
+        run_batch(Source((job,)), run_dir=tmp_path)
+    assert not (tmp_path / "scenes").exists()
+
+
+def test_apply__refuses_files_of_the_user_and_the_run_itself(finished_run, tmp_path):
+    path = run(finished_run).path
+    with pytest.raises(OutputError, match=r"holds job.toml, .*no manifest\.json"):
+        apply(path, tmp_path / "scene.tif", run_dir=tmp_path)
+    with pytest.raises(OutputError, match="the directory of the run itself"):
+        apply(path, tmp_path / "scene.tif", run_dir=path)
+    assert status(path)["state"] == "finished"
+
+
+def test_choice__trials_beside_files_of_the_user(tmp_path):
+    mine = tmp_path / "first-choice" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    forget_trials(tmp_path / "first")
+    assert mine.exists()
+
+
+def test_status__says_why_a_run_stopped(written, write_job, write_tif, tmp_path, cli):
+    write_tif("flat.tif", np.ones((30, 40, 20), np.float32))
+    job = write_job(scene={"path": "flat.tif", "labels": "labels.tif"})
+    directory = tmp_path / "run"
+    done = cli("run", job, "--run-dir", directory)
+    assert done.exit_code == 2
+    message = done.stderr.splitlines()[-1].removeprefix("eigenscape: ")
+    assert "all valid pixels are identical" in message
+    found = status(directory)
+    assert found["error"] == message
+    assert found["state"] == f"stopped by an error: {message}"
+    assert f"stopped by an error: {message}" in cli("status", directory).stdout
+    with Run(directory).lock(print):
+        assert status(directory)["error"] is None
+        assert "works on it" in status(directory)["state"]
+    # The next attempt is about itself: here one that is killed, and one that ends well.
+    log = directory / "log.jsonl"
+    before = log.read_text()
+    log.write_text(before + before.splitlines(keepends=True)[0])
+    assert status(directory)["state"] == "unfinished: the same `eigenscape run` continues it"
+    log.write_text(before + '{"event": "err')
+    assert status(directory)["error"] is None
+    log.write_text(before)
+    run(load_job(job, ["scene.path=scene.tif"]), run_dir=directory)
+    assert (status(directory)["state"], status(directory)["error"]) == ("finished", None)
+
+
+def test_status__names_the_kind_of_a_foreign_error(written, write_job, tmp_path):
+    def fail(context):
+        raise RuntimeError("the code is wrong")
+
+    job = load_job(write_job(scene={"labels": "labels.tif"}))
+    stages = (Stage("ingest", fail, lambda job: [], ()),)
+    runner = Runner(job, stages, {"ingest": "0"})
+    with pytest.raises(RuntimeError):
+        runner.run(tmp_path / "run", ClusterOptions(), Silent())
+    assert status(tmp_path / "run")["error"] == "RuntimeError: the code is wrong"

@@ -16,7 +16,7 @@ from eigenscape.base.memory import ROW_TILE
 from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.workers.client import place_of
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, OutputError
 from eigenscape.export.stage import export_applied_stage
 from eigenscape.features.method import feature_method
 from eigenscape.features.spatial.filtering import filter_footprint
@@ -29,7 +29,7 @@ from eigenscape.scenes.views.resampled import to_bands
 from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
-from eigenscape.workflow.directories import run_directory
+from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.objects import files_of
@@ -110,13 +110,19 @@ def apply(
     job = applied_job(model, files["path"], files.get("labels"), overrides)
     stages = applied_stages(model)
     keys = stage_keys(job, stages)
+    path = run_directory(job, keys, run_dir)
+    check_run_directory(path, job)
+    if path == model.path.resolve():
+        raise OutputError(
+            f"{path}: is the directory of the run itself, which the applied one would replace. Give another "
+            "directory with --run-dir."
+        )
     on = place_of(on, client)
     fitted = fit_limits(job, on)
     planned = plan_applied(model, fitted, on)
     planned.check(fitted.limits.memory_bytes)
     about = {"applies": manifest_entry(model), "projected": planned.peaks}
     runner = Runner(job, stages, keys, about, threads=planned.threads, fewer=planned.fewer)
-    path = run_directory(job, keys, run_dir)
     times = runner.run(path, on, reporter or default_reporter(), executor=executor)
     return result_of(Run(path, create=False), times)
 

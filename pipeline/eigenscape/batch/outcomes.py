@@ -6,7 +6,7 @@ from typing import Any
 
 from eigenscape.base.files.tables import Row
 from eigenscape.batch.sources import Scene
-from eigenscape.errors import EigenscapeError, StoreError
+from eigenscape.errors import EigenscapeError, StoreError, reason_of
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
@@ -20,7 +20,6 @@ from eigenscape.workflow.many.outcomes import (
     fields_of,
     finished_result,
     is_finished,
-    reason_of,
 )
 from eigenscape.workflow.stages import stage_keys
 

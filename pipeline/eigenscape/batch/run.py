@@ -29,7 +29,7 @@ from eigenscape.batch.whole import Report, failure
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, InputError
 from eigenscape.store.lock import hold
-from eigenscape.workflow.directories import parent_directory
+from eigenscape.workflow.directories import BATCH_TABLE, check_ours, parent_directory
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
 
@@ -75,9 +75,12 @@ def run_batch(
         Another batch works in the same directory.
     """
     path = batch_directory(source, run_dir)
+    check_ours(path, BATCH_TABLE)
     with explain_write_errors(path):
-        (path / "scenes").mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     with hold(path, _refuse):
+        with explain_write_errors(path):
+            (path / "scenes").mkdir(exist_ok=True)
         batch = _Batch(path, on or ClusterOptions(), at_once, reporter or LogLines())
         arrivals = Arrivals(watch)
         while True:

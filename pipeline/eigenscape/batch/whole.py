@@ -18,9 +18,8 @@ from typing import Any
 from eigenscape.base.process.progress import Reporter
 from eigenscape.batch.outcomes import scene_fields, siblings_of
 from eigenscape.clusters import ClusterOptions, Executor, Threads
-from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError, reason_of
 from eigenscape.job.jobfile import Job
-from eigenscape.workflow.many.outcomes import reason_of
 from eigenscape.workflow.spine import run
 
 

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
 from eigenscape.cli.overview import list_runs
 from eigenscape.errors import InputError
@@ -48,7 +49,8 @@ def follow_and_print(path: Path, *, as_json: bool = False) -> int:
     """
     if is_batch(path) or is_study(path) or list_runs(path):
         raise InputError(
-            f"{path}: contains several runs, and --follow needs one. `eigenscape status {path}` lists them."
+            f"{path}: contains several runs, and --follow needs one. `{command_line('status', path)}` lists "
+            "them."
         )
     status(path)  # Refuses what is no run.
     followed, console = Followed(path), Console(stderr=True)

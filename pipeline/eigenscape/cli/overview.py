@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.commands import command_line
 from eigenscape.errors import InputError, StoreError
 from eigenscape.job.jobfile import load_job
 from eigenscape.workflow.directories import (
@@ -49,7 +50,7 @@ def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
     older = f" Runs with other options, files or code: {', '.join(others)}." if others else ""
     raise InputError(
         f"{path}: this job has not run in its present form: {directory} does not exist.{older} "
-        f"`eigenscape run {path}` starts it."
+        f"`{command_line('run', path)}` starts it."
     )
 
 

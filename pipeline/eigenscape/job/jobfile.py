@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -257,6 +258,20 @@ def _changed_name(overrides: Sequence[str]) -> str:
     return f"-{hashlib.sha256(chr(10).join(changes).encode()).hexdigest()[:8]}" if changes else ""
 
 
+_BARE_TEXT = re.compile(r"""\s*([\w.-]+)\s*=\s*([^\s"'\[{#][^"'#]*?)\s*(#.*)?""")
+
+
+def _unquoted(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """Return a hint if the text in the line of an error has no quotes, an empty text otherwise."""
+    place = re.search(r"at line (\d+)", str(error))
+    line = text.split("\n")[int(place[1]) - 1] if place else ""
+    found = _BARE_TEXT.fullmatch(line)
+    if found is None or found[2] in ("true", "false"):
+        return ""
+    quote = "'" if "\\" in found[2] else '"'
+    return f" A text needs quotes: {found[1]} = {quote}{found[2]}{quote}."
+
+
 def _read(path: Path) -> dict[str, Any]:
     """Return the tables of a job file."""
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -279,7 +294,7 @@ def _read(path: Path) -> dict[str, Any]:
             raise ValueError("it has more bytes than any job, or zero bytes")
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{path}: not valid TOML: {error}.") from None
+        raise JobError(f"{path}: not valid TOML: {error}.{_unquoted(text, error)}") from None
     except RecursionError:
         raise JobError(f"{path}: not a job file: its brackets are nested too deeply.") from None
     except ValueError as error:

@@ -58,6 +58,8 @@ class SceneOptions(Options):
     """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
     labels_field: Annotated[str, Field(min_length=1)] | None = None
     """Attribute of a vector file, or column of a CSV or Parquet file, with the class (numbers or names)."""
+    labels_layer: Annotated[str, Field(min_length=1)] | None = None
+    """Layer of a vector file, such as a GeoPackage; by default the only one that can hold labels."""
     labels_crs: Annotated[str, Field(min_length=1)] | None = None
     """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default that of the
     scene, or EPSG:4326 for columns lon and lat."""

@@ -10,7 +10,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.formats.rasters.planes import ArrayPlane, RasterPlane
 from eigenscape.scenes.geometry.companions import locate
-from eigenscape.scenes.ingest.content import check_labelled
+from eigenscape.scenes.ingest.content import check_labelled, told_fill
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.sources import (
     PlaneLabels,
@@ -64,6 +64,8 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     notes, counts = _describe("labels", labels, scene)
     if counts is not None:
         check_labelled([], labels, counts)
+        if fill := told_fill(labels, counts):
+            notes.append(fill)
     if job.learn.test is not None:
         located = locate(scene, job.scene)
         path = job.resolve(job.learn.test)

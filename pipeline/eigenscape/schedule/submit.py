@@ -18,7 +18,7 @@ from eigenscape.clusters.submission import Submission, changing, read_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.errors import EigenscapeError, InputError, MemoryLimitError
 from eigenscape.job.jobfile import Job
-from eigenscape.workflow.directories import run_directory
+from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.footprint import driver_bytes
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import fit_limits
@@ -65,6 +65,7 @@ def submit(
             "from a machine of the cluster that you may stay on."
         )
     path = run_directory(job, stage_keys(job), run_dir)
+    check_run_directory(path, job)
     check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
     # Refused here rather than in the queue.
     fitted, where = driven(job, queue)

@@ -12,7 +12,7 @@ from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
-from eigenscape.workflow.directories import parent_directory
+from eigenscape.workflow.directories import STUDY_FILE, check_kept, check_ours, parent_directory
 from eigenscape.workflow.many.outcomes import Outcome, Outcomes, is_finished
 from eigenscape.workflow.stages import STAGES, stage_keys
 
@@ -103,6 +103,18 @@ def study_directory(job: Job, run_dir: str | Path | None) -> Path:
     if run_dir is not None:
         return path_of(run_dir).resolve()
     return (parent_directory(job) / job.name).resolve()
+
+
+def check_study_directory(path: Path, job: Job) -> None:
+    """Refuse to run a study in a directory in which it would replace files of the user.
+
+    Raises
+    ------
+    OutputError
+        The directory holds other files than a study, or its ``job.toml`` is the job file, changed by hand.
+    """
+    check_ours(path, STUDY_FILE)
+    check_kept(job, path / "job.toml", job.to_toml())
 
 
 def plan_outcomes(job: Job, path: Path) -> list[VariantOutcome]:

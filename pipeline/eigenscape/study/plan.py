@@ -11,7 +11,12 @@ from eigenscape.errors import MemoryLimitError, StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.run import Run
-from eigenscape.study.outcomes import plan_outcomes, siblings_of, study_directory
+from eigenscape.study.outcomes import (
+    check_study_directory,
+    plan_outcomes,
+    siblings_of,
+    study_directory,
+)
 from eigenscape.study.run import FORMAT
 from eigenscape.workflow.directories import STUDY_FILE
 from eigenscape.workflow.footprint import StagePlan
@@ -81,6 +86,7 @@ def plan_study(
         A variant cannot work; of one that does not fit into the memory limit, with its name.
     """
     path = study_directory(job, run_dir)
+    check_study_directory(path, job)
     outcomes = plan_outcomes(job, path)
     siblings = siblings_of(path)
     sizes: dict[str, dict[str, StagePlan]] = {stage.name: {} for stage in STAGES}

@@ -26,7 +26,7 @@ from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, reason_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions
 from eigenscape.store.lock import hold
@@ -36,6 +36,7 @@ from eigenscape.study.measuring import measure, missing, read_measured
 from eigenscape.study.outcomes import (
     StudyResult,
     VariantOutcome,
+    check_study_directory,
     has_finished,
     plan_outcomes,
     siblings_of,
@@ -45,7 +46,7 @@ from eigenscape.study.pictures.plot import draw_plot
 from eigenscape.study.pictures.variants import draw_pictures
 from eigenscape.study.rows import score_rows, stage_columns
 from eigenscape.workflow.directories import STUDY_FILE
-from eigenscape.workflow.many.outcomes import count_states, fields_of, finished_result, reason_of
+from eigenscape.workflow.many.outcomes import count_states, fields_of, finished_result
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.spine import run
@@ -106,10 +107,13 @@ def run_study(
         )
     reporter, on = reporter or default_reporter(), place_of(on, client)
     path = study_directory(job, run_dir)
+    check_study_directory(path, job)
     outcomes = plan_outcomes(job, path)
     with explain_write_errors(path):
-        (path / "variants").mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     with hold(path, reporter.note):
+        with explain_write_errors(path):
+            (path / "variants").mkdir(exist_ok=True)
         known = _known_machines(path)
         outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
         _describe(path, job, outcomes)
@@ -226,7 +230,7 @@ def _rows(outcome: VariantOutcome, study: StudyOptions) -> list[Row]:
 
 def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
     with explain_write_errors(path):
-        (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
+        # First, as it marks the directory as that of a study.
         write_json(
             path / STUDY_FILE,
             {
@@ -249,6 +253,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
                 | {outcome.path.name: outcome.machine for outcome in outcomes if outcome.machine},
             },
         )
+        (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
 
 
 def _known_machines(path: Path) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A first job file for a scene, with its metadata, bands to drop, labels and suitable methods."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,12 +8,17 @@ import numpy as np
 import tomlkit
 from numpy.typing import NDArray
 
+from eigenscape.base.blocks import blocks
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
+from eigenscape.scenes.formats.tables.tabular import TabularScene
+from eigenscape.scenes.formats.tables.tabularfiles import TabularFile
+from eigenscape.scenes.labels.tables import label_column
+from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.registry import is_registered
@@ -23,12 +29,36 @@ from eigenscape.workflow.choice.survey import Survey, survey
 
 _LABEL_NAMES = ("{stem}_labels", "{stem}_gt", "{stem}_groundtruth", "labels_{stem}")
 _LABEL_ENDINGS = (".tif", ".tiff", ".img", ".mat", ".npy", ".gpkg", ".shp", ".geojson")
+_LEAST_ROWS = 3
+"""Least number of rows for each text on average, if the texts of a column are classes."""
+_READ_ROWS = 2**16
 _ROWS = 16
 _LEAST_VALID = 0.5
 """Share of the pixels that the median band has, below which a band costs more pixels than it is worth."""
 
 
-def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str) -> str:
+def stem_of(scene: str) -> str:
+    """Return a name for the job of a scene: that of its file, without ending, wildcards and query.
+
+    Examples
+    --------
+    >>> stem_of("tiles/lsat7_2000_*.tif"), stem_of("https://example.org/a.tif?token=1"), stem_of("*.tif")
+    ('lsat7_2000', 'a', 'scene')
+    """
+    name = scene.rstrip("/").rpartition("/")[2].partition("?")[0] if "://" in scene else scene
+    stem = re.sub(r"[*?\[\]{}:\"<>|]+", "", Path(name).stem)
+    return stem.strip(" ._-") or "scene"
+
+
+def job_text(
+    scene: Sequence[str],
+    labels: str | None,
+    *,
+    base: Path,
+    name: str,
+    field: str | None = None,
+    layer: str | None = None,
+) -> str:
     """Return a commented job file for a scene.
 
     Parameters
@@ -41,6 +71,8 @@ def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str)
         Directory of the job file, which relative paths are relative to.
     name
         Stem of the job file.
+    field, layer
+        Attribute or column, and layer of a vector file, with the class.
 
     Raises
     ------
@@ -61,13 +93,25 @@ def job_text(scene: Sequence[str], labels: str | None, *, base: Path, name: str)
     if find_windows(parse().scene, opened.bands):
         # The default, said: whoever reads the job sees what is left out.
         table["scene"]["drop_wavelengths"] = list(DEFAULT)
-    found = _located(labels, base) if labels else _find_labels(path, base, table, name)
-    if found:
-        table["scene"]["labels"] = found
+    given = {"labels_field": field, "labels_layer": layer}
+    table["scene"] |= {key: value for key, value in given.items() if value is not None}
+    remarks: list[str] = []
+    if labels:
+        table["scene"]["labels"] = _located(labels, base)
+    elif isinstance(opened, TabularScene) and field is None:
+        column, remarks = _find_column(opened.file)
+        table["scene"] |= {"labels_field": column} if column else {}
+    if not labels and "labels_field" not in table["scene"]:
+        found = _find_labels(path, base, table, name)
+        table["scene"] |= {"labels": found} if found else {}
+    for key in ("labels_layer", "labels_field"):  # below the file that they are about
+        if key in table["scene"]:
+            table["scene"][key] = table["scene"].pop(key)
     job = parse()
     # Labels that do not fit are refused here, not when the job runs.
-    notes, _ = preview_labels(job, open_scene(job.scene, job.resolve))
-    return _write(table, opened, survey(job), bad, notes)
+    opened = open_scene(job.scene, job.resolve)
+    notes, _ = preview_labels(job, opened)
+    return _write(table, opened, survey(job), bad, [*remarks, *notes])
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -183,6 +227,28 @@ def _find_labels(
     return None
 
 
+def _find_column(file: TabularFile) -> tuple[str | None, list[str]]:
+    """Return the column of a table that holds the classes, None if that is not plain, and remarks on it."""
+    names = [column.name for column in file.columns]
+    texts = [column.name for column in file.columns if not column.numbers and column.name]
+    likely = [name for name in names if name.lower() in LIKELY]
+    for name in likely or texts if len(likely or texts) == 1 else ():
+        try:
+            classes = label_column(file, name)
+        except SceneError:
+            continue  # fractions, or more texts than classes can be
+        known = sum(
+            int(np.count_nonzero(classes.read(start, stop)))
+            for start, stop in blocks(file.rows, _READ_ROWS)
+        )
+        count = len({number for number in classes.numbers.values() if number})
+        if 1 < count <= known / _LEAST_ROWS:
+            what = "is called like a class" if likely else "is the only one with text"
+            return name, [f"The column {name!r} {what}: taken for the class."]
+    listed = ", ".join(f"{name!r}" for name in likely or texts)
+    return None, [f"May hold the class: {listed}."] if listed else []
+
+
 def _write(
     table: dict[str, dict[str, object]],
     scene: Scene,
@@ -205,15 +271,22 @@ def _write(
         say(document, f"Left out by the scene's own metadata: bands {listed}.")
     document.add(tomlkit.nl())
     part = tomlkit.table()
+    labelled = (key for key in table["scene"] if key.startswith("labels"))
+    about_labels = next(labelled, None)
     for key, value in table["scene"].items():
         if key == "bad_bands":
             for each in bad:
                 say(part, f"Bands {', '.join(map(str, band_ranges(each.numbers)))}: {each.reason}.")
-        if key == "labels":
+        if key == about_labels:
             say(part, *notes)
         part[key] = value
-    if "labels" not in table["scene"]:
-        say(part, *(notes or ['labels = "labels.tif"     # class numbers, 0 for none']))
+    if about_labels is None:
+        example = 'labels = "labels.tif"     # class numbers, 0 for none'
+        if isinstance(scene, TabularScene):
+            example = 'labels_field = "NAME"     # column with the class, empty for none'
+        elif scene.grid.is_table:
+            example = 'labels = "labels.npy"     # class numbers of the samples, 0 for none'
+        say(part, *(notes or [example]))
     document["scene"] = part
     say(document["scene"], *_ground(about))
     learn = tomlkit.table()

@@ -47,7 +47,12 @@ from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
 from eigenscape.workflow.choice.window import window_of
-from eigenscape.workflow.directories import parent_directory
+from eigenscape.workflow.directories import (
+    TUNING_FILE,
+    check_kept,
+    check_ours,
+    parent_directory,
+)
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
 
@@ -118,14 +123,18 @@ def tune(
             f"{job.name}: is a study, which names its variants. Tune a job without one."
         )
     path, is_open = tuning_directory(job, run_dir), job.open
+    check_ours(path, TUNING_FILE)
+    check_kept(job, path / "best.toml")
     job = job.model_copy(update={"preset": None})  # what is chosen is said
     scene = survey(job)
     job = candidate(job, fitted(job, scene)).job
     clusters = job.learn.unsupervised or not scene.labelled
     with explain_write_errors(path):
-        (path / "variants").mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     with hold(path, reporter.note):
-        spent = Budget(budget, path / "tune.json")
+        with explain_write_errors(path):
+            (path / "variants").mkdir(exist_ok=True)
+        spent = Budget(budget, path / TUNING_FILE)
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
         part, notes = window.job, [f"Tuned on {window.said}."] if window.said else []
         for note in notes:

@@ -1,11 +1,15 @@
 """Directories of runs, batches and studies: where they are, and how far they are."""
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.files.sums import file_sum
+from eigenscape.clusters.submission import FILE as SUBMISSION_FILE
 from eigenscape.clusters.submission import describe_driver
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, OutputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import path_of, read_manifest
@@ -16,6 +20,18 @@ BATCH_TABLE = "batch.csv"
 
 STUDY_FILE = "study.json"
 """Name of the description in the directory of a study."""
+
+
+_LAST_BYTES = 2**16
+"""Bytes of the log in which its last entry is sought."""
+
+TUNING_FILE = "tune.json"
+"""Name of the description in the directory of a tuning."""
+
+_LEFT_AT_ONCE = {
+    "lock", "log.jsonl", "work", "variants", "scenes", "failures", "window.npy", "default",
+}  # fmt: skip
+"""What a run, batch, study or tuning may have written when it is killed before its own file above."""
 
 
 def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None) -> Path:
@@ -45,6 +61,92 @@ def is_study(path: Path) -> bool:
     return (path / STUDY_FILE).exists()
 
 
+def check_run_directory(path: Path, job: Job) -> None:
+    """Refuse to run a job in a directory in which it would replace files of the user.
+
+    Raises
+    ------
+    OutputError
+        The directory holds other files than a run, or its ``job.toml`` is the job file, changed by hand.
+    """
+    # A store without a manifest is a damaged run, which is computed again.
+    check_ours(path, "manifest.json", SUBMISSION_FILE, "store.zarr")
+    copy = path / "job.toml"
+    # As an earlier run wrote it, it is a copy and may be replaced.
+    if _is_file_of(job, copy) and read_manifest(path).get("job") != file_sum(copy):
+        raise _replaces_job(copy)
+
+
+def check_ours(path: Path, *marks: str) -> None:
+    """Refuse a directory with files, unless one of them marks it as made by the same kind of work.
+
+    Parameters
+    ----------
+    path
+        The directory; it may be missing or empty.
+    marks
+        Names of the files that mark it.
+
+    Raises
+    ------
+    OutputError
+        The directory holds other files.
+    """
+    if others := _other_files(path, marks):
+        listed = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        ours = f", and no {marks[0]} of an earlier call" if marks else ""
+        raise OutputError(
+            f"{path}: holds {listed}{ours}. Files that are not eigenscape's could be replaced there. Give a "
+            "new or an empty directory with --run-dir."
+        )
+
+
+def is_ours(path: Path, *marks: str) -> bool:
+    """Return whether `check_ours` accepts a directory."""
+    return not _other_files(path, marks)
+
+
+def check_kept(job: Job, file: Path, text: str | None = None) -> None:
+    """Refuse to write over the job file that was read.
+
+    Parameters
+    ----------
+    job
+        The job that was read.
+    file
+        The file to write.
+    text
+        Its new content; the job file may have it already.
+
+    Raises
+    ------
+    OutputError
+        It is the job file, with another content.
+    """
+    if _is_file_of(job, file) and file.read_text(encoding="utf-8") != text:
+        raise _replaces_job(file)
+
+
+def _replaces_job(file: Path) -> OutputError:
+    return OutputError(
+        f"{file}: is the job file itself, and the command would replace it. Give another directory with "
+        "--run-dir, or move the job file."
+    )
+
+
+def _is_file_of(job: Job, file: Path) -> bool:
+    return file.exists() and file.resolve() == (job.base / f"{job.name}.toml").resolve()
+
+
+def _other_files(path: Path, marks: tuple[str, ...]) -> list[str]:
+    # Nothing of ours replaces hidden files, such as .gitignore.
+    names = sorted(one.name for one in path.glob("*") if not one.name.startswith("."))
+    if any(mark in names for mark in marks):
+        return []
+    ours = _LEFT_AT_ONCE if "lock" in names else set()
+    return [name for name in names if name not in ours]
+
+
 def status(path: Path) -> dict[str, Any]:
     """Return the state of a run directory and, if it was submitted, of its driver.
 
@@ -72,17 +174,35 @@ def status(path: Path) -> dict[str, Any]:
     done = all(stage["state"] == "finished" for stage in stages)
     command = "apply" if "applies" in manifest else "run"
     holder = lock_holder(path)
-    left = f"{holder} works on it" if holder else f"the same `eigenscape {command}` continues it"
+    left = f"unfinished: the same `eigenscape {command}` continues it"
+    error = None if done or holder else _last_error(path)
+    if holder:
+        left = f"unfinished: {holder} works on it"
+    elif error:
+        left = f"stopped by an error: {error}"
     return {
         "run": str(path),
         "name": manifest.get("name"),
-        "state": "finished" if done else f"unfinished: {left}",
+        "state": "finished" if done else left,
+        "error": error,
         "holder": holder,
         "stages": stages,
         "driver": driver,
         "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
         "scores": _summary(manifest, "learn").get("scores", {}),
     }
+
+
+def _last_error(path: Path) -> str | None:
+    """Return the error that ended the last attempt at a run, None if nothing or something else did."""
+    try:
+        with (path / "log.jsonl").open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _LAST_BYTES))
+            entry = json.loads(stream.read().splitlines()[-1])
+    except (OSError, ValueError, IndexError):
+        return None  # no log, or a process was killed while it wrote
+    is_error = isinstance(entry, dict) and entry.get("event") == "error"
+    return str(entry["text"]) if is_error else None
 
 
 def _summary(manifest: Mapping[str, Any], stage: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
 
 
@@ -36,7 +37,7 @@ def print_result(result: Any) -> None:
     for name, path in result.outputs.items():
         say(f"{name:<22} {path}")
     if "report" in result.outputs:
-        say(f"To open the report: eigenscape open {result.path} --browser")
+        say(f"To open the report: {command_line('open', result.path, '--browser')}")
 
 
 def _stage_table(result: Any) -> Table:

@@ -18,7 +18,7 @@ from eigenscape.base.process.progress import Logged, Reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.context import Context
-from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError
+from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError, reason_of
 from eigenscape.job.jobfile import Job
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
@@ -138,6 +138,16 @@ class StageRunner:
 
 
 @contextmanager
+def _logged_errors(logged: Logged) -> Iterator[None]:
+    """Log the error that ends a run, for `status`."""
+    try:
+        yield
+    except Exception as error:
+        logged.error(reason_of(error))
+        raise
+
+
+@contextmanager
 def _damage_explained(path: Path, stage: str) -> Iterator[None]:
     """Turn the error of a stage into a `StoreError` that names the damaged file, if a file is damaged."""
     try:
@@ -218,14 +228,16 @@ class Runner:
         """
         directory = Run(path)
         with memory.collected_quickly(), directory.lock(reporter.note):
+            # First, as it marks the directory as that of a run.
+            directory.save_manifest()
             logged = Logged(reporter, path / "log.jsonl")
-            directory.mend(self.keys, logged.note)
-            self._describe_run(directory)
-            if self.fewer:
-                logged.note(self.fewer)
-            siblings = siblings or beside(path)
-            fitted = fit_limits(self.job, on)
-            with ExitStack() as stack:
+            with _logged_errors(logged), ExitStack() as stack:
+                directory.mend(self.keys, logged.note)
+                self._describe_run(directory)
+                if self.fewer:
+                    logged.note(self.fewer)
+                siblings = siblings or beside(path)
+                fitted = fit_limits(self.job, on)
 
                 @cache
                 def stage_runner() -> StageRunner:
@@ -255,6 +267,10 @@ class Runner:
                         record = directory.record(stage.name)
                         assert record is not None, "it is finished"
                         logged.stage(stage.name, "reused")
+                        # What is left out of the scene is told by each run: another one, such as a trial
+                        # of the choice of methods, may have computed the stage without a word.
+                        for text in record.summary.get("told", ()):
+                            logged.note(text)
                     else:
                         runner = stage_runner()
                         memory.release()

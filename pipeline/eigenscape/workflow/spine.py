@@ -31,7 +31,7 @@ from eigenscape.workflow.choice.auto import (
     settled,
     trial_parent,
 )
-from eigenscape.workflow.directories import run_directory
+from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import NeighborReport, Result
 from eigenscape.workflow.objects import as_job
 from eigenscape.workflow.plan import Plan, project_again, project_plan
@@ -97,6 +97,7 @@ def run(
     on = place_of(on, client)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
+    check_run_directory(path, job)
     if job.open:
         with ExitStack() as stack:
             if executor is None and known_choice(keys, path) is None:
@@ -201,6 +202,7 @@ def plan(
     job = as_job(job)
     keys = stage_keys(job)
     path = run_directory(job, keys, run_dir)
+    check_run_directory(path, job)
     on = place_of(on, client)
     if job.open and known_choice(keys, path) is None:
         jobs, notes = plan_choice(job)

@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pytest
 
+from eigenscape import plan
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, SceneError
@@ -242,3 +243,53 @@ def test_run__says_how_many_pixels_are_valid(cli, written, write_job, small):
     done = cli("run", write_job(scene={}))
     valid = np.count_nonzero(~small.hole)
     assert f"{valid:,} of 1,200 pixels are valid ({valid / 1200:.1%})" in done.stderr
+
+
+def test_run__tells_again_what_a_reused_ingest_left_out(cli, write_tif, write_job, make_scene):
+    small = make_scene(40, 40, 6)
+    write_tif("scene.tif", small.cube, hole=small.hole)
+    labels = np.where(small.hole, 1, small.labels).astype(np.uint8)
+    write_tif("labels.tif", labels, nodata=0)
+    job = write_job(scene={"labels": "labels.tif"})
+    first, second = cli("run", job), cli("run", job)
+    for done in (first, second):
+        lost, valid = np.count_nonzero(small.hole), np.count_nonzero(~small.hole)
+        assert f"{lost} labelled pixels are left out: the scene is nodata" in done.stderr
+        assert f"{valid:,} of 1,600 pixels are valid" in done.stderr
+    assert "ingest: reused" in second.stderr
+
+
+@pytest.mark.parametrize("origin", [0, 1e6])
+def test_ingest_stage__warns_of_pixels_that_are_0_in_all_bands(
+    ingested, write_tif, small, in_strips, origin
+):
+    cube = (small.cube + origin).astype(np.float64)
+    cube[20:, :9] = 0
+    write_tif("scene.tif", cube)
+    in_strips(7)
+    warning = "90 of 1,200 valid pixels (7.5%) are 0 in all bands. If nothing was measured there"
+    assert warning in ingested()[0]["told"][-1]
+    assert not any("0 in all" in text for text in ingested(nodata=0, directory="n")[0]["told"])
+    cube[20:26] = 5
+    write_tif("scene.tif", cube)
+    assert not any("0 in all" in text for text in ingested(directory="few")[0]["told"])
+
+
+@pytest.mark.parametrize("name", ["labels.tif", "labels.npy"])
+def test_ingest_stage__warns_of_a_class_that_may_mean_no_label(
+    ingested, written, write_tif, small, tmp_path, write_job, name
+):
+    labels = np.where(small.labels % 4 == 0, 255, small.labels)  # 4 is one of the classes
+    write_tif("labels.tif", labels)
+    np.save(tmp_path / "labels.npy", labels)
+    count, total = np.count_nonzero((labels == 255) & ~small.hole), np.count_nonzero(~small.hole)
+    told = ingested(labels=name)[0]["told"][-1]
+    assert told.startswith(f"class 255 has {count} of {total:,} labelled pixels (")
+    fix = f"gdal_edit.py -a_nodata 255 {tmp_path}" if name == "labels.tif" else "set it to 0"
+    assert fix in told
+    assert any("class 255 has" in note for note in plan(write_job(scene={"labels": name})).notes)
+    # Declared, or not most of them, it is an ordinary value.
+    write_tif("labels.tif", labels, nodata=255)
+    few = np.where(small.labels == 1, 255, small.labels).astype(np.uint8)
+    np.save(tmp_path / "labels.npy", few)
+    assert not any("class 255" in text for text in ingested(labels=name, directory="b")[0]["told"])

@@ -181,3 +181,30 @@ def test_legend_of_envi_classes(write, labels, cube, tmp_path):
     legend = labels(write("scene.tif", cube), labels=stored).legend
     assert legend.names == {1: "bare soil", 2: "tree"}
     assert legend.colors == {1: (10, 20, 30), 2: (40, 50, 60)}
+
+
+@pytest.mark.parametrize("name", ["labels.tif", "labels.npy"])
+def test_negative_class__the_fix_suits_the_file(write, labels, cube, tmp_path, name):
+    wrong = np.ones((20, 13), np.int16)
+    wrong[3, 4] = -1
+    write("labels.tif", wrong)
+    np.save(tmp_path / "labels.npy", wrong)
+    opened = labels(write("scene.tif", cube), labels=name)
+    with pytest.raises(SceneError, match=r"row 3, column 4: label value out of range: -1") as error:
+        opened.read(0, 20)
+    assert ("gdal_edit.py" in str(error.value)) == (name == "labels.tif")
+    assert ("set the value to 0" in str(error.value)) == (name == "labels.npy")
+
+
+def test_bands_first__the_order_of_the_axes_is_named(labels, tmp_path):
+    cube = np.random.default_rng(0).random((5, 20, 13), np.float32)
+    np.save(tmp_path / "first.npy", cube)
+    np.save(tmp_path / "last.npy", np.moveaxis(cube, 0, -1))
+    np.save(tmp_path / "labels.npy", np.ones((20, 13), np.uint8))
+    np.save(tmp_path / "small.npy", np.ones((19, 13), np.uint8))
+    with pytest.raises(SceneError, match=r"rows x columns x bands.*numpy\.moveaxis\(cube, 0, -1\)"):
+        labels(str(tmp_path / "first.npy"), labels="labels.npy")
+    assert labels(str(tmp_path / "last.npy"), labels="labels.npy") is not None
+    with pytest.raises(SceneError, match=r"19 x 13, the scene 20 x 13") as error:
+        labels(str(tmp_path / "last.npy"), labels="small.npy")
+    assert "moveaxis" not in str(error.value)

@@ -10,6 +10,7 @@ from rasterio.transform import Affine
 from shapely.geometry import LineString, Point, Polygon
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.labels.vectorclasses import classify
 
 UTM = "EPSG:32633"
@@ -124,9 +125,13 @@ def test_classify(columns, field, numbers, names):
         (
             {"level_1": ["a", "b"], "level_2": ["c", "d"]},
             None,
-            r"several.*labels_field.*level_1, level_2",
+            r"several.*level_1, level_2.*labels_field",
         ),
-        ({"height": [1.5, 2.5]}, None, r"no attribute could.*height"),
+        (
+            {"height": [1.0, 2.5], "fid": [1, 2], "empty": [np.nan, np.nan]},
+            None,
+            r"no attribute could.*height holds 2\.5; fid numbers the features; empty is empty",
+        ),
         ({"label": [1, 2]}, "klass", r"no attribute 'klass'.*Attributes: label"),
         ({"label": [1, -2]}, None, r"out of range: -2"),
         ({"label": [1, 70000]}, None, r"out of range: 70000.*65535"),
@@ -162,3 +167,104 @@ def test_vectors__without_geometries(write, labels, cube, tmp_path):
     pyogrio.write_dataframe(table, tmp_path / "table.gpkg")
     with pytest.raises(SceneError, match="none of its layers has geometries"):
         labels(write("scene.tif", cube), labels="table.gpkg")
+
+
+def squares(*corners):
+    """Return squares of pixels as (column, row, size), on the map of the default scene."""
+    return [
+        Polygon(to_map(TRANSFORMS["north-up"], [x, x + n, x + n, x], [y, y, y + n, y + n]))
+        for x, y, n in corners
+    ]
+
+
+def centres(*pixels):
+    return [Point(xy) for xy in to_map(TRANSFORMS["north-up"], *np.transpose(pixels) + 0.5)]
+
+
+def test_vectors__notes_count_what_is_left_out(write, labels, save, cube):
+    points = [*centres((1, 1), (2, 2), (3, 3), (40, 40), (2, 90)), Point(), None]
+    opened = labels(
+        write("scene.tif", cube), labels=save("few.gpkg", points, kind=["A", "B", "", *"ABAB"])
+    )
+    assert opened.notes == (
+        "2 of 7 features of the labels have no geometry and are left out",
+        "1 of 7 features of the labels have no class and are left out",
+        "2 of 4 points lie outside of the scene and are left out",
+    )
+    assert notes_of(opened) == opened.notes
+    assert np.count_nonzero(opened.read(0, 20)) == 2
+    drawn = squares((1, 1, 3), (50, 1, 3), (-8, 2, 3))
+    opened = labels(write("scene.tif", cube), labels=save("poly.gpkg", drawn, kind=[*"ABA"]))
+    assert opened.notes == ("2 of 3 polygons lie outside of the scene and are left out",)
+    np.testing.assert_array_equal(np.argwhere(opened.read(0, 20))[[0, -1]], [[1, 1], [3, 3]])
+
+
+@pytest.mark.parametrize("strip", [2**20, 13])
+def test_polygons__of_different_classes_that_overlap(write, labels, save, cube, monkeypatch, strip):
+    monkeypatch.setattr("eigenscape.scenes.labels.vectors._STRIP_PIXELS", strip)
+    # A, B and A again over 2 x 2 pixels, C inside A; two of D overlap, E only touches F.
+    drawn = squares(
+        (0, 0, 4), (2, 2, 4), (2, 2, 2), (0, 0, 1), (7, 7, 3), (8, 8, 3), (0, 12, 3), (3, 12, 3)
+    )
+    path = save("overlap.gpkg", drawn, kind=[*"ABACDDEF"])
+    opened = labels(write("scene.tif", cube), labels=path)
+    assert opened.notes == (
+        "polygons of different classes overlap on 5 pixels: the last polygon in the file gives the class",
+    )
+    np.testing.assert_array_equal(opened.read(2, 4)[:, :6], [[1, 1, 1, 1, 2, 2]] * 2)
+
+
+def test_points__of_different_classes_in_a_pixel(write, labels, save, cube):
+    points = centres((3, 4), (3, 4), (5, 5), (5, 5), (6, 5))
+    opened = labels(write("scene.tif", cube), labels=save("p.gpkg", points, kind=[*"ABAAB"]))
+    assert opened.notes == (
+        "points of different classes lie in 1 pixel: the last point in the file gives the class",
+    )
+    assert opened.read(4, 5)[0, 3] == 2
+
+
+@pytest.fixture
+def save_layers(tmp_path):
+    def save(name, **layers):
+        for layer, (geometry, columns) in layers.items():
+            frame = geopandas.GeoDataFrame(columns, geometry=list(geometry), crs=UTM)
+            frame.to_file(tmp_path / name, layer=layer)
+        return name
+
+    return save
+
+
+def test_layers__one_is_named_or_the_only_fitting(write, labels, save_layers, cube):
+    path = write("scene.tif", cube)
+    here, there = centres((1, 1), (2, 2)), centres((5, 5), (6, 6))
+    line = [LineString([(364100, 5809950), (364200, 5809950)])]
+    two = save_layers("two.gpkg", one=(here, {"kind": [*"AB"]}), other=(there, {"kind": [*"XY"]}))
+    with pytest.raises(
+        SceneError, match=r"2 layers \(one, other\), and one, other can.*labels_layer"
+    ):
+        labels(path, labels=two)
+    with pytest.raises(SceneError, match=r"no layer 'othr' .*Did you mean other\?.*: one, other"):
+        labels(path, labels=two, labels_layer="othr")
+    opened = labels(path, labels=two, labels_layer="other")
+    assert opened.legend.names == {1: "X", 2: "Y"}
+    assert opened.notes == ()
+    assert opened.read(0, 20)[6, 6] == 2
+    roads = save_layers(
+        "roads.gpkg",
+        roads=(line, {"kind": ["A"]}),
+        fields=(here, {"kind": [*"AB"]}),
+        heights=(there, {"height": [1.5, 2.5]}),
+    )
+    opened = labels(path, labels=roads)
+    assert opened.notes == ("labels are read from layer fields of 3 (not roads, heights)",)
+    assert opened.legend.names == {1: "A", 2: "B"}
+    with pytest.raises(SceneError, match=r"3 layers \(.*\), and none of them can.*labels_field"):
+        labels(path, labels=roads, labels_field="what")
+
+
+@pytest.mark.parametrize("source", ["labels.tif", None])
+def test_layers__of_a_file_without_any(write, labels, cube, source):
+    path = write("scene.tif", cube)
+    write("labels.tif", np.ones((20, 13), np.uint8))
+    with pytest.raises(SceneError, match=r"labels_layer = 'one': names a layer of a vector file"):
+        labels(path, labels=source, labels_layer="one")

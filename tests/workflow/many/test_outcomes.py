@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from eigenscape.errors import InputError
-from eigenscape.workflow.many.outcomes import Outcome, Outcomes, count_states, reason_of
+from eigenscape.errors import InputError, reason_of
+from eigenscape.workflow.many.outcomes import Outcome, Outcomes, count_states
 
 
 @dataclass(frozen=True)

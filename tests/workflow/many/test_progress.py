@@ -10,6 +10,9 @@ class Lines:
     def stage(self, name, text):
         self.lines.append(f"{name}: {text}")
 
+    def note(self, text):
+        self.lines.append(text)
+
 
 def keys(graph, learn):
     return dict(zip(NAMES, ("s", f"g{graph}", f"l{learn}"), strict=True))
@@ -52,3 +55,15 @@ def test_study_progress__counts_what_was_finished():
         "study: variant 3 of 3: c",
         "learn: 1.0 s, peak 1 MiB",
     ]
+
+
+def test_study_progress__notes_of_a_reused_stage_once():
+    heard = Lines()
+    progress = StudyProgress(heard, 2, [])
+    for state in ("running", "reused", "reused"):
+        progress.stage("ingest", state)
+        progress.note("7 pixels are left out")
+    progress.stage("graph", "running")
+    progress.note("failed: as before")
+    progress.note("failed: as before")
+    assert heard.lines == ["7 pixels are left out", "failed: as before", "failed: as before"]

@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -290,6 +291,11 @@ class Logged(Relay):
     def note(self, text: str) -> None:
         self._log("note", text=text)
         super().note(text)
+
+    def error(self, text: str) -> None:
+        """Log why the run ends: its caller hears the error itself."""
+        with suppress(OSError):  # as of a full disk, which may be the reason
+            self._log("error", text=text)
 
 
 def console_reporter() -> Reporter:

@@ -19,6 +19,16 @@ def init_command(
         str | None,
         typer.Option("--labels", metavar="FILE", help="File with the labels of the scene."),
     ] = None,
+    labels_field: Annotated[
+        str | None,
+        typer.Option(
+            "--labels-field", metavar="NAME", help="Attribute or column that holds the class."
+        ),
+    ] = None,
+    labels_layer: Annotated[
+        str | None,
+        typer.Option("--labels-layer", metavar="NAME", help="Layer of a vector file of labels."),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option("--to", metavar="JOB", help="Job file to write; <scene>.toml by default."),
@@ -27,12 +37,16 @@ def init_command(
 ) -> None:
     """Inspect a scene and write a commented job file for it."""
     with exit_status():
-        from eigenscape.tuning.initial import job_text, write_new
+        from eigenscape.base.commands import command_line
+        from eigenscape.tuning.initial import job_text, stem_of, write_new
 
-        path = to or Path(f"{Path(scene[0]).stem}.toml")
-        text = job_text(scene, labels, base=path.resolve().parent, name=path.stem)
+        path = to or Path(f"{stem_of(scene[0])}.toml")
+        text = job_text(
+            scene, labels, base=path.resolve().parent, name=path.stem, field=labels_field,
+            layer=labels_layer,
+        )  # fmt: skip
         write_new(path, text, force=force)
         print(text, end="")
         print(
-            f"{path}: written. `eigenscape plan {path}` checks it and prints memory and disk space."
+            f"{path}: written. `{command_line('plan', path)}` checks it and prints memory and disk space."
         )

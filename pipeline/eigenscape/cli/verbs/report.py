@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from eigenscape.base.commands import command_line
 from eigenscape.cli.arguments import Json, Set, exit_status
 
 Where = Annotated[
@@ -63,7 +64,9 @@ def open_command(
                 print(f"{name:<22} {file}")
         if browser:
             if page is None:
-                raise InputError(f"{run}: has no report. `eigenscape report {path}` writes one.")
+                raise InputError(
+                    f"{run}: has no report. `{command_line('report', path)}` writes one."
+                )
             if not webbrowser.open(Path(page).resolve().as_uri()):
                 raise InputError(f"No web browser was found. The report is {page}.")
 
@@ -100,7 +103,8 @@ def _files(run: Path) -> dict[str, str]:
         tables = {file.stem: str(file) for file in sorted(run.glob("*.csv"))}
         if not page.exists() and not tables:
             raise InputError(
-                f"{run}: no run, batch or study, and no index of runs: `eigenscape report {run}` writes one."
+                f"{run}: no run, batch or study, and no index of runs. "
+                f"`{command_line('report', run)}` writes one."
             )
         return {**({"report": str(page)} if page.exists() else {}), **tables}
     source = source_of(run, Silent())

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from eigenscape.base.commands import command_line
 from eigenscape.cli.arguments import JobFile, Json, RunDir, Set, exit_status
 
 
@@ -30,9 +31,8 @@ def submit_command(
         from eigenscape.schedule.submit import submit
 
         path, found = submit(loaded, cluster, run_dir=run_dir, reporter=console_reporter())
-        print(
-            f"eigenscape: `eigenscape status {path} --follow` shows the progress", file=sys.stderr
-        )
+        follow = command_line("status", path, "--follow")
+        print(f"eigenscape: `{follow}` shows the progress", file=sys.stderr)
         told = {"run": str(path), "kind": found.kind, "job_id": found.job_id}
         print(json.dumps(told) if as_json else found.job_id)
 

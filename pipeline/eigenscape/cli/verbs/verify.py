@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from eigenscape.cli.arguments import Json, exit_status
+from eigenscape.cli.arguments import Json, Set, exit_status
 
 
 def verify_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or job file.")],
+    set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """Check every file of a run against its checksum.
@@ -18,9 +19,10 @@ def verify_command(
     Exit status: 0 intact, 1 damaged, 2 no run.
     """
     with exit_status():
+        from eigenscape.cli.overview import directory_of
         from eigenscape.store.verification import verify
 
-        found = verify(run)
+        found = verify(directory_of(path, set_ or ()))
         print(json.dumps(found)) if as_json else _print(found)
         if not found["whole"]:
             raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """What the strips of a scene hold, checked: values that vary, and labels that lie on them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,18 @@ from eigenscape.base.blocks import blocks
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.tables.sparse import SparseScene
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES
+from eigenscape.scenes.labels.sources import unlabelled
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.scenes.views.centred import stored_type
 from eigenscape.scenes.views.centring import describe_lost, describe_steps
 from eigenscape.scenes.views.masks import told_shares
+
+_MANY_ZEROS = 0.05
+"""Share of the valid pixels up to which pixels may be 0 in all bands without a warning."""
+_FILLS = (255, MOST_CLASSES)
+"""Largest values of the types in which labels are stored, which often mark pixels without label."""
 
 LARGEST, SMALLEST = 1e18, 1e-25
 """Values beyond the one, and spreads below the other, have no squared distances in single precision."""
@@ -88,6 +95,29 @@ def check_labelled(
             f"{labels.files[0]}: {why}. Check that scene.labels covers the scene, and the nodata "
             "value and mask of the scene."
         )
+
+
+def told_zeros(scene: Scene, zeros: int, samples: int) -> str:
+    """Return a warning about pixels that are 0 in all bands, an empty text where they are few."""
+    if scene.grid.is_table or zeros <= _MANY_ZEROS * samples:
+        return ""
+    return (
+        f"{zeros:,} of {samples:,} valid pixels ({zeros / samples:.1%}) are 0 in all bands. If nothing was "
+        "measured there, leave them out: scene.nodata = 0, or a scene.mask"
+    )
+
+
+def told_fill(labels: Labels, labelled: Mapping[int, int]) -> str:
+    """Return a warning about a class that seems to mark pixels without label, an empty text if none does."""
+    total, largest = sum(labelled.values()), max(labelled, default=0)
+    # Class numbers without a gap, as of 300 classes, are no fill value.
+    fill = largest in _FILLS and largest not in labels.legend.names and largest - 1 not in labelled
+    if not fill or labelled[largest] <= total / 2:
+        return ""
+    return (
+        f"class {largest} has {labelled[largest]:,} of {total:,} labelled pixels "
+        f"({labelled[largest] / total:.1%}). If it marks pixels without label, {unlabelled(labels, largest)}"
+    )
 
 
 def nothing_valid(scene: Scene, options: SceneOptions, resolve: Callable[[str], str]) -> SceneError:

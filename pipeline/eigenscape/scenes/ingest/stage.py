@@ -36,6 +36,8 @@ from eigenscape.scenes.ingest.content import (
     check_labelled,
     check_values,
     nothing_valid,
+    told_fill,
+    told_zeros,
     value_range,
 )
 from eigenscape.scenes.ingest.storage import Strips, strips_of
@@ -84,9 +86,15 @@ def ingest_stage(
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     grid = scene.grid
-    told = [*describe_scene(scene), *brought, *(notes_of(labels) if labels else ())]
-    for note in told:
-        context.reporter.note(note)
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        context.reporter.note(text)
+
+    about_labels = notes_of(labels) if labels else ()
+    for note in (*describe_scene(scene), *brought, *about_labels):
+        tell(note)
     scratch = context.workspace.folder("strips")
     cut = strips_of(scene, context.task_bytes)
     strips = [strip for group in cut.groups for strip in group]
@@ -102,17 +110,19 @@ def ingest_stage(
     labelled = _count_labels(found)
     if samples == 0:
         raise nothing_valid(scene, job.scene, job.resolve)
-    check_values(scene, found, origin, context.reporter.note)
+    check_values(scene, found, origin, tell)
     check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
-        told.append(
+        tell(
             f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
         )
-        context.reporter.note(told[-1])
     if samples < grid.size:
-        told.append(_told_missing(scene, samples))
-        context.reporter.note(told[-1])
+        tell(_told_missing(scene, samples))
+    if zeros := told_zeros(scene, sum(part["zero"] for part in found), samples):
+        tell(zeros)
+    if labels and (fill := told_fill(labels, labelled)):
+        tell(fill)
     make = context.workspace.create_array
     if origin is not None:
         write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
@@ -239,7 +249,9 @@ def _read_near_0(
         if moved is None:
             break
         origin = moved if origin is None else origin + moved
-        found = read(f"centre-{attempt}", centred(scene, origin))
+        first, found = found, read(f"centre-{attempt}", centred(scene, origin))
+        # Only values as they are stored are 0 where nothing was measured.
+        found = [{**part, "zero": old["zero"]} for part, old in zip(found, first, strict=True)]
     return found, origin
 
 
@@ -287,11 +299,17 @@ def _read_strip(scene: Scene, labels: Labels | None, scratch: Path, block: Block
     low, high = _extremes(kept) if len(inside) else (None, None)
     return {
         "samples": len(inside),
+        "zero": _count_zero(kept),
         "low": low,
         "high": high,
         "labels": {int(n): int(c) for n, c in zip(numbers, counts, strict=True)},
         "labels_on_invalid": outside,
     }
+
+
+def _count_zero(samples: Vectors) -> int:
+    """Return the number of samples that are 0 in all bands; 0 for sparse ones, where that means nothing."""
+    return int(np.count_nonzero(~samples.any(axis=1))) if isinstance(samples, np.ndarray) else 0
 
 
 def _extremes(samples: Vectors) -> tuple[list[float], list[float]]:

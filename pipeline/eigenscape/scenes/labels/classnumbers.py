@@ -11,7 +11,9 @@ MOST_CLASSES = 65535
 """Largest class number: labels are stored in 16 bits, 0 means none."""
 
 
-def class_numbers(values: NDArray[Any], source: str, *, first_row: int = 0) -> NDArray[np.uint16]:
+def class_numbers(
+    values: NDArray[Any], source: str, *, first_row: int = 0, raster: bool = False
+) -> NDArray[np.uint16]:
     """Return numbers as class numbers.
 
     Parameters
@@ -20,6 +22,8 @@ def class_numbers(values: NDArray[Any], source: str, *, first_row: int = 0) -> N
         0 where there is no label.
     source, first_row
         What to name in the message.
+    raster
+        Whether the file is a raster, which can declare a value as nodata.
 
     Raises
     ------
@@ -33,14 +37,17 @@ def class_numbers(values: NDArray[Any], source: str, *, first_row: int = 0) -> N
         return numbers
     row, column = np.argwhere(wrong)[0]
     raise label_out_of_range(
-        values[row, column], f"{source}: row {first_row + row}, column {column}"
+        values[row, column], f"{source}: row {first_row + row}, column {column}", raster=raster
     )
 
 
-def label_out_of_range(value: Any, where: str) -> SceneError:
+def label_out_of_range(value: Any, where: str, *, raster: bool = False) -> SceneError:
     """Return the error for a value that is no class number."""
+    fix = "or set the value to 0 if it means no label"
+    if raster:
+        fix = "or declare the value as nodata (gdal_edit.py -a_nodata VALUE FILE)"
     return SceneError(
         f"{where}: label value out of range: {value}. Class numbers are whole, from 1 to "
         f"{MOST_CLASSES}; 0, NaN, an empty cell of a table and the nodata of a raster mean no label. "
-        "Renumber the classes, or declare the value as nodata (gdal_edit.py -a_nodata VALUE FILE)."
+        f"Renumber the classes, {fix}."
     )

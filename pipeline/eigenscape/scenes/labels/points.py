@@ -82,6 +82,10 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
     known = np.isfinite(coordinates).all(axis=1)
     used = known & (classes > 0)
     notes = list(column.notes)
+    others = [c.name for n, c in enumerate(file.columns) if n not in (*places, column.column)]
+    if field is None and others:
+        name = file.columns[column.column].name
+        notes.append(f"the class is read from the column {name} (not {', '.join(others)})")
     if not used.any():
         raise SceneError(f"{path}: no row has both coordinates and a class. Give points with both.")
     if (missing := int((~known).sum())) > 0:

@@ -1,5 +1,6 @@
 """Labels of a scene: class numbers on its grid, from rasters, vectors, arrays, tables or a data set."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from eigenscape.scenes.grids import (
     same_size,
     same_transform,
 )
+from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import read_legend
 from eigenscape.scenes.registry import is_registered, registered
@@ -68,7 +70,21 @@ class PlaneLabels:
             A file is damaged, or a value is no class number.
         """
         stored, given = self.plane.rows(start, stop)
-        return class_numbers(np.where(given, stored, 0), self.files[0], first_row=start)
+        return class_numbers(
+            np.where(given, stored, 0), self.files[0], first_row=start,
+            raster=isinstance(self.plane, RasterPlane),
+        )  # fmt: skip
+
+
+def unlabelled(labels: Labels, value: int) -> str:
+    """Return what to do with a value that means no label."""
+    while isinstance(labels, SubsetLabels | CarriedLabels):
+        labels = labels.labels
+    if isinstance(labels, PlaneLabels) and isinstance(labels.plane, RasterPlane):
+        return (
+            f"declare it as nodata: gdal_edit.py -a_nodata {value} {shlex.quote(labels.files[0])}"
+        )
+    return "set it to 0"
 
 
 def open_labels(
@@ -154,12 +170,12 @@ def open_test_labels(
     SceneError
         See `open_marks`.
     """
-    tabular = is_tabular(path)
-    named = tabular or Path(path).suffix.lower() in _VECTORS
+    tabular, vector = is_tabular(path), Path(path).suffix.lower() in _VECTORS
     own = SceneOptions(
         path=path,
         labels=path,
-        labels_field=options.labels_field if named else None,
+        labels_field=options.labels_field if tabular or vector else None,
+        labels_layer=options.labels_layer if vector else None,
         labels_crs=options.labels_crs if tabular and not grid.is_table else None,
     )
     return _open_beside(own, grid, subset, located)
@@ -176,6 +192,13 @@ def _open_beside(
 def _open_all(
     options: SceneOptions, grid: Grid, resolve: Callable[[str], str], located: Located | None
 ) -> Labels | None:
+    vector = options.labels and Path(options.labels).suffix.lower() in _VECTORS
+    if options.labels_layer is not None and not vector:
+        raise SceneError(
+            f"scene.labels_layer = {options.labels_layer!r}: names a layer of a vector file, such as a "
+            f"GeoPackage, and scene.labels is {options.labels or 'not set'}. Leave the key out, or give the "
+            "vector file."
+        )
     if options.labels is not None:
         return _open(resolve(options.labels), options, grid, located)
     own = options.path if isinstance(options.path, str) else None
@@ -216,8 +239,6 @@ def _open(path: str, options: SceneOptions, grid: Grid, located: Located | None 
     check_exists(path)
     if located is None or _has_no_place(path):
         return _open_on(path, options, grid)
-    from eigenscape.scenes.labels.carried import CarriedLabels
-
     return CarriedLabels(_open_on(path, options, located.grid), located)
 
 
@@ -254,7 +275,7 @@ def _open_on(path: str, options: SceneOptions, grid: Grid) -> Labels:
     if Path(path).suffix.lower() in _VECTORS:
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
-        return open_vector_labels(path, options.labels_field, grid)
+        return open_vector_labels(path, options.labels_layer, options.labels_field, grid)
     if options.labels_field is not None:
         raise SceneError(
             f"{path}: scene.labels_field = {options.labels_field!r} names an attribute of a vector "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.errors import SceneError
+from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
 
 LIKELY = (
@@ -43,18 +43,8 @@ def classify(
     SceneError
         There is no such attribute, several could be meant, or a value is no class number.
     """
-    numeric = {name: numbers for name in columns if (numbers := _whole(columns[name])) is not None}
-    texts = {
-        name: words
-        for name in columns
-        if name not in numeric and (words := _words(columns[name])) is not None
-    }
-    if field is not None and field not in columns:
-        raise SceneError(
-            f"{path}: has no attribute {field!r} (scene.labels_field). "
-            f"Attributes: {', '.join(columns) or 'none'}."
-        )
-    name = field if field is not None else _choose(columns, numeric, texts, path)
+    name = choose_attribute(columns, field, path)
+    numeric, texts = _kinds(columns)
     if name in numeric:
         numbers = numeric[name]
         _check_range(numbers, name, path)
@@ -78,12 +68,22 @@ def classify(
     return numbered, {number: word for word, number in order.items()}
 
 
-def _choose(
-    columns: Mapping[str, NDArray[Any]],
-    numeric: Mapping[str, NDArray[np.float64]],
-    texts: Mapping[str, NDArray[Any]],
-    path: str,
-) -> str:
+def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, path: str) -> str:
+    """Return the name of the attribute that holds the class; see `classify`.
+
+    Raises
+    ------
+    SceneError
+        There is no such attribute, or several could be meant.
+    """
+    if field is not None:
+        if field not in columns:
+            raise SceneError(
+                f"{path}: has no attribute {field!r} (scene.labels_field).{did_you_mean(field, columns)} "
+                f"Attributes: {', '.join(columns) or 'none'}."
+            )
+        return field
+    numeric, texts = _kinds(columns)
     possible = [
         name
         for name in columns
@@ -100,10 +100,41 @@ def _choose(
         other = next(name for name in possible if name != words[0])
         if _one_to_one(numeric[other], texts[words[0]]):
             return words[0]
+    if possible:
+        raise SceneError(
+            f"{path}: several attributes could hold the class: {', '.join(possible)}. Name one in "
+            "scene.labels_field (--labels-field of `eigenscape init`)."
+        )
+    unfit = "; ".join(f"{name} {_why_unfit(name, columns[name])}" for name in columns)
     raise SceneError(
-        f"{path}: {'several attributes' if possible else 'no attribute'} could hold the class. "
-        f"Name it in scene.labels_field. Attributes: {', '.join(columns) or 'none'}."
+        f"{path}: no attribute could hold the class, which is a whole number or a text: "
+        f"{unfit or 'it has no attributes'}. Add an attribute with the class, or name one in "
+        "scene.labels_field."
     )
+
+
+def _kinds(
+    columns: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[Any]]]:
+    """Return the attributes of whole numbers, and those of texts."""
+    numeric = {name: numbers for name in columns if (numbers := _whole(columns[name])) is not None}
+    texts = {
+        name: words
+        for name in columns
+        if name not in numeric and (words := _words(columns[name])) is not None
+    }
+    return numeric, texts
+
+
+def _why_unfit(name: str, column: NDArray[Any]) -> str:
+    """Return why an attribute is not taken for the class."""
+    values = [value for value in column.tolist() if value is not None and value == value]
+    if not values:
+        return "is empty"
+    if name.lower() in _NEVER and all(map(_is_whole, values)):
+        return "numbers the features"
+    broken = next((value for value in values if not _is_whole(value)), values[0])
+    return f"holds {broken!r}"
 
 
 def _is_whole(value: Any) -> bool:

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.grids import check_overlap, extent
-from eigenscape.scenes.labels.vectorclasses import classify
+from eigenscape.scenes.labels.vectorclasses import choose_attribute, classify
+from eigenscape.scenes.labels.vectorlayers import attributes, choose_layer
 from eigenscape.scenes.types import Grid, Legend
 
 _SHAPEFILE_PARTS = (".dbf", ".shx", ".prj", ".cpg")
+_STRIP_PIXELS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,8 @@ class VectorLabels:
         Names of the classes.
     files
         The file and its parts.
+    notes
+        What a user should know.
     width
         Columns of the scene.
     polygons : tuple of bytes
@@ -50,6 +54,7 @@ class VectorLabels:
 
     legend: Legend
     files: tuple[str, ...]
+    notes: tuple[str, ...]
     width: int
     polygons: tuple[bytes, ...]
     polygon_rows: NDArray[np.float64]
@@ -59,9 +64,26 @@ class VectorLabels:
 
     def read(self, start: int, stop: int) -> NDArray[np.uint16]:
         """Read the labels of rows start ... stop-1; see `Labels.read`."""
+        labels = self.drawn(start, stop, np.arange(len(self.polygons)))
+        first, last = np.searchsorted(self.point_pixels[:, 0], (start, stop))
+        rows, columns = self.point_pixels[first:last].T
+        labels[rows - start, columns] = self.point_classes[first:last]
+        return labels
+
+    def drawn(self, start: int, stop: int, order: NDArray[np.intp]) -> NDArray[np.uint16]:
+        """Return the classes of rows start ... stop-1 in polygons alone.
+
+        Parameters
+        ----------
+        start, stop
+            The rows.
+        order : array of int
+            Indices of polygons; the last one that covers a pixel gives its class.
+        """
         labels = np.zeros((stop - start, self.width), np.uint16)
-        meets = (self.polygon_rows[:, 0] <= stop) & (self.polygon_rows[:, 1] >= start)
-        if (chosen := np.flatnonzero(meets)).size:
+        rows = self.polygon_rows[order]
+        chosen = order[(rows[:, 0] <= stop) & (rows[:, 1] >= start)]
+        if chosen.size:
             import rasterio
             import shapely
             from rasterio.features import rasterize
@@ -73,19 +95,20 @@ class VectorLabels:
             ]
             with rasterio.Env():
                 rasterize(shapes, out=labels, transform=Affine.translation(0, start))
-        first, last = np.searchsorted(self.point_pixels[:, 0], (start, stop))
-        rows, columns = self.point_pixels[first:last].T
-        labels[rows - start, columns] = self.point_classes[first:last]
         return labels
 
 
-def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabels:
-    """Read the features of the first layer that has geometries and bring them onto a scene's grid.
+def open_vector_labels(
+    path: str, layer: str | None, field: str | None, scene: Grid
+) -> VectorLabels:
+    """Read the features of a layer and bring them onto a scene's grid.
 
     Parameters
     ----------
     path
         A file that GDAL opens as vectors.
+    layer
+        Its layer; see `choose_layer`.
     field
         Attribute that holds the class; see `classify`.
     scene
@@ -110,26 +133,52 @@ def open_vector_labels(path: str, field: str | None, scene: Grid) -> VectorLabel
     with _reading(path), _restricted(path):
         from pyogrio import read_dataframe
 
-        frame = read_dataframe(path, layer=_spatial_layer(path))
+        layer, notes = choose_layer(path, layer, field)
+        frame = read_dataframe(path, layer=layer)
         _check_crs(frame.crs, scene, path)
         geometry = frame.geometry
         if geometry.crs is not None:
             geometry = geometry.to_crs(scene.crs_wkt)
-    columns = {str(name): _plain(frame[name]) for name in frame.columns if name != geometry.name}
-    numbers, names = classify(columns, field, path)
-    parts = geometry.force_2d().explode(index_parts=False)
-    numbers = numbers[np.asarray(parts.index)]
-    usable = np.isfinite(parts.bounds.to_numpy()).all(axis=1)  # NaN where empty or missing
-    parts, numbers = parts[usable], numbers[usable]
-    if not len(parts):
+    columns = attributes(frame.drop(columns=geometry.name))
+    name = choose_attribute(columns, field, path)
+    if field is None and len(columns) > 1:
+        others = ", ".join(other for other in columns if other != name)
+        notes = (*notes, f"the class is read from the attribute {name} (not {others})")
+    numbers, names = classify(columns, name, path)
+    bounds = geometry.bounds.to_numpy()
+    placed = np.isfinite(bounds).all(axis=1)  # NaN where empty or missing
+    if not placed.any():
         raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
+    labelled = numbers > 0
+    left_out = (
+        (~placed, "have no geometry"),
+        (placed & ~labelled, "have no class"),
+    )
+    notes = (
+        *notes,
+        *(
+            f"{wrong.sum():,} of {len(frame):,} features of the labels {why} and are left out"
+            for wrong, why in left_out
+            if wrong.any()
+        ),
+    )
+    parts = geometry[placed].force_2d().explode(index_parts=False)
+    numbers = numbers[np.asarray(parts.index)]
+    # Parts of a collection may be empty.
+    usable = np.isfinite(parts.bounds.to_numpy()).all(axis=1)
+    parts, numbers = parts[usable], numbers[usable]
     _check_kinds(set(parts.geom_type), path)
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
-    return _to_pixels(parts, numbers, Legend(names), _parts_of(path), scene)
+    return _to_pixels(parts, numbers, Legend(names), _parts_of(path), notes, scene)
 
 
 def _to_pixels(
-    parts: Any, numbers: NDArray[np.uint16], legend: Legend, files: tuple[str, ...], scene: Grid
+    parts: Any,
+    numbers: NDArray[np.uint16],
+    legend: Legend,
+    files: tuple[str, ...],
+    notes: tuple[str, ...],
+    scene: Grid,
 ) -> VectorLabels:
     from rasterio.transform import Affine
 
@@ -146,18 +195,62 @@ def _to_pixels(
     inside = (
         (pixels >= 0).all(axis=1) & (pixels[:, 0] < scene.height) & (pixels[:, 1] < scene.width)
     )
+    bounds = polygons.bounds.to_numpy()
+    meets = (bounds[:, :2] < (scene.width, scene.height)).all(axis=1) & (bounds[:, 2:] > 0).all(1)
+    outside = [
+        f"{wrong.sum():,} of {len(wrong):,} {what} lie outside of the scene and are left out"
+        for what, wrong in (("points", ~inside), ("polygons", ~meets))
+        if wrong.any()
+    ]
+    polygons, polygon_classes = polygons[meets], numbers[~is_point & used][meets]
     point_classes = numbers[is_point & used][inside]
     order = np.argsort(pixels[inside, 0], kind="stable")
-    return VectorLabels(
+    labels = VectorLabels(
         legend=legend,
         files=files,
+        notes=(*notes, *outside),
         width=scene.width,
         polygons=tuple(polygons.to_wkb()),
         polygon_rows=polygons.bounds[["miny", "maxy"]].to_numpy(),
-        polygon_classes=numbers[~is_point & used],
+        polygon_classes=polygon_classes,
         point_pixels=pixels[inside][order].astype(np.int64),
         point_classes=point_classes[order],
     )
+    return replace(labels, notes=(*labels.notes, *_told_conflicts(labels, polygons, scene.height)))
+
+
+def _told_conflicts(labels: VectorLabels, polygons: Any, height: int) -> Iterator[str]:
+    """Yield how many pixels lie in polygons, or hold points, of different classes."""
+    if shared := _overlapped(labels, polygons, height):
+        yield (
+            f"polygons of different classes overlap on {shared:,} pixel{'s' * (shared != 1)}: the last "
+            "polygon in the file gives the class"
+        )
+    flat = labels.point_pixels @ (labels.width, 1)
+    pairs = np.unique(np.column_stack([flat, labels.point_classes.astype(np.int64)]), axis=0)
+    if shared := int((np.unique(pairs[:, 0], return_counts=True)[1] > 1).sum()):
+        yield (
+            f"points of different classes lie in {shared:,} pixel{'s' * (shared != 1)}: the last point in "
+            "the file gives the class"
+        )
+
+
+def _overlapped(labels: VectorLabels, polygons: Any, height: int) -> int:
+    """Return the number of pixels in polygons of different classes."""
+    classes = labels.polygon_classes
+    one, other = polygons.sindex.query(polygons.geometry, predicate="intersects")
+    different = classes[one] != classes[other]
+    meeting = np.unique(one[different])
+    if not len(meeting):
+        return 0
+    # The last polygon gives the class: in the order of the classes the largest, in reverse the least.
+    order = meeting[np.argsort(classes[meeting], kind="stable")]
+    step, total = max(1, _STRIP_PIXELS // labels.width), 0
+    for start in range(0, height, step):
+        stop = min(height, start + step)
+        most, least = (labels.drawn(start, stop, chosen) for chosen in (order, order[::-1]))
+        total += int(np.count_nonzero(most != least))
+    return total
 
 
 @contextmanager
@@ -185,7 +278,7 @@ def _restricted(path: str) -> Iterator[None]:
     before = {name: pyogrio.get_gdal_config_option(name) for name in VECTOR_SETTINGS}
     pyogrio.set_gdal_config_options(VECTOR_SETTINGS)
     try:
-        driver = pyogrio.read_info(path, layer=_spatial_layer(path))["driver"]
+        driver = pyogrio.read_info(path, layer=0)["driver"]
         if driver not in VECTOR_DRIVERS:
             raise SceneError(
                 f"{path}: labels of the format {driver} are not read. Convert them: ogr2ogr OUT.gpkg IN"
@@ -193,17 +286,6 @@ def _restricted(path: str) -> Iterator[None]:
         yield
     finally:
         pyogrio.set_gdal_config_options(before)
-
-
-def _spatial_layer(path: str) -> str:
-    import pyogrio
-
-    layer = next((str(name) for name, kind in pyogrio.list_layers(path) if kind is not None), None)
-    if layer is None:
-        raise SceneError(
-            f"{path}: none of its layers has geometries. Give a file of points or polygons."
-        )
-    return layer
 
 
 def _check_crs(crs: Any, scene: Grid, path: str) -> None:
@@ -220,13 +302,6 @@ def _check_kinds(kinds: set[str], path: str) -> None:
             f"{path}: holds geometries of type {', '.join(sorted(wrong))}. Labels are points or "
             "polygons; turn lines into polygons first (a buffer)."
         )
-
-
-def _plain(column: Any) -> NDArray[Any]:
-    """Return a pandas column as an array of numbers, or of objects with None where empty."""
-    if column.dtype.kind in "uif" and isinstance(column.dtype, np.dtype):
-        return np.asarray(column)
-    return np.asarray(column.astype(object).where(column.notna(), None), dtype=object)
 
 
 def _parts_of(path: str) -> tuple[str, ...]:

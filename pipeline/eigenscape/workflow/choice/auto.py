@@ -38,6 +38,7 @@ from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval, Tried
 from eigenscape.workflow.choice.window import Window, window_of
+from eigenscape.workflow.directories import check_ours, is_ours
 from eigenscape.workflow.stages import stage_keys
 
 MOST_PIXELS = 4096
@@ -153,6 +154,7 @@ def make_choice(
     if (choice := known_choice(keys, path)) is not None:
         return choice
     parent = trial_parent(path)
+    check_ours(parent)
     with explain_write_errors(parent):
         parent.mkdir(parents=True, exist_ok=True)
     with hold(parent, reporter.note):
@@ -175,7 +177,9 @@ def held_bytes() -> int:
 
 def forget_trials(path: Path) -> None:
     """Delete what was tried for a run that is finished."""
-    shutil.rmtree(trial_parent(path), ignore_errors=True)
+    parent = trial_parent(path)
+    if is_ours(parent):
+        shutil.rmtree(parent, ignore_errors=True)
 
 
 def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.commands import command_line
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.errors import InputError, StoreError
@@ -76,7 +77,8 @@ def source_of(path: Path, reporter: Reporter) -> Source:
         command = "apply" if "applies" in run.manifest else "run"
         raise InputError(
             f"{path}: the run is not finished, so there is nothing to report yet. The same "
-            f"`eigenscape {command}` continues it; `eigenscape status {path}` lists the remaining stages."
+            f"`eigenscape {command}` continues it; `{command_line('status', path)}` lists the remaining "
+            "stages."
         )
     return Source(run, path / "outputs", reporter, TemporaryFolders())
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eigenscape.errors import ConvergenceError, EigenscapeError, InputError
+from eigenscape.errors import ConvergenceError, InputError
 from eigenscape.store.run import Run
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.spine import result_of
@@ -133,8 +133,3 @@ def fields_of(result: Result) -> dict[str, Any]:
         "converged": result.converged,
         "seconds": round(sum(stage["seconds"] for stage in result.stages), 3),
     }
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why a job failed: our own messages as they are, others with their kind."""
-    return str(error) if isinstance(error, EigenscapeError) else f"{type(error).__name__}: {error}"

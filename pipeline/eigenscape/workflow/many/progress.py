@@ -7,7 +7,9 @@ from eigenscape.base.process.progress import Relay, Reporter
 
 
 class StudyProgress(Relay):
-    """Passes on what a variant tells, and says which one it is; reused stages are no news.
+    """Passes on what a variant tells, and says which one it is; a reused stage is no news.
+
+    The notes of a reused stage are passed on if none of the variants had them.
 
     The time left is what the stages that are still missing took so far, counted once where variants
     share them. It is not said while one of them has never run.
@@ -30,6 +32,8 @@ class StudyProgress(Relay):
         self._there = {key for keys in finished for key in keys.values()}
         self._seconds: dict[str, list[float]] = {}
         self._overhead: list[float] = []
+        self._noted: set[str] = set()
+        self._is_reused = False
         if finished:
             reporter.stage("study", f"{len(finished)} of {total} variants are finished")
 
@@ -67,5 +71,12 @@ class StudyProgress(Relay):
 
     def stage(self, name: str, text: str) -> None:
         """See `Reporter`."""
+        self._is_reused = text == "reused"
         if text not in ("reused", "running"):
             self._inner.stage(name, text)
+
+    def note(self, text: str) -> None:
+        """See `Reporter`."""
+        if not self._is_reused or text not in self._noted:
+            self._inner.note(text)
+        self._noted.add(text)

@@ -140,7 +140,7 @@ def test_a_column_of_numbers_and_words_is_refused(tmp_path, scene, frame):
     frame["b"] = frame.b.astype(str)
     frame.loc[40, "b"] = "1,5"
     save(tmp_path, "t.csv", frame)
-    with pytest.raises(SceneError, match=r"'b' holds '1,5' in row 41, which is no number"):
+    with pytest.raises(SceneError, match=r"'b' holds '1,5' in row 41, and decimals need a point"):
         scene("t.csv")
     assert scene("t.csv", columns=["a", "c"]).bands.count == 2
 

@@ -188,9 +188,14 @@ def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> S
             f"{scene.height} of them, or {scene.height} x 1."
             + (' Of an image of one band set scene.layout = "image".' if image else "")
         )
+    moved = scene.transform is None and len(shape) == 2 and shape[0] == scene.width != shape[1]
+    axes = (
+        " An array is read as rows x columns x bands: write one of bands x rows x columns as "
+        "numpy.moveaxis(cube, 0, -1)."
+    )
     return SceneError(
         f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and nothing says where one "
-        "lies on the other. Give it on the scene's own grid."
+        f"lies on the other. Give it on the scene's own grid.{axes if moved else ''}"
     )
 
 

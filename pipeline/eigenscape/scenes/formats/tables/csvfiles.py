@@ -107,6 +107,9 @@ class CsvFile:
                 yield frame[max(start, row) - row : min(stop, after) - row]
 
 
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
 @dataclass
 class _Contents:
     """What was found in a column so far: first row, from 1, of each kind of value."""
@@ -120,6 +123,9 @@ class _Contents:
         """Return what the column is, with the first reason why it can be no feature."""
         if self.text is not None:
             row, value = self.text
+            if _DECIMAL_COMMA.fullmatch(value.strip()):
+                fault = f"holds {value!r} in row {row}, and decimals need a point, not a comma"
+                return Column(name, self.numbers, fault)
             return Column(name, self.numbers, f"holds {value!r} in row {row}, which is no number")
         if self.missing:
             return Column(name, True, f"has no value in row {self.missing}")
