@@ -58,6 +58,9 @@ def test_cielab__known_values():
         ("Water", "water"), ("Lakes", "water"), ("water_deep", "water"), ("forest road", "road"),
         ("Bare Soil", "soil"), ("Buildings-Grass-Trees-Drives", "urban"), ("forest, old", "forest"),
         ("Grünland", "grass"), ("Straße", "road"), ("non-forest", None), ("other crops", None),
+        ("Bäume", "forest"), ("BAEUME", "forest"), ("Ba\u0308ume", "forest"), ("Laubwälder", "forest"),
+        ("Wiesen", "grass"), ("Äcker", "crop"), ("Flüsse", "water"), ("Dächer", "roof"),
+        ("Straßen", "road"), ("Gebäude", "urban"), ("Forêt", "forest"), ("Eisen", None), ("blue", None),
         ("class 7", None), ("cluster 3", None), ("", None), ("seaside", None),
     ],
 )  # fmt: skip
@@ -66,7 +69,12 @@ def test_meaning_of__the_words_that_count(name, meaning):
 
 
 def test_words__belong_to_one_meaning_and_its_colours_differ():
-    words = [word for entry in _table().values() for word in entry["words"]]
+    words = [
+        word
+        for entry in _table().values()
+        for key in ("words", "german")
+        for word in entry.get(key, ())
+    ]
     assert len(words) == len(set(words))
     assert _nearest(entry["color"] for entry in _table().values()) > 12
 

@@ -3,6 +3,7 @@ import csv
 import numpy as np
 import pytest
 import rasterio
+from matplotlib.image import imread
 
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
@@ -202,6 +203,21 @@ def test_export_stage__samples_without_coordinates(tmp_path, rng):
     assert outputs["eigenvectors_quicklook"].stat().st_size > 100
 
 
+def test_eigenvectors_quicklook__has_a_title_above_its_pixels(tmp_path, rng):
+    world = World(tmp_path, rng)
+    outputs = world.export()
+    picture = imread(outputs["eigenvectors_quicklook"])[..., :3]
+    height, width = HEIGHT, WIDTH
+    scale = 800 // max(height, width)
+    above = picture.shape[0] - scale * height
+    # A margin above and below, and two lines of words: dark on white, without colour.
+    assert above > 140
+    title = picture[50 : above - 60]
+    assert title.min() < 0.5
+    assert np.ptp(title, axis=-1).max() < 0.2
+    assert picture.shape[1] >= scale * width
+
+
 def test_thumbnail__takes_every_few_pixels(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(canvas, "QUICKLOOK_PIXELS", 20)
     monkeypatch.setattr(canvas, "STRIP_BYTES", 1000)
@@ -284,8 +300,8 @@ def test_export_stage__labels_in_the_colours_of_their_clusters(tmp_path, rng, mo
 
 def test_describe_scores__says_what_was_measured_on_what():
     shares = {"overall_accuracy": 0.987}
-    text = describe_scores({"training_pixels": shares, "held_out": {"blocked": shares}})
+    text = describe_scores({"training_pixels": shares, "held_out": {"blocked": shares}}, "pixels")
     assert text == "accuracy on held-out pixels: blocked split 98.7 %; on training pixels 98.7 %"
     nothing = {"overall_accuracy": None}
-    text = describe_scores({"training_pixels": nothing, "held_out": {"file": nothing}})
+    text = describe_scores({"training_pixels": nothing, "held_out": {"file": nothing}}, "samples")
     assert "not measured" in text

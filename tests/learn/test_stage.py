@@ -199,6 +199,11 @@ def test_learn_stage__every_method_draws_the_same_training_sets(learned):
             np.testing.assert_array_equal(other, sets[0])
 
 
+def test_learn_stage__says_what_its_classes_follow_from(learned):
+    told = {name: learned(name)[2]["reads"] for name in ("centroid-angle", "tikhonov", "svm")}
+    assert told == {"centroid-angle": "eigenvectors", "tikhonov": "graph", "svm": "features"}
+
+
 @pytest.mark.parametrize("method", ["centroid-angle", "eigenfunctions"])
 def test_learn_stage__samples_without_coordinates_get_no_class(learn, scene, method):
     classes, vectors, _ = scene

@@ -13,7 +13,7 @@ def job_of(tmp_path, rng):
     """Return a function that gives the job of a scene with these band centres."""
     import rasterio
 
-    def make(centres=CENTRES, scene=None, **tables):
+    def make(centres=CENTRES, scene=None, bad=(), **tables):
         with rasterio.open(
             tmp_path / "s.tif", "w", driver="GTiff", height=9, width=8, count=8, dtype="float32",
             transform=rasterio.Affine(1, 0, 5, 0, -1, 9),
@@ -21,6 +21,7 @@ def job_of(tmp_path, rng):
             dataset.write(rng.random((8, 9, 8)).astype(np.float32))
             for band, centre in enumerate(centres, 1):
                 dataset.update_tags(band, wavelength=centre, wavelength_units="nm")
+                dataset.update_tags(band, bbl=int(band not in bad))
         table = {
             "scene": {"path": "s.tif", **(scene or {})},
             "spectrum": {"dimension": 4},
@@ -65,19 +66,30 @@ def test_windows__beside_bad_bands_and_without_wavelengths(job_of):
     assert good(job_of(centres=[])) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_windows__tell_of_no_band_that_is_marked_otherwise(job_of):
-    notes = plan(job_of(scene={"bad_bands": [4, 5]})).notes
-    (note,) = (note for note in notes if "left out" in note)
-    assert note.startswith("band 7 (1900 nm) left out")
-    job = job_of(scene={"bad_bands": [4, 5, 7]})
-    assert not any("left out" in note for note in plan(job).notes)
+def left_out(job):
+    return [note for note in plan(job).notes if "left out" in note]
+
+
+def test_windows__every_band_that_is_left_out_is_told_once_with_its_reason(job_of):
+    """Of bands that two reasons leave out the first is told: the job's own, the metadata's, a window."""
+    job = job_of(scene={"bad_bands": [1, 4]}, bad=[4, 5])
+    named, marked, window = left_out(job)
+    assert named.endswith("nm) left out: named in scene.bad_bands")
+    assert named.startswith("bands 1, 4 (")
+    assert marked == "band 5 (1430 nm) left out: marked as bad in the scene's own metadata"
+    assert window.startswith("band 7 (1900 nm) left out: water vapour")
+    assert good(job) == [2, 3, 6, 8]
+    assert len(left_out(job_of(scene={"bad_bands": [4, 5, 7]}))) == 1
+    assert left_out(job_of(centres=[], scene={"bad_bands": [2]})) == [
+        "band 2 left out: named in scene.bad_bands"
+    ]
 
 
 def test_windows__are_told_once_of_several_lines(job_of):
     job_of()
     job = job_of(scene={"path": ["s.tif", "s.tif"], "bad_bands": [1]})
     assert good(job) == [2, 3, 6, 8]
-    assert [note[:14] for note in plan(job).notes if "left out" in note] == ["bands 4-5, 7 ("]
+    assert [note[:14] for note in left_out(job)] == ["band 1 (500 nm", "bands 4-5, 7 ("]
 
 
 def test_windows__never_leave_nothing_by_default(job_of):

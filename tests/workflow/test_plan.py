@@ -50,7 +50,7 @@ def test_project_plan__says_what_was_decided(project):
     assert any("dense" in note for note in project().notes)
     assert not any("not projected" in note for note in project().notes)
     notes = project(features={"dimension": 20}).notes
-    assert any("not projected: the scene has 20 good bands" in note for note in notes)
+    assert any("not projected: each sample has 20 values" in note for note in notes)
 
 
 def synthetic(height, width, bands=20, on=None, **tables):

@@ -28,7 +28,11 @@ def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
     ]  # fmt: skip
     assert "off by 5.0 %" in lines[3]
     assert "100.0 %" in lines[-1]
-    assert "no measure for other pixels" in lines[-1]
+    assert lines[-1].endswith(
+        "on the 300 labels that the result learned from: no measure for others"
+    )
+    # The figures are of other fits than the result, which learned from more labels.
+    assert "4 test fits of 30 training labels each" in lines[1]
     assert not any("100.0 %" in line for line in lines[:-1])
 
 

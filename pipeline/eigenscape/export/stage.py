@@ -100,7 +100,7 @@ def _with_classes(product: Product, legend: Legend, scores: Mapping[str, Any]) -
         legend=legend,
         counts=_count_classes(product.context),
         scores=scores,
-        subtitle=describe_scores(scores),
+        subtitle=describe_scores(scores, product.grid.things),
     )
 
 
@@ -139,7 +139,7 @@ def _count_classes(context: Context) -> dict[int, int]:
     return {int(number): int(counts[number]) for number in np.flatnonzero(counts)}
 
 
-def describe_scores(scores: Mapping[str, Any]) -> str:
+def describe_scores(scores: Mapping[str, Any], things: str) -> str:
     """Return the accuracy in one line that says what it was measured on, or what clusters cost."""
     if not scores:
         return "no labels to compare with"
@@ -157,14 +157,14 @@ def describe_scores(scores: Mapping[str, Any]) -> str:
         if scores["overall_accuracy"] is None:
             return f"accuracy not measured: {scores['protocol']}"
         accuracy = _percent(scores["overall_accuracy"])
-        return f"accuracy {accuracy} on {scores['samples']} labelled pixels: {scores['protocol']}"
+        return f"accuracy {accuracy} on {scores['samples']} labelled {things}: {scores['protocol']}"
     held_out = ", ".join(
         f"{'disjoint test file' if split == 'test' else f'{split} split'} "
         f"{_percent(result['overall_accuracy'])}"
         for split, result in scores["held_out"].items()
     )
     itself = _percent(scores["training_pixels"]["overall_accuracy"])
-    return f"accuracy on held-out pixels: {held_out}; on training pixels {itself}"
+    return f"accuracy on held-out {things}: {held_out}; on training {things} {itself}"
 
 
 def _percent(share: float | None) -> str:

@@ -143,7 +143,7 @@ class Reducing(LinearMethod):
         if self.is_projected(bands):
             return []
         return [
-            f"not projected: the scene has {bands} good bands, features.dimension is {self.dimension}"
+            f"not projected: each sample has {bands} values, features.dimension is {self.dimension}"
         ]
 
 

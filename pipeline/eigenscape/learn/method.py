@@ -160,6 +160,13 @@ class Classifier(LearnMethod):
         raise NotImplementedError(f"{type(self).__name__}.model is not set")
 
     @property
+    def reads(self) -> Literal["eigenvectors", "graph", "features"]:
+        """What the classes follow from."""
+        if self.needs_eigenvectors:
+            return "eigenvectors"
+        return "graph" if self.needs_graph else "features"
+
+    @property
     def wanted_prior(self) -> "Wanted":
         """Shares that the classes are taken to have; see `WithPrior`."""
         return "none"

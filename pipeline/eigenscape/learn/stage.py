@@ -75,7 +75,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
-    scores = _score(confusions, fits, labelled)
+    things = scene.grid.things
+    scores = _score(confusions, fits, labelled, things)
     _store_model(context.workspace, folder, chosen, labelled)
     source: FitScores = fitted
     if options.smoothing:
@@ -83,7 +84,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         bundles = list(range(len(smoothed.bundles)))
         bundled = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
         unsmoothed, confusions = scores, np.array([fit for bundle in bundled for fit in bundle])
-        scores = _score(confusions, fits, labelled)
+        scores = _score(confusions, fits, labelled, things)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
     protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
@@ -107,8 +108,10 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         areas = partial(_find_areas, source, labelled, class_map.classes, scene.grid, test)
         scores["areas"] = context.map("areas", areas, ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
-    scores["training_pixels"] = _score_training(confusions[0, 0])
+    scores["training_pixels"] = _score_training(confusions[0, 0], things)
     summary = {
+        "method": chosen.method,
+        "reads": chosen.reads,
         "classes": [int(number) for number in labelled.numbers],
         "labelled": len(labelled.sample),
         "calibration": calibration.to_json(),
@@ -198,7 +201,7 @@ def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score(
-    confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled
+    confusions: NDArray[np.int64], fits: dict[str, list[int]], labelled: Labelled, things: str
 ) -> dict[str, Any]:
     """Return the scores on held-out pixels, blocked first: the accuracy to be expected of the map."""
     # With a test file the draws make the confidence, and scores are of the file alone.
@@ -213,7 +216,7 @@ def _score(
     leading, split = lead(held_out), _leading(held_out)
     keys = (*OF_ALL, *OF_CLASSES, "confusion")
     return {
-        "protocol": describe_protocol(leading),
+        "protocol": describe_protocol(leading, things),
         **{key: held_out[split][key] for key in keys},
         "held_out": held_out,
     }
@@ -224,17 +227,17 @@ def _leading(held_out: dict[str, Any]) -> str:
     return lead(held_out) or next(iter(held_out))
 
 
-def describe_protocol(leading: str | None) -> str:
-    """Return a description of the pixels on which the scores were measured."""
+def describe_protocol(leading: str | None, things: str) -> str:
+    """Return a description of the pixels, or samples of a table, on which the scores were measured."""
     if leading == TEST:
         return "disjoint test file"
-    return f"pixels held out ({leading})" if leading else "no pixel is held out"
+    return f"{things} held out ({leading})" if leading else f"no {things[:-1]} is held out"
 
 
-def _score_training(confusion: NDArray[np.int64]) -> dict[str, Any]:
+def _score_training(confusion: NDArray[np.int64], things: str) -> dict[str, Any]:
     """Return the scores of the map's own fit on the pixels that it learned from."""
     return {
-        "protocol": "training pixels: those that the map learned from",
+        "protocol": f"training {things}: those that the map learned from",
         **accuracy(confusion),
         "confusion": confusion.tolist(),
     }

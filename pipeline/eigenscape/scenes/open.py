@@ -16,7 +16,7 @@ from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
 from eigenscape.scenes.registry import is_registered, registered, registered_names
 from eigenscape.scenes.types import Scene
-from eigenscape.scenes.windows import find_windows, window_notes
+from eigenscape.scenes.windows import find_windows, left_out_notes
 
 if TYPE_CHECKING:
     from eigenscape.scenes.views.flightlines import StackedScene
@@ -117,8 +117,10 @@ def _open_files(
     found = find_windows(options, scene.bands)
     good = set((scene.bands.good_index + 1).tolist())
     dropped = sorted(good.intersection(number for each in found for number in each.numbers))
+    word = "column" if scene.grid.is_table else "band"
+    told = left_out_notes(options, scene.bands, found, word=word)
     if not dropped:
-        return _geolocated(scene, options, resolve)
+        return _geolocated(_noted(scene, told, last=True), options, resolve)
     if len(dropped) == len(good):
         raise SceneError(
             f"scene.drop_wavelengths = {options.drop_wavelengths}: all {len(good)} good bands of "
@@ -126,7 +128,6 @@ def _open_files(
         )
     further = {"bad_bands": (*options.bad_bands, *dropped)}
     scene = _open_all_bands(reader, paths, options.model_copy(update=further), resolve)
-    told = window_notes(found, dropped, options, scene.bands)
     return _geolocated(_noted(scene, told, last=True), options, resolve)
 
 

@@ -44,6 +44,11 @@ class Grid:
         """Whether these are samples without a place: a table's rows, one below the other."""
         return self.width == 1 and self.transform is None
 
+    @property
+    def things(self) -> str:
+        """The word for what a user calls one of them, in the plural: pixels, or samples of a table."""
+        return "samples" if self.is_table else "pixels"
+
     def to_json(self) -> dict[str, Any]:
         """Return the grid as JSON values, the inverse of `from_json`."""
         return {
@@ -79,12 +84,15 @@ class Bands:
         source says nothing.
     names
         The source's own band names, empty strings where it has none.
+    colors
+        Indices of the bands that the source calls red, green and blue; None where it has not all three.
     """
 
     good: tuple[bool, ...]
     wavelength: tuple[float, ...] | None = None
     fwhm: tuple[float, ...] | None = None
     names: tuple[str, ...] | None = None
+    colors: tuple[int, int, int] | None = None
 
     @property
     def count(self) -> int:

@@ -1,6 +1,7 @@
 """Windows of wavelength that a scene is read without: names of them, and which bands lie there."""
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,38 +92,55 @@ def _find(name: str, bands: Bands) -> BadBands:
     return BadBands(tuple(sorted(place + 1 for place in places)), "scene.drop_wavelengths names it")
 
 
-def window_notes(
-    windows: Sequence[BadBands], dropped: Collection[int], options: SceneOptions, bands: Bands
+def left_out_notes(
+    options: SceneOptions, bands: Bands, windows: Sequence[BadBands], *, word: str
 ) -> tuple[str, ...]:
-    """Return which bands a scene is read without for their wavelength, and why.
+    """Return all bands that a scene is read without, and why: each band once, by its first reason.
 
     Parameters
     ----------
+    options
+        Of the scene.
+    bands
+        As its reader has them, before those in windows are left out.
     windows
         Of `find_windows`.
-    dropped
-        Numbers, from 1, of bands that nothing else marks.
-    options, bands
-        Of the scene.
+    word
+        For a band: "band", or "column" of a table.
     """
-    assert bands.wavelength is not None, "bands lie in a window"
     keep = (
         ' (scene.drop_wavelengths = "none" keeps them)'
         if isinstance(options.drop_wavelengths, str)
         else ""
     )
-    notes = []
-    for each in windows:
-        numbers = [number for number in each.numbers if number in dropped]
-        if not numbers:
-            continue
-        centres = [bands.wavelength[number - 1] for number in numbers]
-        low, high = (f"{centre:.0f}" for centre in (min(centres), max(centres)))
-        where = low if low == high else f"{low} to {high}"
-        listed = ", ".join(map(str, band_ranges(numbers)))
-        which = f"band{'s' * (len(numbers) > 1)} {listed}"
-        notes.append(f"{which} ({where} nm) left out: {each.reason}{keep}")
+    named = {
+        place + 1 for place in parse_bad_bands(options.bad_bands, len(bands.good), bands.wavelength)
+    }
+    bad = {number for number, good in enumerate(bands.good, 1) if not good}
+    reasons = [
+        (named, "named in scene.bad_bands"),
+        (bad, "marked as bad in the scene's own metadata"),
+        *((set(each.numbers), f"{each.reason}{keep}") for each in windows),
+    ]
+    notes, told = [], set[int]()
+    for numbers, reason in reasons:
+        if new := sorted(numbers - told):
+            notes.append(f"{_which(new, bands, word)} left out: {reason}")
+        told |= numbers
     return tuple(notes)
+
+
+def _which(numbers: Sequence[int], bands: Bands, word: str) -> str:
+    """Return the numbers of bands, and their wavelengths where they are known."""
+    which = f"{word}{'s' * (len(numbers) > 1)} {', '.join(map(str, band_ranges(numbers)))}"
+    if bands.wavelength is None:
+        return which
+    centres = [bands.wavelength[number - 1] for number in numbers]
+    known = [centre for centre in centres if math.isfinite(centre)]
+    if not known:
+        return which
+    low, high = (f"{centre:.0f}" for centre in (min(known), max(known)))
+    return f"{which} ({low if low == high else f'{low} to {high}'} nm)"
 
 
 def band_ranges(numbers: Sequence[int]) -> list[int | str]:

@@ -12,7 +12,6 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
-from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabular import TabularScene
@@ -262,13 +261,7 @@ def _write(
         for line in lines:
             where.add(tomlkit.comment(line))
 
-    options = SceneOptions.model_validate(table["scene"])
-    windows = {n for each in find_windows(options, scene.bands) for n in each.numbers}
-    marked = [n for n, good in enumerate(scene.bands.good, 1) if not good and n not in windows]
     say(document, *describe_scene(scene))
-    if marked:
-        listed = ", ".join(map(str, band_ranges(marked)))
-        say(document, f"Left out by the scene's own metadata: bands {listed}.")
     document.add(tomlkit.nl())
     part = tomlkit.table()
     labelled = (key for key in table["scene"] if key.startswith("labels"))

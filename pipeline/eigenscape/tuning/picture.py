@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.workflow.choice.candidates import Candidate
 from eigenscape.workflow.choice.tried import Interval, Tried
 from eigenscape.workflow.many.marks import COLORS, MARKERS
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
+_NARROW = 4
+"""Times of which the longest is less than so many of the shortest have ticks in even steps."""
 
 
 def draw_tried(
@@ -32,8 +38,17 @@ def draw_tried(
     measured
         What jobs were compared by.
     """
+    figure = tried_figure(tried, chosen, given, title, measured)
+    with explain_write_errors(path), written_whole(path) as temporary:
+        figure.savefig(temporary, format="png", facecolor="white")
+
+
+def tried_figure(
+    tried: Sequence[Tried], chosen: Candidate, given: Candidate, title: str, measured: str
+) -> "Figure":
+    """Return the picture of `draw_tried`."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
     axes = figure.subplots()
@@ -48,22 +63,28 @@ def draw_tried(
             marker=MARKERS[number % len(MARKERS)], color=COLORS[number % len(COLORS)],
             markersize=5, label=rung,
         )  # fmt: skip
-    for one in shown:
-        names = [
-            name
-            for name, what in (("chosen", chosen), ("as given", given))
-            if one.candidate.values == what.values
-        ]
-        if names:
-            # To the left: jobs with more draws, such as these, take the longest.
+    same = chosen.values == given.values
+    labels = [("chosen, as given" if same else "chosen", chosen, 6)]
+    if not same:
+        labels.append(("as given", given, -6))
+    for name, what, above in labels:
+        own = [one for one in shown if one.candidate.values == what.values]
+        if own:
+            # One above its point and one below: the two may lie side by side. To the left: jobs with more
+            # draws, such as these, take the longest.
             axes.annotate(
-                ", ".join(names), (max(one.seconds, 1e-3), Interval.of(one.accuracy).mean),
-                xytext=(-8, 6), textcoords="offset points", fontsize=9, weight="bold", ha="right",
+                name, (max(own[-1].seconds, 1e-3), Interval.of(own[-1].accuracy).mean),
+                xytext=(-8, above), textcoords="offset points", fontsize=9, weight="bold", ha="right",
+                va="bottom" if above > 0 else "top",
+                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
             )  # fmt: skip
     axes.set_xscale("log")
     # Seconds as such: most pictures span no power of ten.
-    axes.xaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-    axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    seconds = [max(one.seconds, 1e-3) for one in shown] or [1.0]
+    narrow = max(seconds) < _NARROW * min(seconds)
+    axes.xaxis.set_major_locator(MaxNLocator(6) if narrow else LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("time of all its stages, s", color=_GREY)
     axes.set_ylabel(f"{measured}, %", color=_GREY)
     axes.set_title(title, loc="left", fontsize=10.5)
@@ -71,5 +92,4 @@ def draw_tried(
     axes.set_axisbelow(True)
     if rungs:
         axes.legend(frameon=False, fontsize=8.5)
-    with explain_write_errors(path), written_whole(path) as temporary:
-        figure.savefig(temporary, format="png", facecolor="white")
+    return figure

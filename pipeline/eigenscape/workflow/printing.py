@@ -159,7 +159,7 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"  held out   {_percent(held['overall_accuracy'])} +- "
             f"{_percent(held['overall_accuracy_std'])} overall ({_split(split)}, "
-            f"{held['training_pixels']} training pixels, {held['trials']} trials)"
+            f"{_fitted(split, held)})"
         )
     calibrated = scores.get("calibration", {}).get("after", {})
     for split in filter(calibrated.__contains__, scores["held_out"]):
@@ -169,9 +169,16 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
         yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
     yield (
-        f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} pixels "
-        "used for training: no measure for other pixels"
+        f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} labels "
+        "that the result learned from: no measure for others"
     )
+
+
+def _fitted(split: str, held: Mapping[str, Any]) -> str:
+    """Return which fits were tested: those of a test may have learned from fewer labels than the map."""
+    if held["trials"] == 1 and split in ("file", "test"):
+        return f"{held['training_pixels']} training labels"
+    return f"{held['trials']} test fits of {held['training_pixels']} training labels each"
 
 
 def _split(name: str) -> str:

@@ -74,9 +74,10 @@ class World:
         record = Record("aa", 0, 0, workspace.arrays(), (), summary, time)
         self.run.commit(name, workspace, record)
 
-    def export(self, *formats, **output):
+    def export(self, *formats, method="centroid-angle", **output):
         tables = {
             "spectrum": {"dimension": 3},
+            "learn": {"method": method},
             "output": {"formats": formats, **output},
             "name": "world",
         }

@@ -203,6 +203,20 @@ def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     assert np.hypot(outline.centroid.x - x[0], outline.centroid.y - y[0]) < 1e-5
 
 
+def test_stac__names_eigenvectors_only_where_the_classes_follow_from_them(world):
+    def properties(method):
+        item = world.export("stac", method=method)["stac_item"]
+        return json.loads(item.read_text(encoding="utf-8"))["properties"]
+
+    of_vectors, of_spectra = properties("centroid-angle"), properties("svm")
+    assert of_vectors["description"].startswith(
+        "Classes of a scene by eigenmaps (method centroid-angle)."
+    )
+    assert of_vectors["processing:lineage"] == "scene.tif (method centroid-angle, 3 eigenvectors)"
+    assert of_spectra["description"].startswith("Classes of a scene (method svm).")
+    assert of_spectra["processing:lineage"] == "scene.tif (method svm)"
+
+
 def test_qml__has_names_and_colours(world):
     root = ET.parse(world.export("qml")["qgis_style"]).getroot()
     entries = [(item.get("value"), item.get("label")) for item in root.iter("paletteEntry")]

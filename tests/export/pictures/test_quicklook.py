@@ -103,8 +103,23 @@ def test_stretch_rgb__constant_and_empty():
         (np.full(50, np.nan), 50, (10, 5, 2)),
         (None, 1, (0, 0, 0)),
         (None, 2, (1, 1, 0)),
-        (None, 3, (2, 1, 0)),
+        (np.linspace(1000, 2500, 3), 3, (2, 1, 0)),
+        # Without wavelengths the order of pictures: red, green, blue, and near infrared.
+        (None, 3, (0, 1, 2)),
+        (None, 4, (0, 1, 2)),
+        (None, 5, (4, 2, 0)),
     ],
 )
 def test_choose_rgb_bands(wavelength, count, expected):
-    assert choose_rgb_bands(wavelength, count) == expected
+    assert choose_rgb_bands({"good": [True] * count, "wavelength": wavelength}) == expected
+
+
+def test_choose_rgb_bands__those_that_the_file_names():
+    bands = {"good": [True] * 6, "wavelength": None, "colors": (5, 1, 0)}
+    assert choose_rgb_bands(bands) == (5, 1, 0)
+    # Numbers of the good bands alone; a colour whose band is left out is not shown.
+    assert choose_rgb_bands({**bands, "good": [True, True, False, True, True, True]}) == (4, 1, 0)
+    assert choose_rgb_bands({**bands, "good": [False, True, True, True]}) == (0, 1, 2)
+    # Wavelengths say more than the colours that a writer gives any four bands.
+    centres = [470.0, 550.0, 650.0, 850.0, 900.0, 950.0]
+    assert choose_rgb_bands({**bands, "wavelength": centres}) == (2, 1, 0)

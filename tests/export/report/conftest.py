@@ -67,6 +67,18 @@ def write_scene(folder, small):
 
 
 @pytest.fixture(scope="session")
+def write_small(small):
+    """Return what writes the small scene into a folder, and gives its table of a job."""
+    return lambda folder: write_scene(folder, small)
+
+
+@pytest.fixture(scope="session")
+def parse_page():
+    """Return what makes a `Page` of a text."""
+    return Page
+
+
+@pytest.fixture(scope="session")
 def scene(tmp_path_factory, small):
     return write_scene(tmp_path_factory.mktemp("report"), small)
 

@@ -4,10 +4,13 @@ import pytest
 
 from eigenscape.applied.model import How
 from eigenscape.export.report.facts import (
+    accuracy_bars,
     applied_lines,
     confusion,
+    eigenvector_note,
     explain_bars,
     headline,
+    maps_tested,
     measures,
 )
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
@@ -18,14 +21,15 @@ from eigenscape.scenes.types import Grid
 class Run:
     """A source that knows scores and classes alone."""
 
-    def __init__(self, scores, classes=3, extend=None):
-        self.scores, self.grid = scores, Grid(10, 10)
+    def __init__(self, scores, classes=3, extend=None, learn=None, grid=None):
+        self.scores, self.grid, self._learn = scores, grid or Grid(10, 10), learn or {}
+        self.reads = self._learn.get("reads", "")
         self.classes = tuple(MapClass(n, f"class {n}", (1, 2, 3), 5) for n in range(1, classes + 1))
         self.score_classes = [one.number for one in self.classes]
         self._extend = extend or {}
 
     def summary(self, stage):
-        return self._extend if stage == "extend" else {}
+        return {"extend": self._extend, "learn": self._learn}.get(stage, {})
 
 
 def bars(**values):
@@ -49,7 +53,7 @@ def test_headline__says_what_was_measured():
     assert "squares" in told["meaning"]
     assert "about 59 get the right class (53 to 64 with 95 % confidence)." in told["meaning"]
     applied = Run({**held, "protocol": "the labels of the run's own scene"}, extend={"how": "x"})
-    assert "not learned from" not in headline(applied)["meaning"]
+    assert "of this scene about 59" in headline(applied)["meaning"]
     assert "this very scene" in headline(applied)["meaning"]
     none = Run({**held, "overall_accuracy": None, "protocol": "no pixel is held out"})
     assert "not known" in headline(none)["meaning"]
@@ -72,6 +76,58 @@ def test_headline__of_another_scene_counts_what_is_left_out():
     assert told["label"] == "accuracy not measured: the labels of this scene"
     assert "so the accuracy on others is not known" in told["meaning"]
     assert measures(none) == []
+
+
+def scored(split, trials, training, shown):
+    held = {"overall_accuracy": 0.8, "overall_accuracy_std": 0.1, "trials": trials}
+    return {
+        "overall_accuracy": 0.8, "protocol": f"pixels held out ({split})",
+        "held_out": {split: {**held, "training_pixels": training}},
+        "training_pixels": {"samples": shown, "overall_accuracy": 1.0},
+    }  # fmt: skip
+
+
+def test_maps_tested__a_map_of_all_labels_is_not_the_one_that_was_tested():
+    run = Run(scored("blocked", 10, 1025, 10_249), learn={"labelled": 10_249})
+    told = (
+        "The figures are of 10 test maps, each made from about 1,025 labelled pixels; the map shown learned "
+        "from all 10,249."
+    )
+    assert maps_tested(run) == told
+    assert headline(run)["meaning"].endswith(f"about 80 get the right class. {told}")
+    own, other = accuracy_bars(run)
+    assert own["note"] == "the 10,249 pixels that the map shown learned from"
+    assert other["learned"] == "10 test maps, 1,025 training pixels each"
+
+
+def test_maps_tested__of_a_share_a_file_and_a_table():
+    shared = Run(scored("random", 1, 300, 300), learn={"labelled": 900})
+    assert "of a test map made from about 300 labelled pixels; the map shown learned from 300." in (
+        maps_tested(shared)
+    )
+    file = Run(scored("file", 1, 300, 300), learn={"labelled": 900})
+    assert maps_tested(file).startswith("The map shown, which was tested, learned from 300 other")
+    table = Run(scored("random", 5, 15, 150), learn={"labelled": 150}, grid=Grid(150, 1))
+    assert "5 test models, each made from about 15 labelled samples" in maps_tested(table)
+    assert "pixels" not in accuracy_bars(table)[1]["note"]
+    # Nothing is held out, or the run was applied to another scene.
+    assert maps_tested(Run({})) == ""
+
+
+@pytest.mark.parametrize(
+    ("reads", "told"),
+    [
+        ("eigenvectors", "The map is made from them."),
+        ("graph", "not made from them: tikhonov reads the graph"),
+        ("features", "not made from them: tikhonov reads the spectra"),
+    ],
+)
+def test_eigenvector_note__says_what_the_map_follows_from(reads, told):
+    learn = {"method": "tikhonov", "reads": reads}
+    assert told in eigenvector_note(Run({}, learn=learn))
+    assert eigenvector_note(Run({}, learn=learn, classes=0)) == ""
+    # A run of an earlier version does not tell.
+    assert eigenvector_note(Run({})) == ""
 
 
 def test_confusion__keeps_the_classes_with_most_labels():

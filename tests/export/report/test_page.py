@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import io
 import json
 import re
 import zlib
@@ -7,12 +8,13 @@ import zlib
 import numpy as np
 import pytest
 import rasterio
+from PIL import Image
 
 import eigenscape
 from eigenscape.errors import InputError
 from eigenscape.export.report import layers
 from eigenscape.export.report.page import _libraries, own_text
-from eigenscape.workflow.finished.reports import report
+from eigenscape.workflow.finished.reports import report, report_many
 from harness import Frail, KilledError
 
 
@@ -158,6 +160,56 @@ def test_page__of_an_applied_run_and_of_a_table(result, scene, tmp_path, make_ru
     )
     assert "plane of two eigenvectors" in text
     assert "Training samples" in text
+
+
+def test_page__bands_of_a_spectrum_ascend(make_run, write_small, parse_page, small, tmp_path):
+    """Two detectors that overlap: their bands are in the file one detector after the other."""
+    scene = write_small(tmp_path)
+    count = small.cube.shape[2]
+    centres = 500.0 + 10 * np.arange(count)
+    centres[count // 2 :] -= 45
+    with rasterio.open(scene["path"], "r+") as dataset:
+        for band, centre in enumerate(centres, 1):
+            dataset.update_tags(band, wavelength=centre, wavelength_units="nm")
+    text = report(make_run("detectors", scene=scene).path, tmp_path / "page.html")
+    page = parse_page(text.read_text(encoding="utf-8"))
+    data = json.loads(next(text for attrs, text in page.all("script") if attrs.get("id") == "data"))
+    told = data["spectra"]
+    assert (told["bands"], told["unit"]) == (sorted(centres), "nm")
+    spots = layer(page, "spots")
+    spectra = layer(page, "spectra").reshape(len(spots), count) / 65535
+    values = told["low"] + spectra * (told["high"] - told["low"])
+    own = small.cube.reshape(-1, count)[spots][:, np.argsort(centres)]
+    np.testing.assert_allclose(values, own, atol=1e-4 * (told["high"] - told["low"]))
+
+
+def test_page__full_names_are_in_the_titles_of_rows_that_are_cut(page):
+    titles = [
+        attrs["title"]
+        for attrs, _ in page.all("th")
+        if attrs.get("scope") == "row" and "title" in attrs
+    ]
+    assert titles.count('oak & "ash"') == 2  # class by class, confusion
+
+
+def test_index__of_a_batch_that_was_repeated(make_run, parse_page, scene, result, tmp_path):
+    bare = make_run("unlabelled", scene={"path": scene["path"]})
+    rows = [
+        {"name": "labelled", "state": "skipped", "run": result.path},
+        {"name": "bare", "state": "skipped", "run": bare.path},
+    ]
+    text = report_many(tmp_path, None, "batch", rows).read_text(encoding="utf-8")
+    index = parse_page(text)
+    assert "skipped" not in index.text
+    assert "no map" not in index.text
+    assert "2 of 2 finished" in index.text
+    assert [attrs["alt"] for attrs, _ in index.all("img")] == [
+        "Class map of labelled", "Eigenvectors of bare",
+    ]  # fmt: skip
+    picture = index.all("img")[1][0]["src"].partition(",")[2]
+    with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+        assert image.mode == "RGBA"
+        assert len(image.getcolors(10**6)) > 20
 
 
 def test_report__replaces_the_page_of_a_run(result):

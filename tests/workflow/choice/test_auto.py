@@ -400,3 +400,14 @@ def test_run_batch__skips_a_scene_that_was_settled(two_lines, tmp_path):
     again = run_batch(Source(jobs=(path,)), run_dir=tmp_path / "batch")
     assert [outcome.state for outcome in first.outcomes] == ["done"]
     assert [outcome.state for outcome in again.outcomes] == ["skipped"]
+
+
+def test_plan__of_a_table_speaks_of_samples_and_of_no_squares(tmp_path, rng):
+    classes = np.repeat(np.arange(1, 4, dtype=np.uint8), 50)
+    np.save(tmp_path / "rows.npy", rng.random((4, 12))[classes] + 0.05 * rng.random((150, 12)))
+    np.save(tmp_path / "kinds.npy", classes)
+    table = {"scene": {"path": "rows.npy", "labels": "kinds.npy"}, "learn": {"method": "auto"}}
+    (note,) = (
+        note for note in plan(parse_job(table, base=tmp_path)).notes if "chosen before" in note
+    )
+    assert "by cross-validation on 150 of 150 samples" in note

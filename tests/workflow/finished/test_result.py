@@ -1,5 +1,6 @@
 """A result in Python: lazy maps in their place, lists as a matrix, the picture, the page."""
 
+import dataclasses
 import os
 import pickle
 import webbrowser
@@ -34,6 +35,20 @@ def cube():
     places = {"y": 5000.0 - 30 * np.arange(15), "x": 400.0 + 30 * np.arange(20)}
     scene = xarray.DataArray(values, dims=("y", "x", "band"), coords=places).rio.write_crs(32633)
     return scene, np.where(rng.random(truth.shape) < 0.3, truth, 0)
+
+
+def test_result__prints_in_a_line(result):
+    text = str(result)
+    assert text == repr(result)
+    assert len(text) < 300
+    accuracy = f"overall accuracy {100 * result.scores['overall_accuracy']:.1f} %"
+    assert text.startswith(
+        f"Result('{result.path.name}', {accuracy}: {result.scores['protocol']}, "
+    )
+    assert text.endswith(f"'{result.path}')")
+    bare = dataclasses.replace(result, scores={})
+    assert "accuracy not measured" in repr(bare)
+    assert "3 clusters" in repr(dataclasses.replace(result, scores={"clusters": 3}))
 
 
 @pytest.fixture(scope="module")

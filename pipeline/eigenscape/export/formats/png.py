@@ -10,7 +10,13 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.export.arrays import RunDirectory
 from eigenscape.export.canvas import QUICKLOOK_PIXELS, Canvas
 from eigenscape.export.format import Amounts, Format, Product
-from eigenscape.export.pictures.quicklook import choose_rgb_bands, stretch_rgb, write_quicklook
+from eigenscape.export.pictures.quicklook import (
+    choose_rgb_bands,
+    first_columns,
+    stretch_rgb,
+    write_eigenvectors,
+    write_quicklook,
+)
 from eigenscape.export.tables.samples import write_embedding
 from eigenscape.scenes.types import Legend
 
@@ -50,17 +56,15 @@ def _write_plane(product: Product) -> dict[str, str]:
 
 def _write_false_colors(product: Product) -> str:
     """Write the first three eigenvectors as red, green and blue."""
-    from matplotlib.image import imsave
-
     name, first = "eigenvectors.png", product.first
-    last = first + product.context.job.spectrum.dimension - 1
-    columns = tuple(min(first + number, last) for number in range(3))
+    columns = first_columns(first, first + product.context.job.spectrum.dimension)
     picture, valid = product.canvas.thumbnail("spectrum/vector", columns)
     image = stretch_rgb(picture, valid)
     # A small scene is shown with larger pixels, not as a stamp.
     scale = max(1, _FALSE_COLOR_PIXELS // max(image.shape[:2]))
     image = image.repeat(scale, axis=0).repeat(scale, axis=1)
-    imsave(product.path(name), image, metadata={"Software": "eigenscape"})
+    numbers = ", ".join(str(column - first + 1) for column in dict.fromkeys(columns))
+    write_eigenvectors(product.path(name), image, product.context.job.name, numbers)
     return name
 
 
@@ -95,11 +99,8 @@ def quicklook_parts(
     """
     ingest = run.record("ingest")
     assert ingest is not None, "export follows ingest"
-    bands = ingest.summary["bands"]
-    good = np.flatnonzero(bands["good"])
-    wavelength = bands["wavelength"]
-    centres = None if wavelength is None else np.array(wavelength, np.float64)[good]
-    scene = stretch_rgb(*canvas.thumbnail("samples/values", choose_rgb_bands(centres, len(good))))
+    shown = choose_rgb_bands(ingest.summary["bands"])
+    scene = stretch_rgb(*canvas.thumbnail("samples/values", shown))
     class_map, _ = canvas.thumbnail("labels/class")
     given, given_title = None, "Given labels"
     if scores and ("clusters" not in scores or scores["agreement"]):

@@ -18,6 +18,7 @@ from rasterio.warp import transform_geom
 from eigenscape.base.files.whole import written_whole
 from eigenscape.export.format import Format, Product
 from eigenscape.export.geotiff import quiet
+from eigenscape.learn.method import Classifier
 from eigenscape.scenes.types import Grid, Legend
 
 _SCHEMAS = "https://stac-extensions.github.io/{}/schema.json"
@@ -71,7 +72,7 @@ def _item(product: Product) -> dict[str, Any]:
         "geometry": outline and shapely.geometry.mapping(outline),
         "properties": {
             "title": product.context.job.name,
-            "description": "Classes of a scene by eigenmaps." + f" {product.subtitle}".rstrip(),
+            "description": f"{_description(product)} {_sentence(product.subtitle)}".rstrip(),
             "datetime": made,
             "created": made,
             "processing:software": {"eigenscape": product.tags["TIFFTAG_SOFTWARE"].split()[-1]},
@@ -99,7 +100,31 @@ def _lineage(product: Product) -> str:
     path = job.scene.path if isinstance(job.scene.path, str) else ", ".join(job.scene.path)
     # Where the files of the scene lie is nobody else's matter.
     names = ", ".join(part.strip().rsplit("/", 1)[-1] for part in path.split(","))
-    return f"{names} (method {job.learn.method}, {job.spectrum.dimension} eigenvectors)"
+    parts = [] if product.legend is None else [f"method {job.learn.method}"]
+    if product.legend is None or _of_eigenvectors(product):
+        parts.append(f"{job.spectrum.dimension} eigenvectors")
+    return f"{names} ({', '.join(parts)})"
+
+
+def _description(product: Product) -> str:
+    if product.legend is None:
+        return "Eigenvectors of a scene."
+    what = "Clusters" if "clusters" in product.scores else "Classes"
+    by = " by eigenmaps" if _of_eigenvectors(product) else ""
+    return f"{what} of a scene{by} (method {product.context.job.learn.method})."
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _of_eigenvectors(product: Product) -> bool:
+    """Return whether the classes or clusters follow from eigenvectors."""
+    extend = product.context.run.record("extend")
+    if extend is not None:
+        return bool(extend.summary["how"] == "eigenvectors")
+    method = product.context.job.learn
+    return not isinstance(method, Classifier) or method.reads == "eigenvectors"
 
 
 def _outline(grid: Grid) -> Any:

@@ -5,6 +5,7 @@ The words and the colours are in ``words.toml`` beside this module.
 
 import re
 import tomllib
+import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from eigenscape.scenes.types import Color
 
 _NEGATIONS = {"no", "non", "not", "un", "other", "others"}
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_GERMAN_ENDINGS = ("", "e", "er", "n", "en", "s")
 
 
 def meaning_of(name: str) -> str | None:
@@ -24,16 +26,37 @@ def meaning_of(name: str) -> str | None:
 
     Examples
     --------
-    >>> meaning_of("Lakes"), meaning_of("bare soil"), meaning_of("class 7")
-    ('water', 'soil', None)
+    >>> meaning_of("Lakes"), meaning_of("bare soil"), meaning_of("class 7"), meaning_of("Bäume")
+    ('water', 'soil', None, 'forest')
     """
-    words = _words()
-    for part in re.split(r"[^\w\s]|_", name.lower().translate(_UMLAUTS)):
+    for part in re.split(r"[^\w\s]|_", _plain(name)):
         found = re.findall(r"[^\W\d_]+", part)
         if _NEGATIONS & {*found}:
             return None
         for word in reversed(found):
-            if meaning := words.get(word) or words.get(word.removesuffix("s")):
+            if meaning := _meaning_of_word(word):
+                return meaning
+    return None
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, with umlauts as two letters and without other accents."""
+    # An umlaut may be one character or a letter with a mark after it.
+    letters = unicodedata.normalize("NFC", name).lower().translate(_UMLAUTS)
+    return "".join(
+        one for one in unicodedata.normalize("NFD", letters) if not unicodedata.combining(one)
+    )
+
+
+def _meaning_of_word(word: str) -> str | None:
+    words, german = _words("words"), _words("german")
+    if meaning := words.get(word) or words.get(word.removesuffix("s")):
+        return meaning
+    # A plural may have an umlaut that its singular has not: Baum and Bäume, Wald and Wälder.
+    singular = word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+    for form in (word, singular):
+        for ending in _GERMAN_ENDINGS:
+            if form.endswith(ending) and (meaning := german.get(form.removesuffix(ending))):
                 return meaning
     return None
 
@@ -45,8 +68,8 @@ def color_of(meaning: str) -> Color:
 
 
 @cache
-def _words() -> dict[str, str]:
-    return {word: meaning for meaning, entry in _table().items() for word in entry["words"]}
+def _words(key: str) -> dict[str, str]:
+    return {word: meaning for meaning, entry in _table().items() for word in entry.get(key, ())}
 
 
 @cache

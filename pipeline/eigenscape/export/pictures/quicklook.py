@@ -25,6 +25,7 @@ _INK, _FAINT, _DPI = "#1d2329", "#68727d", 160
 _MARGIN, _GAP, _LABEL, _LINE = 0.3, 0.16, 0.26, 0.195
 _PANEL_AREA, _PANEL_LONGEST, _PANEL_SHORTEST = 11.0, 9.0, 1.0
 _TITLE, _SUBTITLE = 55, 34
+_LOWER = 8  # Without the names of panels.
 
 _LONGEST_NAME, _MOST_ENTRIES, _FEWEST_LINES = 40, 80, 12
 _COLUMN = 2.3  # Inches of a column of the legend below the panels: more of long names.
@@ -33,6 +34,7 @@ _COLUMN = 2.3  # Inches of a column of the legend below the panels: more of long
 _RGB_WAVELENGTHS = (650.0, 550.0, 470.0)
 _RGB_SHARES = (0.20, 0.10, 0.05)
 _FEW_BANDS = 32
+_PLAIN_BANDS = (3, 4)  # Red, green, blue, and near infrared: the order of most such files.
 
 _LEGEND_TITLE = "Class and share of the map"
 
@@ -128,6 +130,52 @@ def write_quicklook(path: str | Path, **parts: Any) -> None:
     save_figure(draw_quicklook(**parts), Path(path))
 
 
+def write_eigenvectors(
+    path: str | Path, picture: NDArray[np.uint8], title: str, numbers: str
+) -> None:
+    """Write a PNG of the first eigenvectors as red, green and blue.
+
+    Parameters
+    ----------
+    path
+        The PNG file.
+    picture : array, shape (height, width, 3)
+        The eigenvectors, stretched.
+    title
+        Name of the run.
+    numbers
+        Which eigenvectors they are.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    height, width = picture.shape[:2]
+    figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, facecolor="white")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.imshow(picture, interpolation="nearest", aspect="auto")
+    axes.set_axis_off()
+    _write(axes, _SUBTITLE - _LOWER, title, size=15, weight="bold", color=_INK)
+    colors = f"Eigenvectors {numbers} as red, green and blue"
+    _write(axes, _SUBTITLE - _LOWER - 17, colors, size=10, color=_FAINT)
+    save_figure(figure, Path(path))
+
+
+def first_columns(nulls: int, count: int) -> tuple[int, int, int]:
+    """Return the columns of three eigenvectors that are not constant, the last one again where few are.
+
+    Parameters
+    ----------
+    nulls, count
+        Number of constant eigenvectors, which come first, and of all.
+    """
+    first, second, third = (min(nulls + place, count - 1) for place in range(3))
+    return first, second, third
+
+
 def _write(axes: Axes, above: float, text: str, **style: Any) -> None:
     """Write a line so many points above the left corner of a panel."""
     # Class names and titles are not ours: a dollar sign in them is no formula.
@@ -217,38 +265,44 @@ def stretch_rgb(bands: NDArray[np.floating], valid: NDArray[np.bool_]) -> NDArra
     return picture
 
 
-def choose_rgb_bands(
-    wavelength_nm: NDArray[np.floating] | None, good_count: int
-) -> tuple[int, int, int]:
+def choose_rgb_bands(bands: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return which good bands to show as red, green and blue.
 
     Parameters
     ----------
-    wavelength_nm : array, shape (good_count,), optional
-        Centres of the good bands in nanometres, NaN where unknown.
-    good_count
-        Number of good bands, at least 1.
+    bands
+        ``good``, ``wavelength`` and ``colors`` of all bands, as `eigenscape.scenes.types.Bands` has them.
 
     Returns
     -------
     red, green, blue
         Indices among the good bands: those nearest to 650, 550 and 470 nm when they are all
-        covered; else 20, 10 and 5 % of the way, where sensors of the visible to the short-wave
+        covered; else those that the file calls so; of three or four bands without wavelengths the first
+        three; else 20, 10 and 5 % of the way, where sensors of the visible to the short-wave
         infrared have them; of few bands the last, the middle and the first.
 
     Examples
     --------
-    >>> choose_rgb_bands(None, 200), choose_rgb_bands(None, 4)
-    ((40, 20, 10), (3, 2, 0))
+    >>> choose_rgb_bands({"good": [True] * 200, "wavelength": None})
+    (40, 20, 10)
+    >>> choose_rgb_bands({"good": [True, False, True, True], "wavelength": None, "colors": [2, 3, 0]})
+    (1, 2, 0)
     """
-    if wavelength_nm is not None:
-        centers = np.asarray(wavelength_nm, np.float64)
+    good, wavelength = np.flatnonzero(bands["good"]), bands["wavelength"]
+    good_count = len(good)
+    if wavelength is not None:
+        centers = np.array(wavelength, np.float64)[good]
         known = np.flatnonzero(np.isfinite(centers))
         if known.size:
             away = np.abs(centers[known] - np.array(_RGB_WAVELENGTHS)[:, np.newaxis])
             nearest = known[away.argmin(axis=1)].tolist()
             if len(set(nearest)) == 3 and away.min(axis=1).max() <= 40:
                 return nearest[0], nearest[1], nearest[2]
+    colors = bands.get("colors")
+    if colors and np.isin(colors, good).all():
+        return tuple(np.searchsorted(good, colors).tolist())
+    if wavelength is None and good_count in _PLAIN_BANDS:
+        return 0, 1, 2
     if good_count < _FEW_BANDS:
         return good_count - 1, good_count // 2, 0
     red, green, blue = (int(share * good_count) for share in _RGB_SHARES)

@@ -5,6 +5,7 @@ from typing import Any
 
 from eigenscape.base.memory import format_bytes
 from eigenscape.export.report.source import MapClass, Source
+from eigenscape.learn.decide.kernels.scores import lead
 
 MOST_CLASSES = 60
 """Classes in the confusion matrix, at most: those with the most labels."""
@@ -20,13 +21,13 @@ _MEASURES = (
 )  # fmt: skip
 
 _STAGES = {
-    "ingest": "reads the scene and keeps its valid pixels",
-    "features": "turns each spectrum into a short vector",
-    "neighbors": "finds the most similar pixels of every pixel",
-    "graph": "links similar pixels with weights",
+    "ingest": "reads the scene and keeps its valid {what}",
+    "features": "makes the vectors that are compared",
+    "neighbors": "finds the most similar {what} of every {one}",
+    "graph": "links similar {what} with weights",
     "spectrum": "computes the eigenvectors of the graph",
-    "learn": "gives every pixel a class, and tests how well",
-    "extend": "classifies the pixels by the earlier run",
+    "learn": "gives every {one} a class, and tests how well",
+    "extend": "classifies the {what} by the earlier run",
     "export": "writes maps, tables and this page",
 }
 
@@ -36,6 +37,12 @@ _PROTOCOLS = {
         "tested on squares of the scene without any training {what}",
     ),
     "random": ("Random {what} held out", "tested on {what} scattered among training {what}"),
+    "uniform": ("Uniform draw", "tested on the labelled {what} outside the draw"),
+    "balanced": ("Balanced draw", "tested on the labelled {what} outside the draw"),
+    "file": (
+        "Outside the training file",
+        "tested on labelled {what} that learn.train does not mark",
+    ),
     "test": ("Your test file", "tested on the labels of learn.test, which had no part in training"),
 }
 
@@ -69,7 +76,12 @@ def seconds(value: float) -> str:
 
 def things(source: Source) -> str:
     """Return the word for what is classified: pixels, or samples of a table."""
-    return "samples" if source.grid.is_table else "pixels"
+    return source.grid.things
+
+
+def product(source: Source) -> str:
+    """Return the word for what a run makes of labels: a map, or of a table a model."""
+    return "model" if source.grid.is_table else "map"
 
 
 def headline(source: Source) -> dict[str, str]:
@@ -83,7 +95,8 @@ def headline(source: Source) -> dict[str, str]:
     if not scores:
         return {
             "figure": f"{len(source.classes)}", "label": "classes, not tested",
-            "meaning": "There are no labels to compare this map with, so its accuracy here is not known.",
+            "meaning": f"There are no labels to compare this {product(source)} with, so its accuracy here "
+            "is not known.",
         }  # fmt: skip
     if "clusters" in scores:
         return _cluster_headline(scores, things(source))
@@ -95,16 +108,16 @@ def headline(source: Source) -> dict[str, str]:
     elif value is not None:
         where = ""
         if scores["protocol"].endswith("(blocked)"):
-            where = ", in squares of the scene without any label learned,"
+            where = ", in squares of the scene without any label learned"
         meaning = (
-            f"Of 100 labelled {what} that the map had not learned from{where} about {100 * value:.0f} get "
-            "the right class"
+            f"Of 100 labelled {what} that were not learned from{where}, about {100 * value:.0f} get the "
+            "right class"
         )
         interval = scores.get("intervals", {})
         if pair := interval.get("overall_accuracy"):
             low, high = (f"{100 * one:.0f}" for one in pair)
             meaning += f" ({low} to {high} with {100 * interval['level']:.0f} % confidence)"
-        meaning += "."
+        meaning += f". {maps_tested(source)}".rstrip()
     return {
         "figure": percent(value),
         "label": f"{'accuracy not measured' if value is None else 'overall accuracy'}: {scores['protocol']}",
@@ -133,6 +146,29 @@ def _applied_meaning(scores: Mapping[str, Any], what: str) -> str:
     return meaning
 
 
+def maps_tested(source: Source) -> str:
+    """Return of which maps the scores are, and from how many labels these and the map shown learned.
+
+    A map that learns from all labels leaves none to test it: the scores are of other maps then.
+    """
+    scores, what, made = source.scores, things(source), product(source)
+    shown = scores.get("training_pixels", {}).get("samples")
+    split = lead(scores.get("held_out", {}))
+    if split is None or shown is None:
+        return ""
+    held, whole = scores["held_out"][split], source.summary("learn").get("labelled")
+    if held["trials"] == 1 and split in ("file", "test"):
+        return f"The {made} shown, which was tested, learned from {shown:,} other labelled {what}."
+    each = (
+        f"{held['trials']} test {made}s, each made" if held["trials"] > 1 else f"a test {made} made"
+    )
+    of_all = f"all {shown:,}" if shown == whole else f"{shown:,}"
+    return (
+        f"The figures are of {each} from about {held['training_pixels']:,} labelled {what}; the {made} "
+        f"shown learned from {of_all}."
+    )
+
+
 def _cluster_headline(scores: Mapping[str, Any], what: str) -> dict[str, str]:
     meaning = f"The {what} were grouped by similarity alone: no label had a part in it."
     if agreed := scores["agreement"]:
@@ -150,21 +186,32 @@ def accuracy_bars(source: Source) -> list[dict[str, Any]]:
     bars = []
     if itself := scores.get("training_pixels"):
         bars.append({
-            "key": "training", "label": f"Training {what}", "note": f"the {what} that the map learned from",
-            "value": itself.get("overall_accuracy"), "spread": None, "trials": None, "training": None,
+            "key": "training", "label": f"Training {what}",
+            "note": f"the {itself['samples']:,} {what} that the {product(source)} shown learned from",
+            "value": itself.get("overall_accuracy"), "spread": None, "learned": "",
         })  # fmt: skip
-    order = ("random", "blocked", "test")
     held_out = scores.get("held_out", {})
-    for split in sorted(held_out, key=lambda name: order.index(name) if name in order else 9):
+    for split in sorted(
+        held_out, key=("random", "uniform", "balanced", "file", "blocked", "test").index
+    ):
         held = held_out[split]
-        label, note = _PROTOCOLS.get(split, (split, ""))
+        label, note = _PROTOCOLS[split]
         bars.append({
             "key": split, "label": label.format(what=what), "note": note.format(what=what),
             "value": held.get("overall_accuracy"),
-            "spread": held.get("overall_accuracy_std"), "trials": held.get("trials"),
-            "training": held.get("training_pixels"),
+            "spread": held.get("overall_accuracy_std"),
+            "learned": _learned(split, held, source),
         })  # fmt: skip
     return [bar for bar in bars if bar["value"] is not None]
+
+
+def _learned(split: str, held: Mapping[str, Any], source: Source) -> str:
+    """Return how many maps a protocol tested, and from how much each learned."""
+    made, trials = product(source), held["trials"]
+    training = f"{held['training_pixels']:,} training {things(source)}"
+    if split in ("file", "test") and trials == 1:
+        return f"the {made} shown, {training}"
+    return f"{trials} test {made}s, {training} each" if trials > 1 else f"1 test {made}, {training}"
 
 
 def explain_bars(bars: Sequence[Mapping[str, Any]], what: str) -> str:
@@ -181,14 +228,15 @@ def explain_bars(bars: Sequence[Mapping[str, Any]], what: str) -> str:
             )
         else:
             text = (
-                f"Random pixels and whole squares differ by {abs(gap):.1f} points only: the map does about "
-                "as well away from its training pixels as beside them."
+                f"Random pixels and whole squares differ by {abs(gap):.1f} points only: the maps do about "
+                "as well away from their training pixels as beside them."
             )
     if "training" in values and len(values) > 1:
         tested = values.get("blocked", values.get("test", values.get("random", 0.0)))
         text += (
-            f" The {values['training']:.0f} % on training {what} say how well the map repeats what it was "
-            f"told, {values['training'] - tested:.0f} points above the test: never quote them as accuracy."
+            f" The {values['training']:.0f} % on training {what} say how well what is shown repeats "
+            f"what it was told, {values['training'] - tested:.0f} points above the test: never quote "
+            "them as accuracy."
         )
     return text.strip()
 
@@ -235,7 +283,7 @@ def calibration_lines(scores: Mapping[str, Any]) -> list[str]:
     after = scores.get("calibration", {}).get("after", {})
     lines = [
         f"Confidence is off by {percent(found['expected_calibration_error'])} on average "
-        f"({_PROTOCOLS.get(split, (split, ''))[0].format(what='ones').lower()})."
+        f"({_PROTOCOLS[split][0].format(what='ones').lower()})."
         for split, found in after.items()
         if found.get("expected_calibration_error") is not None
     ]
@@ -337,7 +385,7 @@ def cluster_rows(source: Source) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def agreement_lines(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def agreement_lines(scores: Mapping[str, Any], what: str) -> list[tuple[str, str, str]]:
     """Return measures of the agreement of clusters with labels: name, value, meaning."""
     agreed = scores.get("agreement")
     if not agreed:
@@ -345,7 +393,7 @@ def agreement_lines(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [
         ("Adjusted Rand index", f"{agreed['ari']:.3f}", "0 is chance, 1 the same grouping as the labels"),
         ("Normalised mutual information", f"{agreed['nmi']:.3f}", "0 is unrelated, 1 the same grouping"),
-        ("Best match", percent(agreed["best_match_accuracy"]), "labelled pixels in their class's cluster"),
+        ("Best match", percent(agreed["best_match_accuracy"]), f"labelled {what} in their class's cluster"),
     ]  # fmt: skip
 
 
@@ -369,7 +417,7 @@ def neighbor_facts(source: Source) -> dict[str, Any] | None:
 
 def stage_rows(source: Source) -> list[dict[str, Any]]:
     """Return seconds and memory of each stage, measured and projected."""
-    manifest = source.run.manifest
+    manifest, what = source.run.manifest, things(source)
     projected = manifest.get("projected", {})
     records = {name: source.run.record(name) for name in manifest.get("order", [])}
     known = [record for record in records.values() if record is not None]
@@ -380,7 +428,7 @@ def stage_rows(source: Source) -> list[dict[str, Any]]:
     for name, record in records.items():
         plan = projected.get(name)
         rows.append({
-            "name": name, "does": _STAGES.get(name, ""),
+            "name": name, "does": _STAGES.get(name, "").format(what=what, one=what[:-1]),
             "seconds": None if record is None else seconds(record.seconds),
             "long": 0 if record is None else 100 * record.seconds / longest,
             "peak": None if record is None else format_bytes(record.peak_bytes),
@@ -427,12 +475,26 @@ def title_facts(source: Source) -> list[str]:
     ingest = source.summary("ingest")
     grid, bands = source.grid, ingest["bands"]["good"]
     good = sum(bands)
-    kept = f"{good} bands" if good == len(bands) else f"{good} of {len(bands)} bands"
+    named = "columns" if grid.is_table else "bands"
+    kept = f"{good} {named}" if good == len(bands) else f"{good} of {len(bands)} {named}"
     samples = ingest["samples"]
     if grid.is_table:
         return [f"table of {samples:,} samples", kept]
     valid = "all valid" if samples == grid.size else f"{samples:,} valid"
     return [f"{grid.height:,} \u00d7 {grid.width:,} pixels ({valid})", kept]
+
+
+def eigenvector_note(source: Source) -> str:
+    """Return what the eigenvectors have to do with the map."""
+    method = source.summary("learn").get("method")
+    if not source.classes:
+        return ""
+    return {
+        "": "",
+        "eigenvectors": "The map is made from them.",
+        "graph": f"The map is not made from them: {method} reads the graph itself.",
+        "features": f"The map is not made from them: {method} reads the spectra alone.",
+    }[source.reads]
 
 
 def choice_lines(source: Source) -> list[str]:

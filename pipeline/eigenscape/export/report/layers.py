@@ -126,20 +126,21 @@ def map_layers(source: Source) -> Iterator[Layer]:
 
 def _scene(source: Source, canvas: Canvas, step: int) -> NDArray[np.uint8]:
     """Return red, green, blue and opacity of the scene, shape (height, width, 4)."""
-    centres, good = _bands(source)
-    picture, valid = canvas.thumbnail("samples/values", choose_rgb_bands(centres, good), step)
+    shown = choose_rgb_bands(source.summary("ingest")["bands"])
+    picture, valid = canvas.thumbnail("samples/values", shown, step)
     image = stretch_rgb(picture, valid)
     return np.concatenate([image, (255 * valid.astype(np.uint8))[..., None]], axis=-1)
 
 
-def _bands(source: Source) -> tuple[NDArray[np.float64] | None, int]:
-    """Return wavelengths of the good bands, None where they are not known, and their number."""
+def _bands(source: Source) -> tuple[NDArray[Any], str]:
+    """Return wavelengths of the good bands and "nm", or where one is not known their numbers and "band"."""
     bands = source.summary("ingest")["bands"]
     good = np.flatnonzero(bands["good"])
-    known = bands["wavelength"]
-    if known is None:
-        return None, len(good)
-    return np.array(known, np.float64)[good], len(good)
+    if bands["wavelength"] is not None:
+        centres = np.array(bands["wavelength"], np.float64)[good]
+        if np.isfinite(centres).all():
+            return np.round(centres, 1), "nm"
+    return good + 1, "band"
 
 
 def sampled_spectra(source: Source) -> tuple[dict[str, Any], list[Layer]]:
@@ -148,15 +149,17 @@ def sampled_spectra(source: Source) -> tuple[dict[str, Any], list[Layer]]:
     Returns
     -------
     dict
-        ``bands``, ``unit`` of these ("nm" or "band"), ``low`` and ``high`` of all values, and ``count``.
+        ``bands``, ascending, ``unit`` of these ("nm" or "band"), ``low`` and ``high`` of all values, and
+        ``count``.
     list of Layer
         ``spectra`` (pixel, band) and ``means`` (class, band) in steps of 1 / 65535 from low to high;
         ``spots``: places of the pixels in the grid.
     """
     values = source.open("samples/values")
-    known, count = _bands(source)
-    thin = slice(None, None, -(-count // BANDS))
-    most = SPECTRA_BYTES // (2 * -(-count // thin.step))
+    known, unit = _bands(source)
+    # Detectors overlap: in the order of the file the line of a spectrum would go back.
+    thin = np.argsort(known, kind="stable")[:: -(-len(known) // BANDS)]
+    most = SPECTRA_BYTES // (2 * len(thin))
     step = picture_step(source.grid.height, source.grid.width, most)
     spots, samples = Canvas(source, source.grid).spots(step)
     if not len(spots):
@@ -181,10 +184,8 @@ def sampled_spectra(source: Source) -> tuple[dict[str, Any], list[Layer]]:
         means = [spectra[own == source.classes[place].number].mean(axis=0) for place in present]
         if means:
             layers.append(Layer.of("means", packed(np.array(means))))
-    numbers = np.flatnonzero(source.summary("ingest")["bands"]["good"]) + 1
-    bands = numbers if known is None or not np.isfinite(known).all() else np.round(known, 1)
     return {
-        "bands": bands[thin].tolist(), "unit": "band" if bands is numbers else "nm",
+        "bands": known[thin].tolist(), "unit": unit,
         "low": low, "high": high, "count": len(spectra), "step": step, "with_mean": present,
     }, layers  # fmt: skip
 

@@ -117,6 +117,13 @@ class Source:
         return found
 
     @property
+    def reads(self) -> str:
+        """What the classes or clusters follow from: "eigenvectors", "graph", "features", or "" if unknown."""
+        if "clusters" in self.scores:
+            return "eigenvectors"
+        return str(self.summary("learn").get("reads", ""))
+
+    @property
     def score_classes(self) -> list[int]:
         """Numbers of the classes in the order of the scores."""
         found: list[int] = self.scores.get("classes") or self.summary("learn").get("classes", [])

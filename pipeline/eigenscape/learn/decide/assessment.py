@@ -68,7 +68,7 @@ def find_intervals(
         return labelled.tested if test else labelled.held(number)
 
     if not any(tested(number).any() for number in fits):
-        return {**report, "skipped": "no pixel is held out"}
+        return {**report, "skipped": f"no {grid.things[:-1]} is held out"}
 
     def trials() -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
         for number in fits:

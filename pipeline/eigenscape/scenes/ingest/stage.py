@@ -115,7 +115,7 @@ def ingest_stage(
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:
         tell(
-            f"{lost} labelled pixels are left out: the scene is nodata, masked or not finite there"
+            f"{lost} labelled {grid.things} are left out: the scene is nodata, masked or not finite there"
         )
     if samples < grid.size:
         tell(_told_missing(scene, samples))

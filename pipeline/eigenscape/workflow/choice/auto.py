@@ -198,11 +198,12 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         if option.keys and option.fits(job, scene)
     ]
     jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
-    what = "samples" if scene.table else "pixels"
-    how = "cross-validation" if scene.table else "blocked cross-validation"
+    how, things = (
+        ("cross-validation", "samples") if scene.table else ("blocked cross-validation", "pixels")
+    )
     return jobs, (
         f"methods are chosen before the first stage, by {how} on "
-        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} {what}, in steps:",
+        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} {things}, in steps:",
         *(
             f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
             for name, keys in tried

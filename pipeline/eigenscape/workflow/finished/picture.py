@@ -48,7 +48,7 @@ def draw(path: Path) -> Picture:
     """
     source = source_of(path, Silent())
     legend = _legend_of(source)
-    subtitle = describe_scores(source.scores)
+    subtitle = describe_scores(source.scores, source.grid.things)
     figure: Figure
     if source.grid.is_table:
         record = source.run.record("spectrum")

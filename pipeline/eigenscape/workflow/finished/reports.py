@@ -120,7 +120,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
             pass  # not finished: its state says so
         except StoreError as error:
             reason = reason or str(error)
-    figure = ""
+    figure = "" if source is None or source.classes else "no labels: eigenvectors alone"
     if source is not None and source.scores:
         scores = source.scores
         accuracy = scores.get("overall_accuracy")

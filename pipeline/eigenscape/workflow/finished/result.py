@@ -67,7 +67,7 @@ class NeighborReport(dict[str, Any]):
         return read_lists(self.path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The result of a run; it can be used as the path of its run directory.
 
@@ -108,6 +108,20 @@ class Result:
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"Result({self.path.name!r}, {self._figure()}, {str(self.path)!r})"
+
+    def _figure(self) -> str:
+        """Return the accuracy in a few words, or what there is instead."""
+        scores = self.scores
+        if "clusters" in scores:
+            return f"{scores['clusters']} clusters"
+        if scores.get("overall_accuracy") is not None:
+            return (
+                f"overall accuracy {100 * scores['overall_accuracy']:.1f} %: {scores['protocol']}"
+            )
+        return scores.get("protocol") or "accuracy not measured"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as the one JSON object that ``--json`` prints (``result.schema.json``)."""

@@ -82,8 +82,24 @@ def test_summarize__mean_and_standard_deviation_over_trials():
         assert found[name] == pytest.approx(np.mean(values))
         assert found[f"{name}_std"] == pytest.approx(np.std(values, ddof=1))
     assert found["trials"] == 2
-    assert found["per_class"] == pytest.approx([0.75, 0.875])
+    assert found["per_class"] == [6 / 8, 7 / 8]
     assert found["confusion"] == (trials[0] + trials[1]).tolist()
+
+
+def test_summarize__measures_of_a_class_are_of_all_counts_together():
+    """A class without a call in most draws: a mean of its precision would be of the other draws alone."""
+    quiet = np.array([[90, 0, 0], [10, 0, 0]])
+    trials = [quiet, quiet, np.array([[88, 2, 0], [9, 1, 0]])]
+    found, pooled = summarize(trials), accuracy(np.sum(trials, axis=0))
+    assert {name: found[name] for name in OF_CLASSES} == {name: pooled[name] for name in OF_CLASSES}
+    recall, precision, f1 = (found[name][1] for name in ("per_class", "users_accuracy", "f1"))
+    assert (recall, precision) == (1 / 30, 1 / 3)
+    assert f1 == pytest.approx(2 * recall * precision / (recall + precision))
+
+
+def test_summarize__a_class_that_is_never_called_has_no_precision():
+    found = summarize([np.array([[9, 0, 0], [1, 0, 0]])] * 2)
+    assert [found[name][1] for name in OF_CLASSES] == [0, None, 0, 0]
 
 
 def test_summarize__leaves_out_trials_without_test_pixels():

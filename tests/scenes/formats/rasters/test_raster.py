@@ -226,6 +226,18 @@ def test_names_and_unknown_metadata(write, scene, cube):
     assert scene(path).bands.names == ("", "red", "", "", "")
 
 
+@pytest.mark.parametrize(
+    ("photometric", "count", "colors"),
+    [("RGB", 3, (0, 1, 2)), ("RGB", 4, (0, 1, 2)), ("MINISBLACK", 3, None)],
+)
+def test_colors_are_the_bands_that_gdal_calls_so(write, scene, photometric, count, colors):
+    options = {"photometric": photometric, **({"alpha": "yes"} if count == 4 else {})}
+    path = write("p.tif", np.full((count, 4, 5), 255, np.uint8), **options)
+    found = scene(path)
+    assert found.bands.colors == colors
+    assert found.bands.count == 3
+
+
 def test_list_of_files_is_one_scene(write, scene, cube):
     paths = [write(f"b{i}.tif", band, nodata=-i - 1) for i, band in enumerate(cube)]
     paths[1] = write("b1.tif", cube[1].astype("float32"))

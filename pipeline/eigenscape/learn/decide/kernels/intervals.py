@@ -30,7 +30,7 @@ def bootstrap(
     count: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Return the interval of each measure of `summarize`: means over trials, for drawn groups.
+    """Return the interval of each measure of `summarize`, for drawn groups.
 
     Parameters
     ----------
@@ -65,10 +65,12 @@ def bootstrap(
         drawn = used[rng.integers(len(used), size=(end - first, len(used)))]
         drawn += groups * np.arange(end - first)[:, None]
         times = np.bincount(drawn.ravel(), minlength=(end - first) * groups).reshape(-1, groups).T
-        counts = (np.ascontiguousarray((table @ times).T) for table in tables)
-        measured = measures(*(part.reshape(-1, *shape) for part in counts))
-        for name, values in found.items():
-            values.extend(_mean(measured[name]))
+        counts = [(table @ times).T.reshape(-1, *shape) for table in tables]
+        measured, pooled = measures(*counts), measures(*(part.sum(axis=1) for part in counts))
+        for name in OF_ALL:
+            found[name].extend(_mean(measured[name]))
+        for name in OF_CLASSES:
+            found[name].extend(pooled[name])
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     held = [0] * count
     for number in range(count):

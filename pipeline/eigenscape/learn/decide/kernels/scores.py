@@ -47,7 +47,8 @@ def measures(
 
     With n samples of a class, m calls of it and t of both: producer's accuracy t / n (recall), user's
     accuracy t / m (precision), F1 2 t / (n + m), intersection over union t / (n + m - t). Means are
-    over the classes that have samples. Kappa is Cohen's.
+    over the classes that have samples. Kappa is Cohen's. A share of nothing (0 / 0) is not measured, never
+    0: the user's accuracy of a class without calls, the producer's accuracy of a class without samples.
 
     Parameters
     ----------
@@ -134,21 +135,20 @@ def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
-    """Return the mean of `accuracy` over several trials, with its standard deviation.
+    """Return the measures of several trials.
 
-    The confusion matrix that comes with it is the sum over the trials.
+    Those of all classes together (`OF_ALL`) are means over the trials, with standard deviations. Those of
+    each class (`OF_CLASSES`) are of the counts of all trials together, as is the confusion matrix: a small
+    class may get no call in most trials, and a mean of its user's accuracy would leave these out.
     """
-    every = [accuracy(confusion) for confusion in confusions]
-    trials = [trial for trial in every if trial["samples"]]
+    trials = [accuracy(confusion) for confusion in confusions if confusion.any()]
     total = np.sum(confusions, axis=0)
+    pooled = accuracy(total)
     result: dict[str, Any] = {"trials": len(trials)}
     for name in OF_ALL:
         values = [trial[name] for trial in trials]
         result[name] = float(np.mean(values)) if values else None
         result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    for name in OF_CLASSES:
-        columns = zip(*(trial[name] for trial in every), strict=True)
-        known = [[share for share in column if share is not None] for column in columns]
-        result[name] = [float(np.mean(shares)) if shares else None for shares in known]
+    result |= {name: pooled[name] for name in OF_CLASSES}
     result["confusion"] = total.tolist()
     return result

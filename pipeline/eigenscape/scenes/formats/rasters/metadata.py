@@ -26,6 +26,8 @@ class BandMetadata:
         value = stored * scale + offset.
     nodata
         Stored value of missing pixels, or None.
+    colors
+        What GDAL takes each band for ("red", "gray", "undefined").
     """
 
     wavelength: tuple[float, ...] | None
@@ -35,6 +37,7 @@ class BandMetadata:
     scale: tuple[float, ...]
     offset: tuple[float, ...]
     nodata: tuple[float | None, ...]
+    colors: tuple[str, ...] = ()
 
 
 def read_band_metadata(dataset: Any) -> BandMetadata:
@@ -60,13 +63,15 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
         fwhm = to_nanometers(rounded, _MICROMETERS)
 
     flags = _per_band(bands, "bbl") or _listed(whole, "bbl", count) or (1.0,) * count
-    alpha = [interpretation.name == "alpha" for interpretation in dataset.colorinterp]
+    colors = tuple(interpretation.name for interpretation in dataset.colorinterp)
     scale, offset = _scales(dataset, whole)
     ignored = _number(whole.get("data_ignore_value"))
     return BandMetadata(
         wavelength=wavelength,
         fwhm=fwhm,
-        good=tuple(flag != 0 and not clear for flag, clear in zip(flags, alpha, strict=True)),
+        good=tuple(
+            flag != 0 and color != "alpha" for flag, color in zip(flags, colors, strict=True)
+        ),
         names=tuple(name or "" for name in dataset.descriptions),
         scale=scale,
         offset=offset,
@@ -74,6 +79,7 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
             (None if math.isnan(ignored) else ignored) if value is None else float(value)
             for value in dataset.nodatavals
         ),
+        colors=colors,
     )
 
 

@@ -196,7 +196,13 @@ def open_raster_scene(
     names = tuple(name for item in opened for name in item.metadata.names)
     return RasterScene(
         grid=onto,
-        bands=Bands(good, wavelength, _joined(opened, "fwhm"), names if any(names) else None),
+        bands=Bands(
+            good,
+            wavelength,
+            _joined(opened, "fwhm"),
+            names if any(names) else None,
+            _colors(opened),
+        ),
         files=tuple(dict.fromkeys(name for item in opened for name in item.files)),
         row_step=max(sensible_row_step(item.blocks[0], item.grid.height) for item in opened),
         parts=tuple(parts),
@@ -262,6 +268,14 @@ def _make_part(
         chunk_bytes=item.blocks[1],
         row_bytes=0 if moved else item.blocks[2],
     )
+
+
+def _colors(opened: Sequence[_Opened]) -> tuple[int, int, int] | None:
+    """Return the indices of the first red, green and blue band; None where there are not all three."""
+    named = [color for item in opened for color in item.metadata.colors]
+    if not {"red", "green", "blue"} <= {*named}:
+        return None
+    return named.index("red"), named.index("green"), named.index("blue")
 
 
 def _joined(opened: Sequence[_Opened], name: str) -> tuple[float, ...] | None:

@@ -1,0 +1,53 @@
+import pytest
+
+from eigenscape import parse_job
+from eigenscape.tuning.picture import draw_tried, tried_figure
+from eigenscape.workflow.choice.candidates import Candidate
+from eigenscape.workflow.choice.tried import Tried
+
+
+def candidate(**values):
+    return Candidate(values, parse_job({"scene": {"path": "scene.tif"}}))
+
+
+def draw(seconds):
+    """The chosen job and the given one side by side, among others."""
+    given, chosen = candidate(a=1), candidate(a=2)
+    accuracy = [0.80, 0.82]
+    tried = [
+        Tried(given, "first", accuracy, 2, seconds[0]),
+        Tried(chosen, "first", accuracy, 2, seconds[1]),
+        Tried(candidate(a=3), "second", [0.5, 0.6], 2, seconds[2]),
+    ]
+    return tried, chosen, given, "title", "accuracy"
+
+
+def test_tried_figure__labels_of_two_jobs_side_by_side_do_not_overlap(tmp_path):
+    parts = draw((1.2, 1.21, 1.3))
+    figure = tried_figure(*parts)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = {one.get_text(): one.get_window_extent() for one in axes.texts}
+    assert set(boxes) == {"chosen", "as given"}
+    assert not boxes["chosen"].overlaps(boxes["as given"])
+    draw_tried(tmp_path / "accuracy.png", *parts)
+    assert (tmp_path / "accuracy.png").stat().st_size > 1000
+
+
+def test_tried_figure__of_the_given_job_as_the_best_one_label():
+    tried, _, given, *rest = draw((1, 2, 3))
+    (axes,) = tried_figure(tried, given, given, *rest).axes
+    assert [one.get_text() for one in axes.texts] == ["chosen, as given"]
+
+
+@pytest.mark.parametrize("seconds", [(0.6, 0.7, 0.9), (0.4, 3, 20), (1, 90, 4000)])
+def test_tried_figure__ticks_are_plain_numbers(seconds):
+    figure = tried_figure(*draw(seconds))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    ticks = [
+        tick.get_text() for tick in axes.get_xticklabels() if low <= tick.get_position()[0] <= high
+    ]
+    assert len(ticks) >= 3
+    assert all(text.replace(".", "").isdigit() for text in ticks)
