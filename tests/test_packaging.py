@@ -93,7 +93,7 @@ def test_vectors__without_their_extra_are_refused_with_its_name(monkeypatch):
     monkeypatch.setattr(vectors, "find_spec", lambda name: None)
     grid = Grid(4, 4, crs_wkt="EPSG:32633", transform=(1, 0, 0, 0, -1, 4))
     with pytest.raises(MissingExtraError, match=r"pip install 'eigenscape\[vectors\]'"):
-        vectors.open_vector_labels("labels.gpkg", None, grid)
+        vectors.open_vector_labels("labels.gpkg", None, None, grid)
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "geopandas" else name)
     job = parse_job({"scene": {"path": "scene.tif"}, "output": {"formats": ["gpkg"]}})
     with pytest.raises(
