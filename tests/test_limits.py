@@ -106,7 +106,7 @@ def test_run__has_as_many_threads_as_the_plan_says(written, write_job, monkeypat
     assert planned.threads in (2, 3)
     note = next(note for note in planned.notes if " threads of 16: " in note)
     assert note.startswith(
-        f"{planned.threads} threads of 16: limits.memory = 400.0 MiB feeds no more"
+        f"{planned.threads} threads of 16: limits.memory = 400.0 MiB is too small for more"
     )
     found = run(job)
     assert set(pools) == {planned.threads}
@@ -141,6 +141,8 @@ def test_foresee__refuses_a_radius_that_is_too_large_with_its_neighbours(write_j
     near = {"method": "radius", "radius": 1.0}
     job = load_job(write_job(neighbors=near, limits={"memory": "1GiB"}))
     ingested = {"samples": 640_976, "bands": {"good": [True] * 12}}
-    with pytest.raises(MemoryLimitError, match=r"have 500 neighbours on average.*smaller number\."):
+    with pytest.raises(
+        MemoryLimitError, match=r"have 500 neighbours on average.*smaller neighbors\.radius\."
+    ):
         foresee(job, ingested, 2, 500.0)
     assert "spectrum" in foresee(job, ingested, 2, 10.0)

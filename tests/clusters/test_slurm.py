@@ -170,7 +170,9 @@ def test_connect__jobs_that_end_before_their_worker_comes(slurm, monkeypatch, tm
     options = read(tmp_path, jobs=2, environment=["exit 3"])
     with pytest.raises(ClusterError) as caught, connect(options, None, GIB):
         pass
-    assert "ended before its worker came. Its log is empty. What the jobs" in str(caught.value)
+    assert "ended before its worker came. Its log is empty. The output of the jobs" in str(
+        caught.value
+    )
     assert str(tmp_path / "logs") in str(caught.value)
     wait_until(lambda: slurm.call("squeue", "-h") == "")
 

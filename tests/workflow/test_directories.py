@@ -15,9 +15,10 @@ from eigenscape.batch.sources import Source
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, OutputError
 from eigenscape.job.jobfile import parse_job
+from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.workflow.choice.auto import forget_trials
-from eigenscape.workflow.directories import is_batch, is_run, is_study, run_directory, status
+from eigenscape.workflow.directories import is_batch, is_study, run_directory, status
 from eigenscape.workflow.runner import Runner
 from eigenscape.workflow.stages import STAGES, Stage
 

@@ -96,12 +96,15 @@ class Extension:
         Samples of the scene.
     origin
         What they lack, None for nothing: what was subtracted as they were read.
+    given
+        Where the labels of the scene lie, None if it has none.
     """
 
     model: Model
     folder: Path
     values: Rows
     origin: tuple[float, ...] | None
+    given: str | None
 
     def read(self, _: str) -> None:
         """Write what every block needs of the run."""
@@ -120,7 +123,8 @@ class Extension:
         if self._indexed(trained):
             chosen = trained.candidates[trained.degree[trained.candidates] > 0]
             self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
-        Learned(self.folder).prepare(trained)
+        if self.given is not None:
+            Learned(self.folder).prepare(trained)
         Shift(self.folder).prepare(trained, self.values.shape[0])
         stored: dict[str, Any] = {"least": least, "bandwidth": trained.bandwidth}
         if self.model.how == "support-vectors":
@@ -195,7 +199,10 @@ class Extension:
         known = trust(near, scale)
         known[twins >= 0] = 1
         p = known[:, None] * p + (1 - known[:, None]) / model.count
-        learned = Learned(self.folder).find(samples, twins)
+        learned = np.zeros(len(called), np.bool_)
+        if self.given is not None:
+            labelled = np.flatnonzero(open_array(self.given)[slice(*block)])
+            learned[labelled] = Learned(self.folder).find(samples[labelled], twins[labelled])
         self._keep(block, describe(called, p.astype(np.float32)), learned)
         counted = Shift(self.folder).count(features, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
@@ -280,17 +287,15 @@ class Extension:
         names = [name for name in DTYPES if name != "entropy" or not self.model.clusters]
         class_map.write(block[0], *(self.found(name)[slice(*block)] for name in names))
 
-    def score(self, given: str, own: bool, _: str) -> dict[str, Any]:
+    def score(self, own: bool, _: str) -> dict[str, Any]:
         """Compare the classes with labels, except those of training samples of the run.
 
         Parameters
         ----------
-        given
-            The labels.
         own
             Whether the scene is the run's own.
         """
-        labels = np.asarray(open_array(given)[...])
+        labels = np.asarray(open_array(str(self.given))[...])
         sample = np.flatnonzero(labels)
         learned = np.array(self.found("learned")[sample])
         sample = sample[~learned]
@@ -335,10 +340,12 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy`` of a scene by a run."""
     values = Rows(context.path("samples/values"))
     samples, _ = values.shape
-    origin = read_origin(context.run)
+    origin, ingest = read_origin(context.run), context.run.record("ingest")
+    assert ingest is not None, "extend follows ingest"
     extension = Extension(
         model, context.workspace.folder("model"), values,
         None if origin is None else tuple(origin.tolist()),
+        context.path("labels/given") if ingest.summary["labelled"] else None,
     )  # fmt: skip
     context.map("model", extension.read, ["all"], label="reading the run")
     if model.job.features.spatial is not None:
@@ -350,12 +357,9 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     found = context.map("extend", extension.extend, ranges, label="extending")
     ranges = blocks(samples, chunk_rows(samples, 4))
     context.map("write", partial(extension.write, class_map), ranges, label="writing classes")
-    ingest = context.run.record("ingest")
-    assert ingest is not None, "extend follows ingest"
     scores: dict[str, Any] = {}
-    if ingest.summary["labelled"]:
-        own = _is_own_scene(model, context.job)
-        work = partial(extension.score, context.path("labels/given"), own)
+    if extension.given is not None:
+        work = partial(extension.score, _is_own_scene(model, context.job))
         scores = context.map("score", work, ["all"])[0]
         if left_out := scores.get("left_out"):
             context.reporter.note(

@@ -7,9 +7,9 @@ from typing import Any
 from eigenscape.base.commands import command_line
 from eigenscape.errors import InputError, StoreError
 from eigenscape.job.jobfile import load_job
+from eigenscape.store.manifest import is_run
 from eigenscape.workflow.directories import (
     is_batch,
-    is_run,
     is_study,
     parent_directory,
     run_directory,

@@ -38,9 +38,9 @@ def needs_eigenvectors(options: LearnOptions, *, potential: bool) -> bool:
 
 def last_read(options: LearnOptions, *, potential: bool) -> str:
     """Return the last stage that the classifier of a job reads."""
-    if potential or not isinstance(options, Classifier) or options.needs_eigenvectors:
+    if potential or not isinstance(options, Classifier) or options.reads == "eigenvectors":
         return "spectrum"
-    return "graph" if options.needs_graph else "features"
+    return options.reads
 
 
 def scoring_stage(

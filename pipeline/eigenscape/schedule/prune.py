@@ -13,7 +13,7 @@ from eigenscape.base.files.tables import read_table
 from eigenscape.base.files.whole import DISCARDED, explain_write_errors
 from eigenscape.errors import InputError, StoreError
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import read_manifest
+from eigenscape.store.manifest import is_run, read_manifest
 from eigenscape.workflow.directories import BATCH_TABLE, is_batch, status
 
 
@@ -67,7 +67,7 @@ def prune_runs(
     """
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory. Give one that holds runs, such as runs.")
-    if (directory / "manifest.json").exists():
+    if is_run(directory):
         raise InputError(
             f"{directory}: is a run itself. Give the directory that holds it: {directory.parent}."
         )
@@ -100,7 +100,7 @@ def _runs(directory: Path) -> dict[Path, dict[str, Any]]:
     """Return the run directories in a directory, with their manifests."""
     runs = {}
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
-        if path.is_symlink() or not (path / "manifest.json").exists():
+        if path.is_symlink() or not is_run(path):
             continue
         with suppress(StoreError, OSError):
             runs[path.resolve()] = read_manifest(path)

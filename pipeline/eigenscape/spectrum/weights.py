@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import InputError
 from eigenscape.spectrum.scaled import read_weights
+from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 
 _ASYMMETRY = 1e-6
@@ -92,7 +93,7 @@ def _as_matrix(name: str, given: Any) -> Any:
 
 def _weights_of_run(name: str, path: Path) -> scipy.sparse.csr_array:
     """Return the weights of a run in the order of its samples."""
-    if not (path / "manifest.json").exists():
+    if not is_run(path):
         raise InputError(f"{name} = {str(path)!r}: no run directory (it has no manifest.json).")
     run = Run(path, create=False)
     record = run.record("graph")

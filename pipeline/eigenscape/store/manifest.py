@@ -79,6 +79,11 @@ def path_of(run: "str | os.PathLike[str] | HasPath") -> Path:
     return Path(path)
 
 
+def is_run(path: Path) -> bool:
+    """Return whether a directory is that of a run."""
+    return (path / "manifest.json").exists()
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a run directory, an empty one where there is none.
 

@@ -9,7 +9,7 @@ from eigenscape.errors import InputError, StoreError
 from eigenscape.store.integrity import find_damage
 from eigenscape.store.journal import Journal
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import HasPath, Record, path_of, read_commit, read_manifest
+from eigenscape.store.manifest import HasPath, Record, is_run, path_of, read_commit, read_manifest
 from eigenscape.store.tree import broken_groups
 
 
@@ -44,7 +44,7 @@ def verify(run: str | Path | HasPath) -> dict[str, Any]:
     True
     """
     path = path_of(run)
-    if not (path / "manifest.json").exists():
+    if not is_run(path):
         raise InputError(
             f"{path}: no run directory (it has no manifest.json). Give a directory that "
             "`eigenscape run` made, such as runs/<job name>-<key>."

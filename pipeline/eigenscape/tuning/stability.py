@@ -20,6 +20,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.labels.splits import BLOCKS_ACROSS
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.views.masks import MaskedScene
+from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import Scored, Trials, run_candidate, trial_directory
@@ -75,7 +76,7 @@ class Stability:
 
     def _is_finished(self, job: Job) -> bool:
         path = trial_directory(self.path / "variants", job)
-        if not (path / "manifest.json").exists():
+        if not is_run(path):
             return False
         return Run(path, create=False).is_finished("learn", stage_keys(job)["learn"])
 

@@ -12,7 +12,7 @@ from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import InputError, OutputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import path_of, read_manifest
+from eigenscape.store.manifest import is_run, path_of, read_manifest
 from eigenscape.workflow.stages import STAGES
 
 BATCH_TABLE = "batch.csv"
@@ -44,11 +44,6 @@ def run_directory(job: Job, keys: Mapping[str, str], run_dir: str | Path | None)
 def parent_directory(job: Job) -> Path:
     """Return where the run directories of a job are made."""
     return Path(job.resolve(job.output.directory)) if job.output.directory else Path("runs")
-
-
-def is_run(path: Path) -> bool:
-    """Return whether a directory is that of a run."""
-    return (path / "manifest.json").exists()
 
 
 def is_batch(path: Path) -> bool:

@@ -96,9 +96,10 @@ def _files(run: Path) -> dict[str, str]:
     """Return the files of a run by what they are, the report first; of many runs their index."""
     from eigenscape.base.process.progress import Silent
     from eigenscape.errors import InputError
+    from eigenscape.store.manifest import is_run
     from eigenscape.workflow.finished.reports import source_of
 
-    if run.is_dir() and not (run / "manifest.json").exists():
+    if run.is_dir() and not is_run(run):
         page = run / "report.html"
         tables = {file.stem: str(file) for file in sorted(run.glob("*.csv"))}
         if not page.exists() and not tables:

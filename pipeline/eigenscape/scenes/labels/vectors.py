@@ -245,9 +245,12 @@ def _overlapped(labels: VectorLabels, polygons: Any, height: int) -> int:
         return 0
     # The last polygon gives the class: in the order of the classes the largest, in reverse the least.
     order = meeting[np.argsort(classes[meeting], kind="stable")]
+    # Elsewhere nothing is drawn, and a scene may have many more rows.
+    rows = labels.polygon_rows[meeting]
+    first, last = max(0, int(rows.min())), min(height, int(rows.max()) + 1)
     step, total = max(1, _STRIP_PIXELS // labels.width), 0
-    for start in range(0, height, step):
-        stop = min(height, start + step)
+    for start in range(first, last, step):
+        stop = min(last, start + step)
         most, least = (labels.drawn(start, stop, chosen) for chosen in (order, order[::-1]))
         total += int(np.count_nonzero(most != least))
     return total

@@ -6,6 +6,7 @@ from pathlib import Path
 from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
+from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import (
@@ -46,7 +47,7 @@ class Accuracy:
     def finished(self, job: Job, trials: Trials) -> bool:
         """See `eigenscape.workflow.choice.search.Scorer`."""
         path = trial_directory(self.path / "variants", job)
-        if not (path / "manifest.json").exists():
+        if not is_run(path):
             return False
         key = stage_keys(job, trial_stages(job, trials))[trials.name]
         return Run(path, create=False).is_finished(trials.name, key)

@@ -13,7 +13,7 @@ from eigenscape.export.report.facts import percent
 from eigenscape.export.report.index import Entry, write_index
 from eigenscape.export.report.page import REPORT, write_page
 from eigenscape.export.report.source import Source
-from eigenscape.store.manifest import HasPath, path_of
+from eigenscape.store.manifest import HasPath, is_run, path_of
 from eigenscape.store.run import Run
 
 
@@ -67,7 +67,7 @@ def report(
 
 def source_of(path: Path, reporter: Reporter) -> Source:
     """Return a finished run as its report reads it; see `report`."""
-    if not (path / "manifest.json").exists():
+    if not is_run(path):
         raise InputError(
             f"{path}: no run directory (it has no manifest.json). Give a directory that "
             "`eigenscape run` made, such as runs/<job name>-<key>."
