@@ -217,7 +217,8 @@ NEEDS: dict[str, dict[str, Any]] = {
 _NO_SPACE = "table of"
 _LARGE = ("400x400", "679x944", "table", "sparse")
 _MEASURED = re.compile(
-    "random samples have|factors of a graph of .* can take|connected components, the limit is"
+    "random samples have|samples have about .* neighbours within it|factors of a graph of .* can take"
+    "|connected components, the limit is"
 )
 REFUSED: dict[str, dict[str, str]] = {
     "features.spectral.continuum=true": {"sparse": "sparse table"},

@@ -1,3 +1,7 @@
+from dataclasses import replace
+
+import pytest
+
 from eigenscape.base.process.progress import Silent
 from eigenscape.job.jobfile import parse_job
 from eigenscape.workflow.choice.candidates import candidate, read_ladder
@@ -135,6 +139,40 @@ def test_climb__what_stands_alone_begins_anew(monkeypatch):
     values = [one.candidate.values for one in search.tried.values()]
     assert values.count({"graph.bandwidth": 0.5}) == 1
     assert not any(len(one) > 1 and "graph.bandwidth" in one for one in values)
+
+
+class Noisy(Fake):
+    """Scores jobs by half a point for each neighbour, and by noise."""
+
+    def __init__(self, noise):
+        super().__init__()
+        self.noise = noise
+
+    def score(self, job, trials):
+        scored = super().score(job, trials)
+        for trial, draw in enumerate(scored.summary["draws"], trials.first):
+            draw["overall_accuracy"] += (self.noise * (-1) ** trial - 0.005) * job.neighbors.k
+        return scored
+
+
+@pytest.mark.parametrize(
+    ("pixels", "slow", "noise", "first"),
+    [
+        (400, 5, 0.0, 5),
+        # Half a point ahead, a point and a half, many within the noise, many beyond it.
+        (2**19, 5, 0.0, 4), (2**19, 7, 0.0, 7), (2**19, 32, 0.02, 4), (2**19, 32, 0.001, 32),
+    ],
+)  # fmt: skip
+def test_climb__what_is_slow_has_to_be_clearly_better_in_large_scenes(
+    monkeypatch, pixels, slow, noise, first
+):
+    offline(monkeypatch)
+    options = [{"keys": {"neighbors.k": 4}}, {"keys": {"neighbors.k": slow}, "slow": True}]
+    rung = {"name": "k", "draws": 4, "keep": 1, "options": options}
+    search = replace(search_of(Noisy(noise)), scene=replace(GROUND, pixels=pixels))
+    best = search.climb(read_ladder({**LADDER_TABLE, "rungs": [rung]}))
+    assert [one.candidate.values["neighbors.k"] for one in best] == [first]
+    assert len(search.tried) == 2
 
 
 def test_trial_stages__end_where_the_classifier_reads():

@@ -34,9 +34,9 @@ from eigenscape.workflow.choice.candidates import (
     fitted,
     show,
 )
-from eigenscape.workflow.choice.search import Search, Unlimited
+from eigenscape.workflow.choice.search import QUICK_PIXELS, Search, Unlimited
 from eigenscape.workflow.choice.survey import survey
-from eigenscape.workflow.choice.tried import Interval, Tried
+from eigenscape.workflow.choice.tried import Interval, Tried, lead
 from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import check_ours, is_ours
 from eigenscape.workflow.stages import stage_keys
@@ -314,12 +314,15 @@ def _describe(search: Search, best: Tried, where: str) -> tuple[str, ...]:
     if others:
         over = ""
         if best is not first:
-            pairs = zip(best.accuracy, first.accuracy, strict=False)
-            gain = Interval.of([one - other for one, other in pairs])
-            over = f", {gain} over {first.candidate.title}"
+            over = f", {lead(best, first)} over {first.candidate.title}"
         second = max(others, key=lambda one: one.mean(one.drawn))
         lines.append(
             f"accuracy there {Interval.of(best.accuracy)}{over}; the next: "
             f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
         )
+        if second.slow and second.mean(second.drawn) > best.mean(best.drawn):
+            lines.append(
+                f"the next is ahead by no more than {lead(second, best)}, and takes much longer in a scene "
+                f"of more than {QUICK_PIXELS:,} pixels"
+            )
     return tuple(lines)

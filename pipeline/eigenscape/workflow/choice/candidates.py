@@ -26,12 +26,15 @@ class Option:
         Keys that a job must not have changed before.
     alone
         Whether these are all keys of a job, and those of the jobs kept before do not count.
+    slow
+        Whether it takes so much longer in a large scene that it has to be clearly better there.
     """
 
     keys: Mapping[str, Any]
     needs: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     alone: bool = False
+    slow: bool = False
 
     def fits(self, job: Job, scene: Survey) -> bool:
         """Whether the scene is what the option needs, and the job leaves its keys open."""
@@ -126,7 +129,7 @@ def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
     return tuple(
         Option(
             entry["keys"], tuple(entry.get("needs", ())), tuple(entry.get("without", ())),
-            entry.get("alone", False),
+            entry.get("alone", False), entry.get("slow", False),
         )
         for entry in entries
     )  # fmt: skip

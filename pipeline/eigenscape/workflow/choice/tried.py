@@ -77,6 +77,8 @@ class Tried:
         What its stages took, whichever call computed them.
     error
         The exception with which it failed; None otherwise.
+    slow
+        See `eigenscape.workflow.choice.candidates.Option`.
     """
 
     candidate: Candidate
@@ -85,6 +87,7 @@ class Tried:
     drawn: int = 0
     seconds: float = 0.0
     error: Exception | None = None
+    slow: bool = False
 
     @property
     def reason(self) -> str | None:
@@ -94,3 +97,10 @@ class Tried:
     def mean(self, draws: int) -> float:
         """Return the mean of the first draws; of one that failed, less than any."""
         return -1.0 if self.error or not self.accuracy else float(np.mean(self.accuracy[:draws]))
+
+
+def lead(one: Tried, other: Tried) -> Interval:
+    """Return by how much one job is ahead of another on the draws that both were scored on."""
+    return Interval.of(
+        [mine - its for mine, its in zip(one.accuracy, other.accuracy, strict=False)]
+    )
