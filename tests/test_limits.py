@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tomlkit
 
-import eigenscape.workflow.footprint
+import eigenscape.job.sizes
 from confined import can_make_groups, run_confined
 from eigenscape import load_job, plan, run
 from eigenscape.base.process.progress import Silent
@@ -91,7 +91,7 @@ def test_run__holds_no_more_than_its_limit(folder, method):
 
 def test_run__has_as_many_threads_as_the_plan_says(written, write_job, monkeypatch):
     # As if each task took 64 MiB more: the limit has room for few of them.
-    monkeypatch.setattr(eigenscape.workflow.footprint, "heap_bytes", lambda limit, tasks: 64 * MIB)
+    monkeypatch.setattr(eigenscape.job.sizes, "heap_bytes", lambda limit, tasks: 64 * MIB)
     pools = []
 
     class Pool(executors.ThreadPoolExecutor):

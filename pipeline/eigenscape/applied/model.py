@@ -18,7 +18,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.scenes.views.resampled import ResampledScene, counterparts, to_bands
-from eigenscape.spectrum.extension import LEAST_SHARE
+from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.rows import Rows
@@ -164,13 +164,13 @@ def _why_not(run: Run, job: Job) -> str:
         return f'learn.method = "{job.learn.method}" is no function of eigenvectors'
     if job.graph.spatial is not None:
         return "the run has edges between neighbouring pixels, which a new scene has no share in"
-    if job.neighbors.form == "landmarks":
+    if job.neighbors.most_landmarks is not None:
         return "the eigenvectors of the run are themselves extended, from its landmarks"
     if not (run.array_path("learn/model") / "zarr.json").exists():
         return "an earlier version made the run, which did not store its classifier"
-    largest = float(np.max(run.open("spectrum/value")[...]))
-    if job.graph.laplacian != "unnormalized" and largest > 1 - LEAST_SHARE:
-        return f"the largest eigenvalue is {largest:.3g}, above {1 - LEAST_SHARE}"
+    values = np.asarray(run.open("spectrum/value")[...])
+    if count_extended(values, job.graph.laplacian) < len(values):
+        return f"the largest eigenvalue is {values.max():.3g}, above {1 - LEAST_SHARE}"
     return ""
 
 

@@ -33,7 +33,7 @@ from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.footprint import Sizes, StagePlan
 from eigenscape.workflow.objects import files_of
-from eigenscape.workflow.plan import Plan, fed_plan, plan_ingest
+from eigenscape.workflow.plan import Plan, fed_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.spine import result_of
 from eigenscape.workflow.stages import Stage, export_options, label_options, stage_keys
@@ -157,7 +157,7 @@ def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
         )
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
-        return plan_ingest(sizes, scene), _extend_plan(model, sizes), sizes.export()
+        return sizes.ingest(scene), _extend_plan(model, sizes), sizes.export()
 
     return fed_plan(job, scene, on, stages_of)
 

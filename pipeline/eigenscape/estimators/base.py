@@ -30,7 +30,6 @@ Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
 Metric = Literal["euclidean", "angle"]
 Features = Literal["random-projection", "pca", "none"]
 Weights = Literal["self-tuning", "heat", "binary"]
-Laplacian = Literal["normalized", "random-walk", "unnormalized"]
 
 
 class NeighborEstimator(BaseEstimator):  # type: ignore[misc]

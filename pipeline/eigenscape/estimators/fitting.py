@@ -28,7 +28,7 @@ from eigenscape.graph.stage import graph_stage
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import FeatureOptions, NeighborOptions
 from eigenscape.job.registry import MethodOptions, MethodRegistry
-from eigenscape.neighbors.method import NeighborMethod
+from eigenscape.neighbors.method import NearestMethod
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.spectrum.stage import spectrum_stage
 from eigenscape.store.run import Run
@@ -215,7 +215,7 @@ def offered(parameter: str) -> tuple[str, ...]:
 def _works(kind: type[MethodOptions]) -> bool:
     if issubclass(kind, FeatureMethod):
         return not kind.needs_pixels
-    return issubclass(kind, NeighborMethod) and kind.form == "nearest"
+    return issubclass(kind, NearestMethod)
 
 
 def _check_method(parameter: str, value: object) -> None:

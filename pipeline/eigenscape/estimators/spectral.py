@@ -14,7 +14,6 @@ from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import (
     Features,
     GraphEstimator,
-    Laplacian,
     Metric,
     Neighbors,
     Weights,
@@ -23,6 +22,7 @@ from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples
+from eigenscape.job.options import Laplacian
 from eigenscape.spectrum.extension import extend
 from eigenscape.store.arrays import open_array
 

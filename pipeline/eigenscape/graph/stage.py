@@ -62,7 +62,7 @@ def graph_stage(context: Context) -> dict[str, Any]:
     lists = rank_lists(context, order, rank)
     spatial = spatial_lists(context, rank, options.spatial.neighbors) if options.spatial else None
     neighbors, landmark = context.job.neighbors, None
-    if neighbors.form == "landmarks":
+    if neighbors.most_landmarks is not None:
         landmark = np.zeros(len(order), bool)
         landmark[context.memmap("neighbors/landmark")] = True
     component = connected_components(

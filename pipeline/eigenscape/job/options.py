@@ -153,24 +153,16 @@ class FeatureOptions(MethodOptions):
     """Spatial filter of the features (a table)."""
 
 
-ListForm = Literal["nearest", "radius", "landmarks"]
-"""Content of the neighbour lists: k nearest samples, all within a radius, or k nearest landmarks."""
-
-
 class NeighborOptions(MethodOptions):
     """``[neighbors]``: lists of neighbours; the other keys depend on the method.
 
-    Attributes
-    ----------
-    form
-        Content of the lists: the k nearest samples, all samples within the radius `reach`, or the k nearest
-        landmarks.
+    The lists hold the k nearest samples, all samples within the radius `reach`, or the k nearest of
+    `most_landmarks` landmarks.
     """
 
     registry: ClassVar[MethodRegistry] = MethodRegistry(
         "neighbors", default="lanczos-bisection", interface="neighbors.method:NeighborMethod"
     )
-    form: ClassVar[ListForm] = "nearest"
 
     method: str
     """Name of the neighbour search."""
@@ -185,12 +177,17 @@ class NeighborOptions(MethodOptions):
 
     @property
     def reach(self) -> float | None:
-        """Return the distance within which all samples are neighbours; None unless the form is "radius"."""
+        """Return the distance within which all samples are neighbours; None for the k nearest."""
         return None
 
     @property
+    def least_neighbors(self) -> int:
+        """Return the number of neighbours that every sample has: k, or 0 where a radius decides."""
+        return self.k if self.reach is None else 0
+
+    @property
     def most_landmarks(self) -> int | None:
-        """Return the largest number of landmarks; None unless the form is "landmarks"."""
+        """Return the largest number of landmarks; None where any sample can be a neighbour."""
         return None
 
 
@@ -251,6 +248,10 @@ class PotentialOptions(Options):
         return self
 
 
+Laplacian = Literal["normalized", "random-walk", "unnormalized"]
+"""Name of a Laplacian."""
+
+
 class GraphOptions(Options):
     """``[graph]``: the weighted graph of the neighbour lists, and its Laplacian."""
 
@@ -260,7 +261,7 @@ class GraphOptions(Options):
     bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """t in the weights. For "heat", in squared units of the features; "auto" is the mean of d^2. For
     "self-tuning", without unit; "auto" is 1 (0.25 is better for few labels: jobs/README.md)."""
-    laplacian: Literal["normalized", "random-walk", "unnormalized"] = "normalized"
+    laplacian: Laplacian = "normalized"
     """"normalized", D^-1/2 (D - W) D^-1/2; "random-walk", D^-1 (D - W); "unnormalized", D - W."""
     components: Literal["connect", "largest", "each"] = "connect"
     """"connect": bridge the connected components; "largest": keep only the largest one (Halevy 2011); "each":
@@ -272,12 +273,16 @@ class GraphOptions(Options):
     it."""
 
 
+Solver = Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"]
+"""Name of an eigensolver."""
+
+
 class SpectrumOptions(Options):
     """``[spectrum]``: the smallest eigenpairs of the Laplacian."""
 
     dimension: Annotated[int, Field(ge=1, le=20_000)] = 55
     """Number of eigenvectors, not counting the constant ones."""
-    solver: Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"] = "auto"
+    solver: Solver = "auto"
     """"auto": "chebyshev" (Chebyshev-filtered subspace iteration) or, for graphs as thin as a curve,
     "shift-invert" (ARPACK on the factorised matrix). For comparison: "lanczos" (ARPACK), "lobpcg" (with
     multigrid), "dense" (LAPACK)."""

@@ -36,8 +36,8 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
     method = neighbor_method(context.job)
     source = Rows(context.path("features/values"), unit=method.metric == "angle")
     leaves = method.leaves(*source.shape, sparse=source.sparse)
-    least = 0 if method.form == "radius" else method.k
-    layout = lay_out(context, source, leaves, least=least, most_equal=most_equal(method.k))
+    least, most = method.least_neighbors, most_equal(method.k)
+    layout = lay_out(context, source, leaves, least=least, most_equal=most)
     order = context.workspace.create_array(
         "neighbors/order", (layout.samples,), np.int64, whole=True, dims=("rank",)
     )

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse
@@ -18,16 +18,15 @@ from eigenscape.base.memory import bound_heaps, parse_bytes
 from eigenscape.clusters import Threads
 from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean
+from eigenscape.job.options import Laplacian, Solver
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.tasks import Problem, fits
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.thin import Profile, profile
 from eigenscape.spectrum.stored import store_operator
 from eigenscape.spectrum.weights import check_weights
-
-Kind = Literal["normalized", "random-walk", "unnormalized"]
-Solver = Literal["auto", "chebyshev", "shift-invert", "lanczos", "lobpcg", "dense"]
 
 _TOLERANCES = (1e-12, 1e-2)
 
@@ -67,7 +66,7 @@ def eigenpairs(
     weights: Any,
     dimension: int,
     *,
-    kind: Kind = "normalized",
+    kind: Laplacian = "normalized",
     potential: ArrayLike | None = None,
     edges: Any = None,
     solver: Solver = "auto",
@@ -140,7 +139,7 @@ def eigenpairs(
             f"{n - nulls} others. Give a number from 1 to {n - nulls}."
         )
     degree = np.asarray(W.sum(axis=1), np.float64)
-    if kind != "unnormalized" and not degree.all():
+    if FORMS[kind].normalized and not degree.all():
         raise InputError(
             f"weights: sample {int(np.argmin(degree))} has no edge, so its degree is 0 and the "
             f"{kind} Laplacian is not defined there. Leave such samples out, connect them, or take "
@@ -182,7 +181,7 @@ def eigenpairs(
         if null.count:
             vectors[order, component] = null.entries
         vectors[order, null.count :] = solution.vectors.read(slice(None))[:, :dimension]
-    if kind == "random-walk":
+    if FORMS[kind].turned:
         vectors[order] /= np.sqrt(degree)[:, None]
     return Eigenpairs(
         np.concatenate([np.zeros(null.count), solution.values[:dimension]]),
@@ -196,7 +195,7 @@ def eigenpairs(
 def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memory: Any) -> int:
     """Refuse options that have no such value; return the memory in bytes."""
     for name, value, choices in (
-        ("kind", kind, get_args(Kind)),
+        ("kind", kind, get_args(Laplacian)),
         ("solver", solver, get_args(Solver)),
     ):
         if value not in choices:

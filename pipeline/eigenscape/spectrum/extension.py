@@ -18,7 +18,7 @@ clustering*; Halevy 2011, section 4.4, compares with it)::
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,13 @@ from eigenscape.base.memory import ROW_TILE, format_bytes, parse_bytes, rows_wit
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.graph.kernels import weights as kernels
+from eigenscape.job.options import Laplacian
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.views.centring import centre
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.verification import require_whole
-
-Laplacian: TypeAlias = Literal["normalized", "random-walk", "unnormalized"]
 
 LEAST_SHARE = 0.05
 """Smallest allowed 1 - lambda (for the unnormalised Laplacian, 1 - lambda / d). The formula divides by it, so
@@ -194,15 +194,16 @@ def nystrom(
     array, shape (m, modes)
         NaN for samples without weights.
     """
+    form = FORMS[laplacian]
     total = np.asarray(weights.sum(axis=1, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = 1 - values if laplacian != "unnormalized" else 1 - values / total[:, None]
+        share = 1 - (values if form.normalized else values / total[:, None])
         factor = 1 / np.where(share >= LEAST_SHARE, share, np.nan)
-        scale = 1 / (np.sqrt(total) if laplacian == "normalized" else total)
+        scale = 1 / (total if form.constant else np.sqrt(total))
     factor = np.where(total[:, None] > 0, factor, np.nan)
     rows = np.repeat(np.arange(len(total)), np.diff(weights.indptr))
     entries = weights.data * scale[rows]
-    if laplacian == "normalized":
+    if not form.constant:
         entries /= np.sqrt(degree[weights.indices])
     # A twin is the only neighbour, of weight 1, and nothing is divided.
     has = np.flatnonzero(twins >= 0)
@@ -263,7 +264,7 @@ def finite_rows(samples: Vectors) -> NDArray[np.intp]:
 
 def count_extended(values: NDArray[np.float64], laplacian: Laplacian) -> int:
     """Return how many of the lowest eigenvectors extend to new samples, by their eigenvalues."""
-    return len(values) if laplacian == "unnormalized" else int((values <= 1 - LEAST_SHARE).sum())
+    return int((values <= 1 - LEAST_SHARE).sum()) if FORMS[laplacian].normalized else len(values)
 
 
 def _check_values(trained: Trained, values: NDArray[np.float64]) -> None:

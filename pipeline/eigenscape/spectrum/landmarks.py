@@ -29,9 +29,11 @@ from eigenscape.base.files.whole import written_whole
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context, Map
 from eigenscape.errors import InputError
-from eigenscape.spectrum.extension import LEAST_SHARE, Laplacian, nystrom
+from eigenscape.job.options import Laplacian
+from eigenscape.spectrum.extension import LEAST_SHARE, count_extended, nystrom
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
@@ -109,7 +111,7 @@ class Extension:
     def residual(self, factors: NDArray[np.float64], number: int) -> list[float]:
         """Return the squares of A v - lambda v, summed over the rows of a block, for each vector."""
         vectors, degree = self.extended(), self.graph.degree()
-        normal = self.laplacian == "normalized"
+        normal = FORMS[self.laplacian].normalized
         total = np.zeros(self.shape[1])
         for rows, weights in self._tiles(number):
             # No more of the vectors than the rows name.
@@ -126,16 +128,14 @@ class Extension:
             total += (np.nan_to_num(away * factors) ** 2).sum(axis=0)
         return [float(value) for value in total]
 
-    def write(
-        self, factors: NDArray[np.float64], target: str, random_walk: bool, block: Block
-    ) -> None:
+    def write(self, factors: NDArray[np.float64], target: str, turned: bool, block: Block) -> None:
         """Write the vectors of a block of samples."""
         rows = np.load(self.folder / "row.npy", mmap_mode="r")[slice(*block)]
         inside = rows >= 0
         # Samples outside of the largest component have no coordinates.
         vectors = np.full((len(rows), self.shape[1]), np.nan, np.float32)
         coordinates = self.extended()[rows[inside]] * factors
-        if random_walk:
+        if turned:
             coordinates /= np.sqrt(self.own()[rows[inside]])[:, None]
         vectors[inside] = coordinates
         write_rows(target, block[0], vectors)
@@ -192,7 +192,7 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     ``spectrum/landmark`` holds their samples, by rows of the graph, and ``spectrum/degree``
     their degrees among themselves: new samples are extended from them, too.
     """
-    options, kind = context.job.spectrum, context.job.graph.laplacian
+    options, form = context.job.spectrum, FORMS[context.job.graph.laplacian].solved
     folder = context.workspace.folder("landmarks")
     graph, order = stored_graph(context.run), context.memmap("graph/sample")
     rows = sample_rows(order, context.open("samples/pixel").shape[0])
@@ -204,7 +204,6 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     place[rows[landmark]] = np.arange(len(landmark), dtype=np.int32)
     save_array(folder / "place.npy", place)
     _check_dimension(options.dimension, len(landmark))
-    form: Laplacian = "unnormalized" if kind == "unnormalized" else "normalized"
     weights = _landmark_weights(Extension(graph, folder, (0.0,), form), context.map)
     degree = np.asarray(weights.sum(axis=1, dtype=np.float64))
     save_array(folder / "degree.npy", degree)
@@ -219,8 +218,8 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
         context.reporter.note,
     )  # fmt: skip
     values = solution.values[: options.dimension]
-    if len(landmark) < graph.rows and form == "normalized":
-        _check_values(values)
+    if len(landmark) < graph.rows:
+        _check_values(values, form)
     null = problem.null_space().entries[:, None]
     vectors = solution.vectors.read(slice(None))[:, : options.dimension]
     save_array(folder / "vector.npy", np.column_stack([null, vectors]))
@@ -271,8 +270,8 @@ def _extend(context: Context, extension: Extension) -> NDArray[np.float64]:
     target = context.workspace.create_array(
         "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
     )
-    random_walk = context.job.graph.laplacian == "random-walk"
-    work = partial(extension.write, factors, target, random_walk)
+    turned = FORMS[context.job.graph.laplacian].turned
+    work = partial(extension.write, factors, target, turned)
     ranges = sample_blocks(samples, chunk_rows(samples, 4 * modes), context.task_bytes, 16 * modes)
     context.map("write", work, ranges, label="writing eigenvectors")
     return np.asarray(np.sqrt(np.sum(squares, axis=0)))
@@ -287,9 +286,9 @@ def _check_dimension(dimension: int, landmarks: int) -> None:
         )
 
 
-def _check_values(values: NDArray[np.float64]) -> None:
+def _check_values(values: NDArray[np.float64], form: Laplacian) -> None:
     """Refuse eigenvalues by which the formula would divide by almost nothing."""
-    few = int((values <= 1 - LEAST_SHARE).sum())
+    few = count_extended(values, form)
     if few < len(values):
         raise InputError(
             f"spectrum.dimension = {len(values)}: the eigenvalues of the landmarks' graph reach "

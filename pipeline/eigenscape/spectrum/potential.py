@@ -25,6 +25,7 @@ from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import open_marks
 from eigenscape.scenes.types import Grid, Scene
 from eigenscape.scenes.views.subset import subset_of
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.ties import Ties
 from eigenscape.spectrum.scaled import sample_rows
 
@@ -183,7 +184,7 @@ def make_potential(
     """
     chosen = _choose(options, learn, samples, note)
     # Of the random walk's operator D^-1 (L + V), L is that of D - W.
-    roughness = float(len(degree) if kind == "normalized" else degree.sum())
+    roughness = float(degree.sum() if FORMS[kind].constant else len(degree))
     if options.kind == "barrier":
         barrier = np.zeros(len(degree))
         barrier[chosen.row] = chosen.number if options.raster else 1.0

@@ -31,6 +31,7 @@ from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits
 from eigenscape.spectrum.iteration.vectors import Vectors
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Operator
 from eigenscape.spectrum.kernels.thin import Profile, profile, whole_structure
@@ -44,7 +45,7 @@ from eigenscape.store.manifest import Record
 
 def spectrum_stage(context: Context) -> dict[str, Any]:
     """Write ``spectrum/value``, ``spectrum/residual`` (mode) and ``spectrum/vector``."""
-    if context.job.neighbors.form == "landmarks":
+    if context.job.neighbors.most_landmarks is not None:
         return landmark_spectrum(context)
     options, kind = context.job.spectrum, context.job.graph.laplacian
     record = context.run.record("graph")
@@ -175,7 +176,7 @@ def _write(
     # Worked out once: it takes a pass over all rows, which no task should repeat.
     save_array(problem.directory / "null.npy", null.entries)
     scale = None
-    if context.job.graph.laplacian == "random-walk":
+    if FORMS[context.job.graph.laplacian].turned:
         scale = context.path("graph/degree")
     groups = list(range(-(-dimension // WIDTH)))
     signed = context.map("signs", partial(_signs, solution), groups, label="signs")

@@ -278,8 +278,8 @@ class Trained:
     @cached_property
     def copies(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Samples that others represent, ascending, and who represents each, as in the neighbors stage."""
-        least = self.neighbors.k if self.neighbors.reach is None else 0
-        return choose_copies(self.hashes, least, most_equal(self.neighbors.k))
+        least, most = self.neighbors.least_neighbors, most_equal(self.neighbors.k)
+        return choose_copies(self.hashes, least, most)
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:

@@ -8,6 +8,7 @@ from eigenscape.errors import MissingExtraError
 from eigenscape.export.format import formats_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import REGISTRIES
+from eigenscape.spectrum.iteration.solvers import WHOLE
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
@@ -29,8 +30,9 @@ def _needed(job: Job, on: ClusterOptions) -> Iterator[tuple[str, str, str, str]]
     """Yield the module, its package, the extra that brings it, and what needs it."""
     if on.needs is not None:
         yield (*on.needs, f"A cluster of kind {on.kind!r}")
-    if job.spectrum.solver == "lobpcg":
-        yield "pyamg", "pyamg", "amg", 'spectrum.solver = "lobpcg"'
+    solver = WHOLE.get(job.spectrum.solver)
+    if solver is not None and solver.extra is not None:
+        yield (*solver.extra, f'spectrum.solver = "{job.spectrum.solver}"')
     for table in REGISTRIES:
         if (needed := getattr(job, table).needed_extra()) is not None:
             yield needed

@@ -27,13 +27,10 @@ from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
 from eigenscape.scenes.ingest.stage import check_train, check_two_classes
-from eigenscape.scenes.ingest.storage import decoding_bytes, held_bytes, strips_of
-from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene
-from eigenscape.scenes.views.centred import stored_type
-from eigenscape.scenes.views.resampled import bands_read
+from eigenscape.spectrum.footprint import filter_sizes
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
 from eigenscape.spectrum.potential import check_potential, check_potential_files
@@ -170,7 +167,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
         sizes = replace(sizes, labelled=counts or None, held=held)
         return (
-            plan_ingest(sizes, scene),
+            sizes.ingest(scene),
             sizes.features(),
             sizes.neighbors(),
             sizes.graph(),
@@ -307,7 +304,7 @@ def check_pairs(job: Job, samples: int) -> None:
         With the number of components, and the fix.
     """
     neighbors, graph = job.neighbors, job.graph
-    if neighbors.form == "radius" or neighbors.k > 1 or graph.spatial is not None:
+    if neighbors.least_neighbors != 1 or graph.spatial is not None:
         return
     solved = min(samples, neighbors.most_landmarks or samples)
     # Fewer samples than in the file may be valid.
@@ -383,19 +380,6 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
     )  # fmt: skip
 
 
-def plan_ingest(sizes: Sizes, scene: Scene) -> StagePlan:
-    """Return the needs of reading a scene."""
-    strips = strips_of(scene, sizes.budget)
-    raw = strips.rows * scene.grid.width * bands_read(scene)
-    # As stored and in single precision; which values are valid.
-    value = stored_type(scene).itemsize + 4.5
-    return sizes.ingest(
-        len(strips.groups), raw, value, held_bytes(scene) + library_bytes(sizes.job),
-        # A tenth for the caches' own books.
-        int(1.1 * strips.kept_bytes) + decoding_bytes(scene),
-    )  # fmt: skip
-
-
 def _processes(job: Job, on: ClusterOptions) -> int:
     return on.process_count(job.limits.threads) or 1
 
@@ -429,7 +413,7 @@ def _notes(sizes: Sizes, *, sparse: bool) -> list[str]:
 
 def _describe_layout(sizes: Sizes) -> str:
     """Return how tasks share the eigensolver's filter."""
-    filtered, slots = sizes.filter(), sizes.tasks * sizes.processes
+    filtered, slots = filter_sizes(sizes), sizes.tasks * sizes.processes
     if not filtered.parts:
         return f"filter: by columns, {filtered.groups} groups for {slots} task(s) at a time"
     return (

@@ -1,4 +1,5 @@
 import sys
+from typing import get_args
 
 import networkx as nx
 import numpy as np
@@ -8,8 +9,9 @@ from scipy.sparse.csgraph import connected_components
 from eigenscape.clusters import Serial
 from eigenscape.context import Loop
 from eigenscape.errors import MissingExtraError
+from eigenscape.job.options import Solver
 from eigenscape.spectrum.iteration.kernels.columns import column_count
-from eigenscape.spectrum.iteration.solvers import choose_solver, find_pairs, precision
+from eigenscape.spectrum.iteration.solvers import WHOLE, choose_solver, find_pairs, precision
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.kernels import oracles
 from eigenscape.spectrum.kernels.operator import as_operator
@@ -35,6 +37,25 @@ def weights(seed=0):
 
 def values_of(problem):
     return np.linalg.eigvalsh(problem.operator.open().matrix().toarray())
+
+
+def test_whole__are_the_solvers_of_jobs_that_do_not_iterate():
+    assert {"auto", "chebyshev", *WHOLE} == {*get_args(Solver)}
+    assert [name for name, solver in WHOLE.items() if solver.extra] == ["lobpcg"]
+
+
+@pytest.mark.parametrize("solver", WHOLE)
+def test_whole__find_the_same_pairs_in_double(make_problem, solver):
+    problem = make_problem(weights(), kind="normalized")
+    found = find_pairs(problem, solver, PAIRS, 1e-8, loop, quiet)
+    np.testing.assert_allclose(found.values[:PAIRS], values_of(problem)[1 : PAIRS + 1], atol=1e-9)
+    assert found.converged
+    assert precision(solver, 1e-2) == "float64"
+    # More rows, vectors or entries take no less.
+    bytes_of, least = WHOLE[solver].bytes, WHOLE[solver].bytes(10_000, 20, 1e5)
+    assert bytes_of(20_000, 20, 1e5) > least
+    assert bytes_of(10_000, 40, 1e5) > least
+    assert bytes_of(10_000, 20, 2e5) >= least
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import Features, Laplacian, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
 from eigenscape.estimators.classifiers.labels import (
     PartialClassifierMixin,
     encode_labels,
@@ -22,6 +22,7 @@ from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
+from eigenscape.job.options import Laplacian
 from eigenscape.learn.classify.kernels import eigenfunctions
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended

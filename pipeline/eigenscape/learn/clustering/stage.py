@@ -33,6 +33,7 @@ from eigenscape.learn.clustering.kernels.cuts import sweep_cuts
 from eigenscape.learn.clustering.numbers import by_size, check_shares, choose_count
 from eigenscape.learn.clustering.report import Measured, report
 from eigenscape.learn.method import Clustering
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.scaled import StoredGraph, sample_rows, stored_graph
 from eigenscape.store.arrays import open_array, open_memmap
 
@@ -69,7 +70,7 @@ def cluster_stage(context: Context, method: Clustering) -> dict[str, Any]:
     measured = Measured(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,
         splits[0], table, classes, [names.get(str(number)) or f"class {number}" for number in classes],
-        exact=nulls > 0 and context.job.graph.laplacian != "unnormalized",
+        exact=nulls > 0 and FORMS[context.job.graph.laplacian].normalized,
     )  # fmt: skip
     return {
         "classes": list(range(1, count + 1)),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from eigenscape.learn.method import Clustering
+from eigenscape.spectrum.kernels.forms import FORMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ class NormalizedCut(Clustering):
 
     def form(self, laplacian: str) -> Literal["plain", "per degree"]:
         """Return how the eigenvectors are scaled."""
-        return "per degree" if laplacian == "normalized" else "plain"
+        return "plain" if FORMS[laplacian].constant else "per degree"
 
     def divide(
         self,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.context import Context
 from eigenscape.learn.propagate.kernels.conjugate import F8
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.operator import Array
 from eigenscape.store.arrays import open_array, open_memmap
 
@@ -104,8 +105,8 @@ def lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
     if spectrum is None or "potential" in spectrum.summary:
         return None
     nulls = spectrum.summary["null_vectors"]
-    normalized = context.job.graph.laplacian == "normalized"
+    constant = FORMS[context.job.graph.laplacian].constant
     return LowestPairs(
         context.path("spectrum/vector"), nulls, context.memmap("spectrum/value")[nulls:],
-        str(rows), context.path("graph/degree") if normalized else None,
+        str(rows), None if constant else context.path("graph/degree"),
     )  # fmt: skip

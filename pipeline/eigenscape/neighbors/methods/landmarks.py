@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.errors import JobError
-from eigenscape.job.options import GraphOptions, ListForm
+from eigenscape.job.options import GraphOptions
 from eigenscape.neighbors.method import NeighborMethod, Table
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class Landmarks(NeighborMethod):
     """Neighbours among landmarks, whose eigenvectors are extended to all samples (Halevy 2011, 4.4)."""
 
-    form: ClassVar[ListForm] = "landmarks"
     method: Literal["landmarks"] = "landmarks"
     """Neighbours among landmarks only; their eigenvectors are extended by the Nystrom formula (Halevy 2011,
     4.4)."""

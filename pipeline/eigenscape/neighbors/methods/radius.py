@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from eigenscape.base.footprint import Footprint
-from eigenscape.job.options import ListForm
 from eigenscape.neighbors.method import NeighborMethod, Table
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 class Radius(NeighborMethod):
     """All neighbours within a distance, by brute force."""
-
-    form: ClassVar[ListForm] = "radius"
 
     method: Literal["radius"] = "radius"
     """All neighbours within a distance, by brute force."""

@@ -181,9 +181,9 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
     what = f"{samples} valid pixels (of {pixels})"
-    if job.neighbors.form != "radius" and job.neighbors.k >= samples:
+    if (k := job.neighbors.least_neighbors) >= samples:
         raise InputError(
-            f"neighbors.k = {job.neighbors.k}: the scene has {what}, so a sample has at most "
+            f"neighbors.k = {k}: the scene has {what}, so a sample has at most "
             f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
         )
     if job.spectrum.dimension > samples - 1:

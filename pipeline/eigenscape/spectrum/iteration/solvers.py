@@ -1,7 +1,7 @@
-"""The choice of a solver and its precision, and one way to call all of them."""
+"""The solvers by name, the choice of one and of its precision, and one way to call all of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,13 +13,16 @@ from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
 from eigenscape.spectrum.iteration.kernels.columns import MOST_COLUMNS, column_count
+from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import oracles, thin
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.laplacian import usual_degree
+from eigenscape.spectrum.kernels.operator import Operator
 
 DENSE_ROWS = 1500
 """Order up to which LAPACK is faster than any iteration."""
@@ -35,6 +38,34 @@ _THIN_DIMENSION = 1.5
 
 _SINGLE_TOLERANCE = 1e-6
 _LEAST_GAP = 1e-4
+
+
+@dataclass(frozen=True)
+class WholeSolver:
+    """A solver that takes the whole matrix into the memory of one task, in double.
+
+    Attributes
+    ----------
+    solve
+        Function that returns the lowest pairs of an operator above its null space, for a tolerance.
+    bytes
+        Function that returns its memory for the rows, the modes and the entries of a matrix.
+    extra
+        Optional package that it needs: module, package, and the extra that brings it.
+    """
+
+    solve: Callable[[Operator, NullSpace, int, float], oracles.Pairs]
+    bytes: Callable[[int, int, float], float]
+    extra: tuple[str, str, str] | None = None
+
+
+WHOLE: Mapping[str, WholeSolver] = {
+    "dense": WholeSolver(oracles.dense_pairs, oracles.dense_bytes),
+    "shift-invert": WholeSolver(thin.shifted_pairs, thin.shifted_bytes),
+    "lanczos": WholeSolver(oracles.lanczos_pairs, oracles.lanczos_bytes),
+    "lobpcg": WholeSolver(oracles.lobpcg_pairs, oracles.lobpcg_bytes, ("pyamg", "pyamg", "amg")),
+}
+"""Solvers by name, beside "chebyshev", which iterates on vectors in files."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +144,14 @@ def choose(
         solver, reason = choose_solver(asked, pairs, rows)
     unit = usual_degree(kind, degree)
     rounding = pull / unit
-    if kind == "unnormalized":
+    if not FORMS[kind].normalized:
         rounding += 4 * float(degree.max()) / unit
     return Choice(solver, reason, precision(solver, tolerance, rounding), unit)
 
 
 def choose_solver(solver: str, pairs: int, rows: int) -> tuple[str, str]:
     """Return the solver that will run on a graph of `rows` rows, and why; see `choose_by_graph` too."""
-    if solver not in ("auto", "chebyshev"):
+    if solver in WHOLE:
         return solver, "as asked for"
     if rows <= DENSE_ROWS:
         return "dense", f"LAPACK on the full matrix: {rows} samples are few"
@@ -198,7 +229,7 @@ def precision(solver: str, tolerance: float, amplification: float = 0.0) -> str:
         four times the largest degree in units of the usual one.
     """
     rounding = amplification * float(np.finfo(np.float32).eps)
-    single = solver == "chebyshev" and tolerance >= max(_SINGLE_TOLERANCE, rounding)
+    single = solver not in WHOLE and tolerance >= max(_SINGLE_TOLERANCE, rounding)
     return "float32" if single else "float64"
 
 
@@ -225,24 +256,24 @@ def find_pairs(
     Solution
         Values and residuals are those of the Laplacian.
     """
-    solution = _find(problem, solver, pairs, tolerance, map_blocks, note, layout)
+    if solver in WHOLE:
+        solution = _solve_whole(problem, solver, pairs, tolerance, map_blocks)
+    else:
+        solution = _iterate(problem, pairs, tolerance, map_blocks, note, layout)
     unit = problem.operator.unit
     # Below 0 there is only rounding.
     values = unit * np.maximum(solution.values, 0)
     return replace(solution, values=values, residuals=unit * solution.residuals)
 
 
-def _find(
+def _iterate(
     problem: Problem,
-    solver: str,
     pairs: int,
     tolerance: float,
     map_blocks: Map,
     note: Callable[[str], None],
     layout: Layout,
 ) -> Solution:
-    if solver != "chebyshev":
-        return _solve_whole(problem, solver, pairs, tolerance, map_blocks)
     solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note, layout)
     if solution.converged and problem.operator.rows <= INERTIA_ROWS:
         work = partial(_count_missed, problem, solution.values[: pairs + 1])
@@ -267,14 +298,7 @@ def _solve_task(
     problem: Problem, vectors: Vectors, pairs: int, tolerance: float, solver: str
 ) -> tuple[list[float], list[float]]:
     operator, null = problem.operator.open(), problem.null_space()
-    if solver == "dense":
-        solved = oracles.dense_pairs(operator, null, pairs)
-    elif solver == "shift-invert":
-        solved = thin.shifted_pairs(operator, null, pairs)
-    elif solver == "lanczos":
-        solved = oracles.lanczos_pairs(operator, null, pairs, tolerance)
-    else:
-        solved = oracles.lobpcg_pairs(operator, null, pairs, tolerance)
+    solved = WHOLE[solver].solve(operator, null, pairs, tolerance)
     padded = np.zeros((operator.rows, vectors.columns))
     padded[:, :pairs] = solved[1]
     vectors.write(slice(None), padded)

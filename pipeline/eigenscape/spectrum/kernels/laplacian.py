@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.spectrum.kernels import products as kernels
+from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock
 from eigenscape.spectrum.kernels.ties import Ties
 
@@ -55,7 +56,8 @@ def laplacian(
     unit
         Of the eigenvalues: the operator is divided by it. See `usual_degree`.
     """
-    normalized = kind != "unnormalized"
+    form, ones = FORMS[kind], np.ones_like(degree)
+    normalized = form.normalized
     scale = 1 / np.sqrt(degree) if normalized else np.full_like(degree, 1 / math.sqrt(unit))
     scaled = []
     for number, block in enumerate(blocks):
@@ -63,22 +65,21 @@ def laplacian(
         data = allocate(number, size) if allocate else np.empty(size, dtype)
         kernels.scale_entries(block.first, block.indptr, block.indices, block.data, scale, data)
         scaled.append(RowBlock(block.first, block.indptr, block.indices, data))
-    diagonal = np.ones_like(degree) if normalized else degree / unit
-    null = np.sqrt(degree) if normalized else np.ones_like(degree)
+    turn = scale if form.constant else ones
+    diagonal = ones if normalized else degree / unit
+    null = np.sqrt(degree) if normalized else ones
     added = np.zeros_like(degree)
     if edges is not None:
         added += np.asarray(edges.sum(axis=1))
     if potential is not None:
         added += potential
-    if kind != "normalized":
-        added *= scale**2
+    added *= turn**2
     if edges is not None:
-        turn = scipy.sparse.diags_array(np.ones_like(degree) if kind == "normalized" else scale)
-        scaled = [_add_rows(block, (turn @ edges @ turn).tocsr()) for block in scaled]
+        turned = scipy.sparse.diags_array(turn)
+        scaled = [_add_rows(block, (turned @ edges @ turned).tocsr()) for block in scaled]
     bound = 2.0 if normalized else 2.0 * float(degree.max()) / unit
     if ties is not None:
-        if kind != "normalized":
-            ties = replace(ties, pull=ties.pull * scale[ties.member])
+        ties = replace(ties, pull=ties.pull * turn[ties.member])
         bound += ties.most
     singular = is_singular(kind, potential, edges, ties)
     if not singular:
@@ -111,7 +112,7 @@ def usual_degree(kind: str, degree: NDArray[np.float64]) -> float:
     degree : array, shape (n,)
         Row sums of the weights; samples without edges do not count.
     """
-    if kind != "unnormalized":
+    if FORMS[kind].normalized:
         return 1.0
     joined = degree[degree > 0]
     return float(np.median(joined)) if len(joined) else 1.0
@@ -126,7 +127,7 @@ def is_singular(
     """Whether the operator of `laplacian` has the null vectors of the Laplacian alone."""
     # Constants are null vectors of L_E, so they stay those of the whole only where they are L's.
     joined = ties is not None or (edges is not None and edges.nnz > 0)
-    return (potential is None or not potential.any()) and (kind != "normalized" or not joined)
+    return (potential is None or not potential.any()) and (FORMS[kind].constant or not joined)
 
 
 def _add_rows(block: RowBlock, edges: scipy.sparse.csr_array) -> RowBlock:

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from eigenscape.errors import ConvergenceError
 from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock
+from eigenscape.spectrum.kernels.oracles import lanczos_bytes
 
 F8 = NDArray[np.float64]
 
@@ -99,7 +100,9 @@ def profile(structure: scipy.sparse.csr_array) -> Profile:
     return Profile(int(widths.sum()), float((widths**2).sum()), structure.nnz)
 
 
-def shifted_pairs(operator: Operator, null: NullSpace, count: int) -> tuple[F8, F8]:
+def shifted_pairs(
+    operator: Operator, null: NullSpace, count: int, tolerance: float = 0.0
+) -> tuple[F8, F8]:
     """Return the lowest eigenpairs above the null space, by Lanczos on the inverse (ARPACK, SuperLU).
 
     Lanczos from one vector can miss copies of a multiple eigenvalue: the eigenvalues below the last one
@@ -113,6 +116,8 @@ def shifted_pairs(operator: Operator, null: NullSpace, count: int) -> tuple[F8, 
         Its null space, which is kept out.
     count
         Pairs to return.
+    tolerance
+        Not used: the pairs are exact to the last digits.
 
     Returns
     -------
@@ -138,6 +143,15 @@ def shifted_pairs(operator: Operator, null: NullSpace, count: int) -> tuple[F8, 
         order = np.argsort(values)
         values, vectors = values[order], np.hstack([vectors, beside])[:, order]
     return values[:count], vectors[:, :count]
+
+
+def shifted_bytes(rows: int, modes: int, entries: float) -> float:
+    """Return the memory of an inverse of few entries: the profile, factors to solve with and to count by.
+
+    Larger ones, which have to be asked for, are refused by the graph itself. See `lanczos_bytes`.
+    """
+    factors = min(MOST_BYTES, FACTOR_BYTES * rows**2 // 2)
+    return lanczos_bytes(rows, modes, entries) + 2 * factors + 8 * entries
 
 
 def _factorise(A: scipy.sparse.csc_array, shift: float) -> Any:
