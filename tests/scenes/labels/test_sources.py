@@ -181,6 +181,11 @@ def test_legend_of_envi_classes(write, labels, cube, tmp_path):
     legend = labels(write("scene.tif", cube), labels=stored).legend
     assert legend.names == {1: "bare soil", 2: "tree"}
     assert legend.colors == {1: (10, 20, 30), 2: (40, 50, 60)}
+    # A number that is no part of a colour leaves its class without one, and the others as they are.
+    header.write_text(header.read_text().replace("40, 50, 60", "40, 65536, 60"))
+    legend = labels(stored, labels=stored).legend
+    assert legend.names == {1: "bare soil", 2: "tree"}
+    assert legend.colors == {1: (10, 20, 30)}
 
 
 @pytest.mark.parametrize("name", ["labels.tif", "labels.npy"])

@@ -13,6 +13,7 @@ from eigenscape.scenes.types import Color, Legend
 _NAME, _MIN, _VALUE, _RED, _GREEN, _BLUE = "2", "3", "5", "6", "7", "8"
 _VALUE_NAMES = {"value", "class", "class_id", "id", "code"}
 _BLACK = (0, 0, 0)
+_BRIGHTEST = 255
 _ITEM = re.compile("class_[1-9][0-9]{0,4}")
 
 
@@ -35,6 +36,8 @@ def read_legend(dataset: Any, path: str) -> Legend:
         table_names, table_colors = _attribute_table(table)
         names |= table_names
         colors |= table_colors
+    # A damaged file may have larger numbers, which no map can be written with.
+    colors = {number: color for number, color in colors.items() if max(color) <= _BRIGHTEST}
     if names:
         colors = {number: color for number, color in colors.items() if number in names}
     else:
