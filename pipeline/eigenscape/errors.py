@@ -25,6 +25,7 @@ our own are ``assert`` and ``TypeError``, never one of these.
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 
 class EigenscapeError(Exception):
@@ -34,9 +35,21 @@ class EigenscapeError(Exception):
 
 
 class InputError(EigenscapeError):
-    """The input is invalid or cannot be processed; nothing was computed from it."""
+    """The input is invalid or cannot be processed; nothing was computed from it.
+
+    Parameters
+    ----------
+    message
+        What is wrong and what to do, in the words of a job: keys, options of commands.
+    in_estimators
+        The same for estimators, if they need more than their parameters' names for the keys in `message`.
+    """
 
     exit_status = 2
+
+    def __init__(self, message: str = "", in_estimators: str | None = None) -> None:
+        super().__init__(message)
+        self.in_estimators = message if in_estimators is None else in_estimators
 
 
 class JobError(InputError):
@@ -97,6 +110,11 @@ class MissingExtraError(InputError):
             f"{purpose} needs the package {package}, which is not installed. "
             f"Install it with: pip install 'eigenscape[{extra}]'"
         )
+        self._named = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str]]:
+        # Dask sends the errors of its workers by pickle, which would call __init__ with the message.
+        return type(self), self._named
 
 
 class StoreError(EigenscapeError):

@@ -1,5 +1,7 @@
 """Errors of estimators speak of their parameters: no key of a job, no file of a run, no command."""
 
+import errno
+import pickle
 import re
 
 import dask.array
@@ -14,11 +16,20 @@ from eigenscape import (
     SchroedingerEigenmaps,
     SpectralClusterer,
 )
-from eigenscape.errors import EstimatorError, InputError, MemoryLimitError, MissingExtraError
+from eigenscape.base.files.whole import explain_write_errors
+from eigenscape.errors import (
+    EstimatorError,
+    InputError,
+    MemoryLimitError,
+    MissingExtraError,
+    OutputError,
+)
 from eigenscape.estimators import base, fitting
 from eigenscape.estimators.fitting import KEYS, in_parameters, parameter_names
 from eigenscape.job.explanations import keys_of
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import SpectrumOptions
+from eigenscape.spectrum.stage import _check_dimension
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
@@ -119,6 +130,34 @@ def test_in_parameters__every_key_whole():
         )
     assert in_parameters("neighbors.kind = 3") == "neighbors.kind = 3"
     assert set(JOB_KEYS) >= set(KEYS.values())
+
+
+def test_in_parameters__tables_and_options():
+    assert in_parameters("[graph.potential] raster = 'a'") == "potential raster = 'a'"
+    assert in_parameters("Set output.directory or --run-dir to a") == "Set directory to a"
+
+
+def test_parameter_names__takes_what_errors_say_to_estimators(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    again = "give the same command again"
+    with pytest.raises(OutputError, match=again) as told, explain_write_errors(tmp_path):
+        raise full
+    # As it comes from another process.
+    error = pickle.loads(pickle.dumps(told.value))
+    with pytest.raises(EstimatorError) as told, parameter_names():
+        raise error
+    assert str(told.value) == (
+        f"{tmp_path}: the disk is full. Free some space or set directory to another disk, and fit again."
+    )
+    assert str(error).startswith(f"{tmp_path}: the disk is full. Finished blocks are kept: free")
+
+
+def test_parameter_names__a_graph_of_several_components():
+    with pytest.raises(EstimatorError) as told, parameter_names():
+        _check_dimension(SpectrumOptions(dimension=9), 12, 4)
+    assert str(told.value).endswith("constant one(s). Set n_components to 8 or less.")
+    with pytest.raises(InputError, match=r'8 or less, or graph.components to "connect"\.$'):
+        _check_dimension(SpectrumOptions(dimension=9), 12, 4)
 
 
 def test_parameter_names__keeps_a_missing_extra():

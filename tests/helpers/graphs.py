@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 import networkx as nx
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from eigenscape.scenes.types import Grid
+from eigenscape.spectrum.eigenpairs import eigenpairs
 from eigenscape.spectrum.kernels.operator import RowBlock
 from harness import Harness
 
@@ -192,3 +195,29 @@ def _put_features(harness: Harness, features: Any) -> None:
     harness.put("features", arrays, whole=list(arrays))
     stored = harness.run_directory.open("features/values/indptr")
     stored.attrs["columns"] = features.shape[1]
+
+
+def fiedler_vector(graph: scipy.sparse.csr_array, least: int = 1) -> NDArray[np.float64]:
+    """Return the first eigenvector of D^-1 (D - W) that is not constant, of a graph in memory.
+
+    Of a graph that is not connected, the numbers of its pieces, which are eigenvectors for 0: cuts
+    between them cost nothing. Where there are fewer than `least` rows beside the largest piece, its
+    own eigenvector, and 0 for those.
+
+    Parameters
+    ----------
+    graph : csr_array, shape (m, m)
+        Symmetric weights; two rows or more.
+    least
+        Rows that are worth a split.
+    """
+    _, component = connected_components(graph, directed=False)
+    sizes = np.bincount(component)
+    rank = np.argsort(np.argsort(-sizes, kind="stable"))[component]
+    inside = np.flatnonzero(rank == 0)
+    if len(rank) - len(inside) >= least:
+        return np.asarray(rank, np.float64)
+    vector = np.zeros(len(rank))
+    main = graph[inside][:, inside]
+    vector[inside] = eigenpairs(main, 1, kind="random-walk").vectors[:, 1]
+    return vector

@@ -36,8 +36,8 @@ def squares(context):
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("executor", [Serial(), Threads(2)])
 def test_run__commits_arrays_summary_and_sums(tmp_path, executor, recorded):
-    directory = Run(tmp_path)
-    runner = StageRunner(directory, executor, Silent(), recorded=recorded)
+    directory = Run(tmp_path, checksums=recorded)
+    runner = StageRunner(directory, executor, Silent())
     record = runner.run("graph", "aa", squares, JOB)
     assert (record.key, record.arrays, record.summary) == ("aa", ("a/squares",), {"sum": 285})
     assert record.peak_bytes > 0

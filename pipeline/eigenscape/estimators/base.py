@@ -1,7 +1,7 @@
 """What all estimators have in common: neighbours and graph of their samples, as parameters and as a run."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -82,17 +82,12 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.metric = metric
-        self.features = features
-        self.features_dimension = features_dimension
-        self.random_state = random_state
-        self.memory = memory
-        self.threads = threads
-        self.directory = directory
-        self.client = client
-        self.verbose = verbose
+        self._store(locals())
+
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """Set the parameters of ``__init__``, which are its local variables, as attributes."""
+        for name in given.keys() - {"self"}:
+            setattr(self, name, given[name])
 
     def __sklearn_clone__(self) -> Self:
         # A connection is shared, not copied.
@@ -233,15 +228,7 @@ class GraphEstimator(NeighborEstimator):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, random_state=random_state, memory=memory,
-            threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.affinity: Affinity = affinity
-        self.weights = weights
-        self.bandwidth = bandwidth
+        self._store(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

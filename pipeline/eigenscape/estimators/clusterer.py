@@ -55,6 +55,8 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
     (np.True_, np.True_)
     """
 
+    n_clusters: int
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -76,15 +78,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.n_clusters = n_clusters
-        self.assign_labels = assign_labels
-        self.tolerance = tolerance
+        self._store(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the eigenvectors and the clusters.

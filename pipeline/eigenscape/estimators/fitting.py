@@ -122,7 +122,9 @@ class Fitting:
             names = list(_STAGES)
             first = names.index(next(iter(given_stages)))
             self._stages = {name: _STAGES[name] for name in names[first:]} | given_stages
-        self.run = Run(path)
+        # Hundreds of small files that are read by this process: their checksums would take a tenth of
+        # the time.
+        self.run = Run(path, checksums=False)
         with explain_write_errors(path):
             (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
             self.run.manifest |= {"eigenscape": __version__, "name": job.name}
@@ -178,9 +180,7 @@ class Fitting:
     def _stage(self, name: str, work: Work, executor: Executor) -> dict[str, Any]:
         if self.X.shape[0] > ROW_TILE:
             memory.release()
-        # Hundreds of small files that are read by this process: their checksums would take a tenth of
-        # the time.
-        runner = StageRunner(self.run, executor, self._reporter, recorded=False)
+        runner = StageRunner(self.run, executor, self._reporter)
         # No other run shares the directory, so there are no other keys to tell apart.
         return runner.run(name, "fit", work, self.job).summary
 
@@ -269,12 +269,6 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
         raise EstimatorError(f"{name} = {first['input']!r}: {reason}.") from None
 
 
-def _more_memory(found: re.Match[str]) -> str:
-    """Say what of `memory` is left for new samples, the libraries' share taken off."""
-    left = memory.format_bytes(memory.parse_bytes(found[1]))
-    return f"memory leaves {left}: {found[2]} Give memory the difference more."
-
-
 @contextmanager
 def parameter_names() -> Iterator[None]:
     """Turn errors about keys of a job into `EstimatorError` about parameters."""
@@ -283,43 +277,22 @@ def parameter_names() -> Iterator[None]:
     except (EstimatorError, MissingExtraError):
         raise
     except InputError as error:
-        raise EstimatorError(in_parameters(str(error))) from error
+        raise EstimatorError(in_parameters(error.in_estimators)) from error
 
 
 def in_parameters(text: str) -> str:
-    """Return what an error says of a job as it is said of an estimator.
+    """Return a text with the parameters of an estimator instead of the keys of a job.
 
     Examples
     --------
-    >>> in_parameters("Set limits.memory to 512MiB or more, or limits.threads to fewer.")
+    >>> in_parameters('Set limits.memory to "512MiB" or more, or limits.threads to fewer.')
     'Set memory to "512MiB" or more, or threads to fewer.'
     """
-    for pattern, wording in _WORDING:
-        text = re.sub(pattern, wording, text)
-    return re.sub(_KEY, lambda found: _NAMES[found[0]], text)
+    return _KEY.sub(lambda found: _NAMES[found[0]], text)
 
 
-_NAMES = {key: name for name, key in KEYS.items()}
-_KEY = r"(?<![\w.])(?:" + "|".join(map(re.escape, KEYS.values())) + r")(?![\w]|\.\w)"
-_WORDING = (
-    # What a job has keys for and an estimator has not.
-    (
-        r"Mark fill values by scene\.nodata or scene\.mask, or set a smaller scene\.scale or "
-        r"features\.standardize = true\.",
-        "Leave samples with fill values out, or scale the features: "
-        "sklearn.preprocessing.StandardScaler.",
-    ),
-    (r", or graph\.components to \"connect\"", ""),
-    (r" and run the job again: only its spectrum is computed anew", " and fit again"),
-    (r"output\.directory or --run-dir", "directory"),
-    (r"Finished blocks are kept: free", "Free"),
-    (
-        r"output\.directory to another disk, and give the same command",
-        "directory to another disk, and fit",
-    ),
-    # Not the path of a run directory that nobody chose.
-    (r"^\S*: its largest eigenvalue", "the largest eigenvalue"),
-    (r"\[graph\.potential\]", "potential"),
-    (r"(limits\.memory to )(\d+\w+B)", r'\1"\2"'),
-    (r"^memory = (\d+B): (.*) Give as much\.", _more_memory),
-)
+_NAMES = {key: name for name, key in KEYS.items()} | {
+    "[graph.potential]": "potential",
+    "output.directory or --run-dir": "directory",
+}
+_KEY = re.compile(r"(?<![\w.])(?:" + "|".join(map(re.escape, _NAMES)) + r")(?![\w]|\.\w)")

@@ -92,16 +92,7 @@ class SchroedingerEigenmaps(Eigenmaps):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_components, n_neighbors=n_neighbors, neighbors=neighbors, metric=metric,
-            features=features, features_dimension=features_dimension, affinity=affinity, weights=weights,
-            bandwidth=bandwidth, laplacian=laplacian, tolerance=tolerance,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.potential = potential
-        self.alpha = alpha
-        self.relative = relative
+        self._store(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -94,15 +94,7 @@ class SpectralEstimator(Spectral):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.n_components = n_components
-        self.laplacian = laplacian
-        self.tolerance = tolerance
+        self._store(locals())
 
 
 def extend_block(

@@ -96,15 +96,7 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, features=features,
-            features_dimension=features_dimension, random_state=random_state, memory=memory,
-            threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.mode = mode
-        # The bases search by distance or by angle alone.
-        self.metric: Any = metric
+        self._store(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Search the neighbours of the samples.
@@ -139,15 +131,13 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         self._folder.trim()
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> csr_matrix:
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
         """Search the neighbours of the samples and return the graph.
 
         Parameters
         ----------
         X, y
             As in `fit`.
-        fit_params
-            Not used.
 
         Returns
         -------

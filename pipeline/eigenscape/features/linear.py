@@ -193,13 +193,14 @@ class Covarying(Reducing):
             return 0.0
         square = 16.0 * table.bands**2
         if square > table.limit - BASE_BYTES:
-            raise MemoryLimitError(
+            refused = (
                 f'features.method = "{self.method}": the libraries take {format_bytes(BASE_BYTES)}, the '
                 f"covariance of {table.bands} columns {format_bytes(square)} with the copy that its "
                 f"eigenvectors need, and limits.memory is {format_bytes(table.limit)}. Set "
-                'features.method to "random-projection", or '
-                f"limits.memory to {enough(int(square) + BASE_BYTES)} or more."
+                'features.method to "random-projection", or limits.memory to'
             )
+            least = enough(int(square) + BASE_BYTES)
+            raise MemoryLimitError(f"{refused} {least} or more.", f'{refused} "{least}" or more.')
         return square
 
 

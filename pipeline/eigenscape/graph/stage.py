@@ -38,7 +38,7 @@ from eigenscape.graph.spatial import (
     spectral_file,
 )
 from eigenscape.job.options import GraphOptions
-from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
+from eigenscape.neighbors.search.reach import MOST_BRIDGED
 from eigenscape.store.rows import Rows
 from eigenscape.store.workspace import Workspace
 

@@ -23,7 +23,6 @@ from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georefe
 from eigenscape.scenes.types import Grid
 
 _STRIP_BYTES = 32 * 2**20
-_BAND_AXES = ("band", "bands", "wavelength", "wavelengths", "variable", "spectral")
 _ROW_AXES, _COLUMN_AXES = (
     ("y", "row", "rows", "lat", "latitude", "northing"),
     ("x", "column", "columns", "lon", "longitude", "easting"),

@@ -273,10 +273,13 @@ def _check_values(trained: Trained, values: NDArray[np.float64]) -> None:
     if few == len(values):
         return
     nulls = trained.run.manifest["stages"]["spectrum"]["summary"]["null_vectors"]
+    refused = (
+        f"largest eigenvalue is {values.max():.4g}; new samples have coordinates for eigenvalues up to "
+        f"{1 - LEAST_SHARE}. Set spectrum.dimension to {max(1, few - nulls)} or less and"
+    )
     raise InputError(
-        f"{trained.run.path}: its largest eigenvalue is {values.max():.4g}; new samples have "
-        f"coordinates for eigenvalues up to {1 - LEAST_SHARE}. Set spectrum.dimension to "
-        f"{max(1, few - nulls)} or less and run the job again: only its spectrum is computed anew."
+        f"{trained.run.path}: its {refused} run the job again: only its spectrum is computed anew.",
+        f"the {refused} fit again.",
     )
 
 
@@ -290,8 +293,12 @@ def _block_rows(trained: Trained, memory: str, modes: int) -> int:
     chunks += 8 * columns * trained.rows.step
     fixed = _WORK_BYTES + _SAMPLE_BYTES * samples + chunks
     if (needed := fixed + ROW_TILE * row) > limit:
+        refused = (
+            f"to extend {modes} eigenvectors of {samples} samples takes {format_bytes(needed)}."
+        )
         raise MemoryLimitError(
-            f"memory = {memory}: to extend {modes} eigenvectors of {samples} samples takes "
-            f"{format_bytes(needed)}. Give as much."
+            f"memory = {memory}: {refused} Give as much.",
+            # The share of the libraries is taken off the parameter.
+            f"memory leaves {format_bytes(limit)}: {refused} Give memory the difference more.",
         )
     return rows_within(limit - fixed, row)

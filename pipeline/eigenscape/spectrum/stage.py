@@ -134,12 +134,12 @@ def _measure_profile(graph: StoredGraph, _: str) -> tuple[int, float, int]:
 def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> None:
     limit = rows - components
     if options.dimension > limit:
-        raise InputError(
+        refused = (
             f"spectrum.dimension = {options.dimension}: the graph has {rows} samples in "
             f"{components} component(s), so there are at most {limit} eigenvectors beside the "
-            f"constant one(s). Set spectrum.dimension to {limit} or less, or graph.components to "
-            '"connect".'
+            f"constant one(s). Set spectrum.dimension to {limit} or less"
         )
+        raise InputError(f'{refused}, or graph.components to "connect".', f"{refused}.")
 
 
 def _store_components(context: Context, potential: Potential) -> str:

@@ -67,6 +67,9 @@ class Run:
     create
         Create the directory if it does not exist, and check that it is writable. Not for runs that are only
         read.
+    checksums
+        Whether records hold checksums of all files. Without them, no other process can resume a stage or take
+        it over.
 
     Raises
     ------
@@ -76,8 +79,8 @@ class Run:
         The directory exists but is not a run directory of this format.
     """
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, create: bool = True, checksums: bool = True) -> None:
+        self.path, self.checksums = path, checksums
         if create:
             with explain_write_errors(path):
                 try:
@@ -204,23 +207,19 @@ class Run:
             workspace.journal.tidy()
             return workspace
 
-    def commit(
-        self, stage: str, workspace: Workspace, record: Record, *, sums: bool = True
-    ) -> None:
+    def commit(self, stage: str, workspace: Workspace, record: Record) -> None:
         """Put the arrays and files of a workspace into place and enter its record.
 
         Parameters
         ----------
         stage, workspace, record
             The finished stage, its workspace and its record.
-        sums
-            Whether to add checksums to the record: not for runs that nobody goes on with.
         """
         with explain_write_errors(self.path):
             sync_tree(workspace.path / "store")
             sync_tree(workspace.path / "files")
             replaced = self.manifest["stages"].get(stage)
-            if sums:
+            if self.checksums:
                 record = replace(record, sums=workspace.sums())
             entry = {"stage": stage, "replaces": replaced, **asdict(record)}
             write_commit(workspace.path / "COMMIT", entry)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import psutil
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.process.cores import usable_cores
 from eigenscape.base.process.progress import Silent
-from eigenscape.base.version import __version__
+from eigenscape.base.version import __version__, installed_version
 from eigenscape.errors import EigenscapeError
 
 SCHEMA = 1
@@ -141,7 +141,7 @@ def _look_at_packages(found: Diagnosis) -> None:
             "Use a container or a virtual machine (cluster/containers)."
         )
     for package, extra in _requirements():
-        installed = _version(package)
+        installed = installed_version(package)
         if extra is None:
             found.versions[package] = installed
         elif extra not in _FOR_USERS_NOT:
@@ -164,13 +164,6 @@ def _requirements() -> Iterator[tuple[str, str | None]]:
         extra = _EXTRA.search(line)
         if package is not None and package[1] != "eigenscape":
             yield package[1], extra[1] if extra else None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _look_at_gdal(found: Diagnosis) -> None:

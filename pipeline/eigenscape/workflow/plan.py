@@ -21,7 +21,7 @@ from eigenscape.features.spectral.preparation import find_preparation
 from eigenscape.graph.stage import MOST_COMPONENTS
 from eigenscape.job.jobfile import Job
 from eigenscape.neighbors.method import Table, neighbor_method
-from eigenscape.neighbors.search.reach import MOST_COMPONENTS as MOST_BRIDGED
+from eigenscape.neighbors.search.reach import MOST_BRIDGED
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
@@ -100,12 +100,14 @@ class Plan:
         worst = max(self.stages, key=lambda stage: stage.peak_bytes)
         if worst.peak_bytes > limit:
             one = self.threads == 1
-            raise MemoryLimitError(
+            refused = (
                 f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
                 f"{format_bytes(worst.peak_bytes)}{' with one thread' if one else ''} for {self.samples} "
-                f"samples. Set limits.memory to {enough(worst.peak_bytes)} or more"
-                f"{'' if one else ', or reduce limits.threads'}."
+                "samples. Set limits.memory to"
             )
+            least = enough(worst.peak_bytes)
+            rest = f"or more{'' if one else ', or reduce limits.threads'}."
+            raise MemoryLimitError(f"{refused} {least} {rest}", f'{refused} "{least}" {rest}')
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""

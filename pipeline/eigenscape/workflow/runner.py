@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from eigenscape.base.files.sums import file_sum
 from eigenscape.base.files.whole import discard, explain_write_errors, written_whole
 from eigenscape.base.process.points import reached
 from eigenscape.base.process.progress import Logged, Reporter
-from eigenscape.base.version import __version__
+from eigenscape.base.version import __version__, installed_version
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.context import Context
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError, reason_of
@@ -53,16 +52,12 @@ class StageRunner:
         Executor of the tasks, and reporter of the progress.
     foresee
         See `eigenscape.context.Context`.
-    recorded
-        Whether to record checksums of all files. Without them, no other process can resume a stage or take it
-        over.
     """
 
     directory: Run
     executor: Executor
     reporter: Reporter
     foresee: Callable[[float], None] = lambda neighbors: None
-    recorded: bool = True
 
     def run(self, name: str, key: str, work: Work, job: Job) -> Record:
         """Run a stage, or resume it; return its record, which is then in the manifest.
@@ -97,7 +92,7 @@ class StageRunner:
             files=context.workspace.files(),
             summary=summary,
         )
-        self.directory.commit(name, context.workspace, record, sums=self.recorded)
+        self.directory.commit(name, context.workspace, record)
         reached("stage committed", name)
         taken = f"{record.seconds:.1f} s, peak {memory.format_bytes(record.peak_bytes)}"
         self.reporter.stage(name, taken)
@@ -114,7 +109,7 @@ class StageRunner:
                 job, self.directory, workspace, self.executor, self.reporter, halvings,
                 foresee=self.foresee,
             )  # fmt: skip
-            recorded = workspace.recorded() if self.recorded else nullcontext()
+            recorded = workspace.recorded() if self.directory.checksums else nullcontext()
             try:
                 with explain_write_errors(self.directory.path), recorded:
                     return context, work(context)
@@ -304,7 +299,7 @@ class Runner:
                 "name": job.name,
                 "python": platform.python_version(),
                 "versions": {
-                    name: installed for name in _PACKAGES if (installed := _version(name))
+                    name: installed for name in _PACKAGES if (installed := installed_version(name))
                 },
                 "seeds": {
                     name: seed
@@ -373,11 +368,3 @@ def _absolute_scene(job: Job) -> Any:
             "variable": chosen_variable(job.scene, job.resolve),
         }
     )
-
-
-@cache
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

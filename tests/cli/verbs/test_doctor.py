@@ -29,7 +29,9 @@ def test_doctor__says_what_is_here_and_leaves_a_directory_as_it_was(cli, tmp_pat
 def test_doctor__status_2_and_what_to_do(cli, monkeypatch):
     monkeypatch.setattr(doctor, "memory_limit", lambda: 300 * 2**20)
     monkeypatch.setattr(doctor, "NEEDED_FORMATS", ("GTiff", "Papyrus"))
-    monkeypatch.setattr(doctor, "_version", lambda package: None if package == "zarr" else "1.0")
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda package: None if package == "zarr" else "1.0"
+    )
     done = cli("doctor", "--json")
     assert done.exit_code == 2
     found = json.loads(done.stdout)
@@ -44,7 +46,9 @@ def test_doctor__status_2_and_what_to_do(cli, monkeypatch):
 
 
 def test_doctor__names_the_extra_of_what_is_missing(cli, monkeypatch):
-    monkeypatch.setattr(doctor, "_version", lambda package: None if package == "pyamg" else "1.0")
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda package: None if package == "pyamg" else "1.0"
+    )
     assert "pip install 'eigenscape[amg]'" in cli("doctor").stdout
 
 

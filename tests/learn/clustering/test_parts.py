@@ -7,11 +7,10 @@ import scipy.sparse
 from eigenscape import eigenpairs
 from eigenscape.learn.clustering.parts import (
     degrees_within,
-    fiedler_vector,
     ritz_fiedler,
 )
 from eigenscape.spectrum.kernels.operator import RowBlock
-from graphs import as_block
+from graphs import as_block, fiedler_vector
 
 
 def random_graph(rng, rows, share=0.3):

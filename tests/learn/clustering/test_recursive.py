@@ -5,14 +5,13 @@ import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
 from eigenscape.learn.clustering.kernels.cuts import sweep_cuts
-from eigenscape.learn.clustering.parts import fiedler_vector
 from eigenscape.learn.clustering.recursive import (
     Splits,
     smallest_part,
     split_cheapest,
     split_part,
 )
-from graphs import as_block
+from graphs import as_block, fiedler_vector
 
 
 def recursive_cut(blocks, degree, count, fiedler=None, *, limit=np.inf, least=None):

@@ -52,9 +52,11 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            full = f"{path}: the disk is full."
             raise OutputError(
-                f"{path}: the disk is full. Finished blocks are kept: free some space or set "
-                "output.directory to another disk, and give the same command again."
+                f"{full} Finished blocks are kept: free some space or set output.directory to another "
+                "disk, and give the same command again.",
+                f"{full} Free some space or set directory to another disk, and fit again.",
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise OutputError(

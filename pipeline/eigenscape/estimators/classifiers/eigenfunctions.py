@@ -96,14 +96,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
-            laplacian=laplacian, tolerance=tolerance, random_state=random_state, memory=memory,
-            threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.n_components = n_components  # type: ignore[assignment]
+        self._store(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the eigenvectors and fit the classes to them.

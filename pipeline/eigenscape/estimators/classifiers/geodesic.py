@@ -7,6 +7,7 @@ import numpy as np
 
 from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
+from eigenscape.estimators.precomputed import Affinity
 
 
 class GeodesicClassifier(SpreadingClassifier):
@@ -42,6 +43,8 @@ class GeodesicClassifier(SpreadingClassifier):
     array([0, 1, 0, 1])
     """
 
+    affinity: Affinity = "nearest_neighbors"
+
     def __init__(
         self,
         *,
@@ -57,12 +60,7 @@ class GeodesicClassifier(SpreadingClassifier):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
+        self._store(locals())
 
     @property
     def _job_method(self) -> str:

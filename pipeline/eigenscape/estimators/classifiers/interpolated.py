@@ -1,13 +1,6 @@
 """Harmonic functions on the graph as a scikit-learn classifier."""
 
-from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
-from eigenscape.estimators.precomputed import Affinity
 
 
 class InterpolatedClassifier(SpreadingClassifier):
@@ -37,38 +30,13 @@ class InterpolatedClassifier(SpreadingClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
     >>> y = np.full(200, -1)
     >>> y[:2] = 0, 1
     >>> InterpolatedClassifier(random_state=0).fit(X, y).predict(X[4:8])
     array([0, 1, 0, 1])
     """
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 12,
-        neighbors: Neighbors = "lanczos-bisection",
-        metric: Metric = "euclidean",
-        features: Features = "random-projection",
-        features_dimension: int = 80,
-        affinity: Affinity = "nearest_neighbors",
-        weights: Weights = "self-tuning",
-        bandwidth: float | Literal["auto"] = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        memory: str = "2GiB",
-        threads: int | None = None,
-        directory: str | Path | None = None,
-        client: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights,
-            bandwidth=bandwidth,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
 
     @property
     def _job_method(self) -> str:

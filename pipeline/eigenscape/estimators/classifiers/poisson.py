@@ -53,6 +53,8 @@ class PoissonClassifier(SpreadingClassifier):
     array([0, 1, 0, 1])
     """
 
+    method: Method
+
     def __init__(
         self,
         method: Method = "poisson",
@@ -72,13 +74,7 @@ class PoissonClassifier(SpreadingClassifier):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights, bandwidth=bandwidth,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.method = method
+        self._store(locals())
 
     @property
     def _job_method(self) -> str:

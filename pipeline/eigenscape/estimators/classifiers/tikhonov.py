@@ -70,15 +70,7 @@ class TikhonovClassifier(SpreadingClassifier):
         client: Any = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            n_neighbors=n_neighbors, neighbors=neighbors, metric=metric, features=features,
-            features_dimension=features_dimension, affinity=affinity, weights=weights,
-            bandwidth=bandwidth,
-            random_state=random_state, memory=memory, threads=threads, directory=directory,
-            client=client, verbose=verbose,
-        )  # fmt: skip
-        self.gamma = gamma
-        self.power = power
+        self._store(locals())
 
     @property
     def _job_method(self) -> str:

@@ -36,8 +36,6 @@ _RGB_SHARES = (0.20, 0.10, 0.05)
 _FEW_BANDS = 32
 _PLAIN_BANDS = (3, 4)  # Red, green, blue, and near infrared: the order of most such files.
 
-_LEGEND_TITLE = "Class and share of the map"
-
 
 def draw_quicklook(
     *,

@@ -1,10 +1,10 @@
 """Parts of a weighted graph: their weights, their degrees, and the vectors to split them by.
 
 The Fiedler vector of a part is the first eigenvector that is not constant of D^-1 (D - W), with the
-weights W and degrees D within the part alone. `fiedler_vector` computes it, of a graph in memory.
-`ritz_fiedler` takes the best vector that a few eigenvectors of the whole graph have to offer: passes
-over the edges and small matrices, at any number of rows. Of the whole graph both are the same; on
-Indian Pines 16 parts cost no more by the second (Ncut 0.51 against 0.54, k = 12).
+weights W and degrees D within the part alone. `ritz_fiedler` takes instead the best vector that a few
+eigenvectors of the whole graph have to offer: passes over the edges and small matrices, at any number
+of rows. Of the whole graph both are the same; on Indian Pines 16 parts cost no more by the second
+(Ncut 0.51 against 0.54, k = 12).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ import scipy.linalg
 import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.spectrum.kernels.operator import RowBlock
@@ -45,34 +44,6 @@ def degrees_within(blocks: Sequence[RowBlock], members: Mask) -> F8:
     for block in blocks:
         _add_degrees(block.first, block.indptr, block.indices, block.data, members, degree)
     return degree[members]
-
-
-def fiedler_vector(graph: scipy.sparse.csr_array, least: int = 1) -> NDArray[np.float64]:
-    """Return the first eigenvector of D^-1 (D - W) that is not constant, of a graph in memory.
-
-    Of a graph that is not connected, the numbers of its pieces, which are eigenvectors for 0: cuts
-    between them cost nothing. Where there are fewer than `least` rows beside the largest piece, its
-    own eigenvector, and 0 for those.
-
-    Parameters
-    ----------
-    graph : csr_array, shape (m, m)
-        Symmetric weights; two rows or more.
-    least
-        Rows that are worth a split.
-    """
-    from eigenscape.spectrum.eigenpairs import eigenpairs
-
-    _, component = connected_components(graph, directed=False)
-    sizes = np.bincount(component)
-    rank = np.argsort(np.argsort(-sizes, kind="stable"))[component]
-    inside = np.flatnonzero(rank == 0)
-    if len(rank) - len(inside) >= least:
-        return np.asarray(rank, np.float64)
-    vector = np.zeros(len(rank))
-    main = graph[inside][:, inside]
-    vector[inside] = eigenpairs(main, 1, kind="random-walk").vectors[:, 1]
-    return vector
 
 
 def ritz_fiedler(

@@ -80,10 +80,15 @@ def check_range(vectors: Vectors) -> None:
     # By both ends and not by absolute values, which would be another block in memory.
     largest = float(np.maximum(values.max(initial=0), -values.min(initial=0)))
     if not largest <= limit:  # nor is a NaN
-        raise InputError(
+        reached = (
             f"the features reach {largest:.3g}: single precision holds the squared distances of "
-            f"{vectors.shape[1]} features up to {limit:.2g}. Mark fill values by scene.nodata or "
-            "scene.mask, or set a smaller scene.scale or features.standardize = true."
+            f"{vectors.shape[1]} features up to {limit:.2g}."
+        )
+        raise InputError(
+            f"{reached} Mark fill values by scene.nodata or scene.mask, or set a smaller scene.scale or "
+            "features.standardize = true.",
+            f"{reached} Leave samples with fill values out, or scale the features: "
+            "sklearn.preprocessing.StandardScaler.",
         )
 
 

@@ -21,7 +21,7 @@ from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.neighbors.search.recall import QUERIES
 from eigenscape.neighbors.search.scratch import Ranked, index_type
 
-MOST_COMPONENTS = 2**15
+MOST_BRIDGED = 2**15
 """Components that are bridged, at most: each costs a search among all samples."""
 
 _NEAR = 30
@@ -113,10 +113,10 @@ def check_reach(radius: float, reach: Reach, rows: int, *, bridged: bool) -> Non
             'use the k nearest (neighbors.method = "lanczos-bisection").'
         )
     alone = reach.alone * rows
-    if bridged and alone > MOST_COMPONENTS:
-        enough = float(np.quantile(reach.nearest, 1 - MOST_COMPONENTS / rows))
+    if bridged and alone > MOST_BRIDGED:
+        enough = float(np.quantile(reach.nearest, 1 - MOST_BRIDGED / rows))
         raise InputError(
             f"neighbors.radius = {radius}: about {alone:,.0f} of {rows:,} samples have no neighbour "
-            f"within it, and each would have to be bridged; the limit is {MOST_COMPONENTS:,}. Set "
+            f"within it, and each would have to be bridged; the limit is {MOST_BRIDGED:,}. Set "
             f'neighbors.radius to {enough:.4g} or more, or graph.components to "largest"; {usual}.'
         )

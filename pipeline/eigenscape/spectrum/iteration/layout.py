@@ -30,8 +30,6 @@ from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import tiles
 from eigenscape.spectrum.kernels.gather import WIDTH
 
-LAYOUTS = ("auto", "columns", "rows")
-
 _ENTRY_S = 3.7e-9
 """Seconds of an entry of the matrix in a product with a group, on one thread: 40 ms for the 10.9 million of
 `tests/bench/spectrum.py`, measured."""
