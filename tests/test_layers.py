@@ -104,11 +104,11 @@ MOST_FILES = 12
 
 
 def test_folders__have_rooms_past_a_dozen_files():
-    """Folders of registries are lists, one file for each method: they may be longer."""
+    """Folders that are lists, one file for each method or verb, may be longer."""
     full = {
         name_of(folder): count
         for folder in {path.parent for path in MODULES}
-        if folder.name not in {"methods", "kinds", "readers", "formats", "products"}
+        if folder.name not in {"methods", "kinds", "readers", "formats", "products", "verbs"}
         if (count := len([p for p in folder.glob("*.py") if p.name != "__init__.py"])) > MOST_FILES
     }
     assert not full, (
@@ -152,6 +152,19 @@ def test_rooms__dask_stays_with_clusters():
         if name.partition(".")[0] in {"dask", "distributed"} and room_of(path) not in allowed
     }
     assert others == {"learn/clustering/embedding.py", "workflow/finished/results.py"}
+
+
+def test_rooms__print_on_the_command_line_alone():
+    """Beside the bars that a user can ask for: a program that imports the library has no need of rich."""
+    others = {
+        name_of(path)
+        for path in MODULES
+        if room_of(path) != "cli"
+        if {name.partition(".")[0] for name in imports(path)} & {"rich", "typer"}
+    }
+    assert others == {"base/process/bars.py", "base/process/progress.py"}
+    code = "import sys, eigenscape; eigenscape.run; eigenscape.run_study; assert 'rich' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_modules__import_by_name_in_few_places_alone():

@@ -36,12 +36,12 @@ def test_driver__is_not_submitted_again_if_nothing_comes_of_it(tmp_path, capsys)
 def test_driver__stays_away_where_another_job_works(tmp_path, monkeypatch, capsys):
     made(tmp_path, state="running")
     monkeypatch.setenv("SLURM_JOB_ID", "6")
-    assert driver.main(tmp_path) == 0
+    assert driver.main(tmp_path, print) == 0
     assert "job 7 does the work" in capsys.readouterr().err
     with changing(tmp_path) as found:
         write_submission(tmp_path, found, state="cancelled")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert driver.main(tmp_path) == 0
+    assert driver.main(tmp_path, print) == 0
     assert read_submission(tmp_path).state == "cancelled"
 
 
@@ -143,7 +143,7 @@ def test_changing__a_file_that_others_may_have_written(tmp_path, others):
         pytest.skip("needs the right to give files away")
     made(tmp_path, state="running")
     others(tmp_path / "submission.json")
-    for work in (lambda: cancel(tmp_path), lambda: driver.main(tmp_path)):
+    for work in (lambda: cancel(tmp_path), lambda: driver.main(tmp_path, print)):
         with pytest.raises(
             ClusterError, match=r"lines of shell in it run as you\. Take a run directory"
         ):

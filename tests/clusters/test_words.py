@@ -64,7 +64,7 @@ def test_shell_word__variables_and_nothing_else(teller, value):
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_driver_script__every_word_arrives_as_it_is(teller, kind, one, other):
     options = parse_cluster({"kind": kind, "interface": "lo", "environment": ["x=1"]}, "c.toml")
-    command = ["-m", "eigenscape.schedule.driver", one, other]
+    command = ["-m", "eigenscape.cli.driver", one, other]
     try:
         script = options.driver_script(command, before=[python_word(None)])
     except ClusterError:

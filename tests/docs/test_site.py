@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import eigenscape
-from eigenscape.job.jobfile import job_schema
+from eigenscape.job.files.schema import job_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "pipeline" / "docs"

@@ -1,16 +1,7 @@
-import json
-
 import pytest
 
 from eigenscape.errors import JobError
-from eigenscape.job.jobfile import Job, job_schema, load_job, parse_job
-from eigenscape.job.options import REGISTRIES, Options
-
-TABLES = {
-    name: field.annotation
-    for name, field in Job.model_fields.items()
-    if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
-}
+from eigenscape.job.jobfile import Job, load_job, parse_job
 
 
 def write(tmp_path, text, name="job.toml"):
@@ -170,46 +161,6 @@ def test_load_job__says_what_is_wrong_with_the_file(tmp_path, text, words):
         assert word in message, message
 
 
-def test_load_job__suggests_the_file_that_is_there(tmp_path):
-    write(tmp_path, SCENE, "salinas.toml")
-    with pytest.raises(JobError, match=r"no such job file\. Did you mean .*salinas\.toml\?"):
-        load_job(tmp_path / "salinsa.toml")
-    with pytest.raises(JobError, match=r"no such job file\. A job file is TOML"):
-        load_job(tmp_path / "nowhere" / "x.toml")
-
-
-def test_load_job__directory_and_other_encodings(tmp_path):
-    with pytest.raises(JobError, match="is a directory"):
-        load_job(tmp_path)
-    (tmp_path / "latin.toml").write_bytes("[scene]\npath = 'größe.tif'".encode("latin-1"))
-    with pytest.raises(JobError, match=r"latin\.toml: .*UTF-8"):
-        load_job(tmp_path / "latin.toml")
-
-
-@pytest.mark.parametrize(
-    ("override", "table", "key", "value"),
-    [
-        ("neighbors.k=8", "neighbors", "k", 8),
-        (" neighbors.k = 8", "neighbors", "k", 8),
-        ("spectrum.tolerance=1e-7", "spectrum", "tolerance", 1e-7),
-        ("features.method=pca", "features", "method", "pca"),
-        ('features.method="pca"', "features", "method", "pca"),
-        ("features.standardize=true", "features", "standardize", True),
-        ("scene.bad_bands=[1, '104-108']", "scene", "bad_bands", (1, "104-108")),
-        ("scene.path=b = c.tif", "scene", "path", "b = c.tif"),
-        ("learn.train=0.25", "learn", "train", 0.25),
-        ("learn.train=50", "learn", "train", 50),
-        ("limits.memory=500 MB", "limits", "memory", "500 MB"),
-        ("output.formats=['png']", "output", "formats", ("png",)),
-    ],
-)
-def test_load_job__override(tmp_path, override, table, key, value):
-    job = load_job(write(tmp_path, SCENE + "[neighbors]\nk = 5\n"), [override])
-    found = getattr(getattr(job, table), key)
-    assert found == value
-    assert type(found) is type(value)
-
-
 def test_load_job__reads_tables_within_tables(tmp_path):
     text = SCENE + "[graph.spatial]\nneighbors = 4\n"
     job = load_job(write(tmp_path, text), ["graph.spatial.weight=2.5"])
@@ -235,29 +186,6 @@ def test_load_job__says_what_is_wrong_in_a_table_within_a_table(tmp_path, text, 
     assert len(message.splitlines()) == 1
     for word in words:
         assert word in message, message
-
-
-def test_load_job__last_override_wins(tmp_path):
-    assert load_job(write(tmp_path, SCENE), ["neighbors.k=8", "neighbors.k=9"]).neighbors.k == 9
-
-
-@pytest.mark.parametrize(
-    "override", ["neighbors.k", "k=8", "=8", "neighbors.=8", ".k=8", "a.b.c=8", "", "neighbors"]
-)
-def test_load_job__override_of_a_wrong_form(tmp_path, override):
-    message = refuse(tmp_path, SCENE, override)
-    assert f"--set {override}" in message
-    assert "neighbors.k=8" in message
-
-
-def test_load_job__override_of_an_unknown_key(tmp_path):
-    assert "Did you mean neighbors.k?" in refuse(tmp_path, SCENE, "neighbors.kk=8")
-    assert "not a table" in refuse(tmp_path, "scene = 'a.tif'", "scene.path=b.tif")
-
-
-def test_load_job__names_the_override_that_is_wrong(tmp_path):
-    message = refuse(tmp_path, SCENE, "neighbors.k=0")
-    assert "--set" in message, message
 
 
 def test_resolve__is_relative_to_the_job_file(tmp_path, monkeypatch):
@@ -310,60 +238,6 @@ def test_to_toml__nodata_that_is_no_number(tmp_path):
     assert load_job(write(tmp_path, text)).scene.nodata != 0
 
 
-def test_job_schema__names_every_key_with_its_words():
-    schema = json.loads(job_schema())
-    assert set(schema["properties"]) == {*TABLES, "study", "preset"}
-    assert schema["required"] == ["scene"]
-    left_open = schema["properties"]["learn"]["anyOf"].pop()
-    assert left_open["properties"]["method"]["const"] == "auto"
-    for name, options in TABLES.items():
-        reference = schema["properties"][name]
-        kinds = [options]
-        if name in REGISTRIES:
-            assert set(reference) == {"anyOf", "title"}
-            kinds = [*REGISTRIES[name].all().values()]
-        references = reference.get("anyOf") or reference.get("allOf") or [reference]
-        for kind, own in zip(kinds, references, strict=True):
-            title = own["$ref"].rpartition("/")[2]
-            table = schema["$defs"][title]
-            keys = table["properties"]
-            assert set(keys) == set(kind.model_fields)
-            assert table["additionalProperties"] is False
-            assert all(keys[key]["description"] for key in keys), title
-            if name in REGISTRIES:
-                # Without the key it is the default method.
-                method = kind.model_fields["method"].default
-                assert keys["method"]["const"] == method
-                assert ("method" in table.get("required", [])) != (
-                    method == REGISTRIES[name].default
-                )
-
-
 def test_job__of_a_cube_names_the_function_for_it():
     with pytest.raises(JobError, match=r"Job\(list\).*eigenscape\.job_for\(scene, labels\)"):
         Job([[[0.0]]])
-
-
-@pytest.mark.parametrize(
-    ("line", "fix"),
-    [
-        ("labels = base_lab.tif", 'labels = "base_lab.tif"'),
-        ("labels = 2020_lab.tif   # mine", 'labels = "2020_lab.tif"'),
-        (r"labels = C:\data\lab.tif", r"labels = 'C:\data\lab.tif'"),
-    ],
-)
-def test_load_job__a_text_without_quotes(tmp_path, line, fix):
-    path = tmp_path / "job.toml"
-    path.write_text(f'[scene]\npath = "base.tif"\n{line}\n')
-    with pytest.raises(JobError, match=r"not valid TOML: .*at line 3") as error:
-        load_job(path)
-    assert str(error.value).endswith(f" A text needs quotes: {fix}.")
-
-
-@pytest.mark.parametrize("line", ["k = ", "k = [1, 2", 'k = "a', "k = true true", "[scene"])
-def test_load_job__other_mistakes_get_no_advice_on_quotes(tmp_path, line):
-    path = tmp_path / "job.toml"
-    path.write_text(f"{line}\n")
-    with pytest.raises(JobError, match="not valid TOML") as error:
-        load_job(path)
-    assert ("needs quotes" in str(error.value)) == (line == "k = true true")

@@ -10,7 +10,9 @@ import numpy as np
 
 from eigenscape.applied.machine import LEAST_LABELS
 from eigenscape.errors import InputError, JobError, SceneError
-from eigenscape.job.jobfile import Job, override, parse_job
+from eigenscape.job.explanations import tables_of
+from eigenscape.job.files.overrides import override
+from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.learn.decide.kernels.decisions import Calibration
 from eigenscape.learn.method import learn_method
 from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
@@ -232,7 +234,7 @@ def applied_job(
                 f"{', '.join(f'[{name}]' for name in _SETTABLE)} can be set; for others run the "
                 "job again."
             )
-        override(table, text)
+        override(table, text, tables_of(Job))
     source = " ".join([str(model.path), *(f"--set {text}" for text in overrides)])
     job = parse_job(table, name=Path(paths[0]).stem or "scene", base=Path.cwd(), source=source)
     return _with_bands(model, job)

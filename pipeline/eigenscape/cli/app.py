@@ -1,33 +1,25 @@
-"""The application of the command line, with the commands run, plan, results, synth and schema."""
+"""The application of the command line: its commands in the order of its help."""
 
-import json
-import sys
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from eigenscape.base.version import __version__
-from eigenscape.cli.arguments import (
-    DataDir,
-    Given,
-    Page,
-    Small,
-    exit_status,
-    on_a_job,
-)
+from eigenscape.cli.arguments import DataDir
 from eigenscape.cli.verbs import apply, cluster, data, submit
 from eigenscape.cli.verbs.batch import batch_command
 from eigenscape.cli.verbs.doctor import doctor_command
 from eigenscape.cli.verbs.init import init_command
+from eigenscape.cli.verbs.plan import plan_command
 from eigenscape.cli.verbs.report import open_command, report_command
+from eigenscape.cli.verbs.results import results_command
+from eigenscape.cli.verbs.run import run_command
 from eigenscape.cli.verbs.schedule import prune_command, schedule_command
+from eigenscape.cli.verbs.schema import schema_command
 from eigenscape.cli.verbs.status import status_command
+from eigenscape.cli.verbs.synth import synth_command
 from eigenscape.cli.verbs.tune import tune_command
 from eigenscape.cli.verbs.verify import verify_command
-from eigenscape.workflow.printing import print_plan, print_result
 
 app = typer.Typer(
     name="eigenscape",
@@ -62,63 +54,8 @@ def _main(
     pass
 
 
-@app.command("run")
-@on_a_job
-def run_command(given: Given) -> None:
-    """Run a job or a study; finished stages are reused."""
-    with exit_status():
-        # The job first: what is wrong in a file is printed before the stages are imported.
-        loaded, cluster = given.load()
-
-        from eigenscape.base.process.progress import console_reporter
-        from eigenscape.workflow.spine import run
-
-        if loaded.study is not None:
-            from eigenscape.study.console import run_and_print
-
-            raise typer.Exit(run_and_print(loaded, cluster, given.run_dir, as_json=given.as_json))
-        result = run(loaded, on=cluster, run_dir=given.run_dir, reporter=console_reporter())
-        if given.as_json:
-            print(json.dumps(result.to_json()))
-        else:
-            print_result(result)
-        if loaded.advice and result.scores:
-            print(f"eigenscape: {loaded.advice}", file=sys.stderr)
-        if not result.converged:
-            print(
-                f"eigenscape: not converged: the largest residual is "
-                f"{result.spectrum['max_residual']:.1e}. The results are kept. Raise "
-                "spectrum.tolerance, or lower spectrum.dimension.",
-                file=sys.stderr,
-            )
-            raise typer.Exit(3)
-
-
-@app.command("plan")
-@on_a_job
-def plan_command(given: Given) -> None:
-    """Check a job or a study; print memory, disk and tasks.
-
-    Nothing is computed.
-    """
-    with exit_status():
-        loaded, cluster = given.load()
-
-        from eigenscape.workflow.spine import plan
-
-        if loaded.study is not None:
-            from eigenscape.study.console import plan_and_print
-
-            plan_and_print(loaded, cluster, given.run_dir, as_json=given.as_json)
-            return
-        planned = plan(loaded, on=cluster, run_dir=given.run_dir)
-        if given.as_json:
-            print(json.dumps(planned.to_json()))
-        else:
-            print_plan(planned, loaded.limits.memory_bytes)
-        planned.check(loaded.limits.memory_bytes)
-
-
+app.command("run")(run_command)
+app.command("plan")(plan_command)
 app.command("status")(status_command)
 app.command("report")(report_command)
 app.command("open")(open_command)
@@ -132,79 +69,9 @@ app.command("verify")(verify_command)
 app.command("tune")(tune_command)
 app.command("init")(init_command)
 app.command("doctor")(doctor_command)
-
-
-@app.command("results")
-def results_command(
-    studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Study files (TOML).")],
-    page: Page = Path("jobs/RESULTS.md"),
-    runs: Annotated[
-        Path | None,
-        typer.Option(
-            "--runs", metavar="DIR", help="Parent directory of the studies' run directories."
-        ),
-    ] = None,
-    small: Small = False,
-) -> None:
-    """Write a page that compares the results of studies with the published ones."""
-    with exit_status():
-        from eigenscape.job.jobfile import load_job
-        from eigenscape.study.console import write_and_print
-
-        write_and_print([load_job(study, small=small) for study in studies], page, runs)
-
-
-@app.command("synth")
-def synth_command(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT.tif", help="Scene file to write; the labels go to OUT_labels.tif."
-        ),
-    ],
-    height: Annotated[int, typer.Option(help="Number of rows.")] = 679,
-    width: Annotated[int, typer.Option(help="Number of columns.")] = 944,
-    bands: Annotated[int, typer.Option(help="Number of bands.")] = 110,
-    classes: Annotated[int, typer.Option(help="Number of classes (materials).")] = 22,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
-) -> None:
-    """Write a synthetic scene of any size and its labels."""
-    with exit_status():
-        from eigenscape.datasets.made.synthetic import synthesize
-
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("synthesizing", total=height)
-            synthesize(
-                path,
-                height=height,
-                width=width,
-                bands=bands,
-                classes=classes,
-                seed=seed,
-                progress=lambda done, total: progress.update(task, completed=done, total=total),
-            )
-        labels = path.with_name(f"{path.stem}_labels.tif")
-        print(f"{path}: {height} x {width} x {bands}; labels: {labels}")
-
-
-@app.command("schema")
-def schema_command(
-    what: Annotated[
-        Literal["job", "result"],
-        typer.Argument(
-            help="Schema of job files, or of the output of run --json and apply --json."
-        ),
-    ] = "job",
-) -> None:
-    """Print the JSON Schema of job files or of the output of --json."""
-    if what == "result":
-        from eigenscape.workflow.finished.result import result_schema
-
-        print(result_schema())
-        return
-    from eigenscape.job.jobfile import job_schema
-
-    print(job_schema())
+app.command("results")(results_command)
+app.command("synth")(synth_command)
+app.command("schema")(schema_command)
 
 
 def main() -> None:

@@ -47,7 +47,6 @@ Small = Annotated[
     bool,
     typer.Option("--small", help="Use the small version of a study (its table [study.small])."),
 ]
-Page = Annotated[Path, typer.Option("--page", metavar="FILE", help="Page to write.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")
 ]

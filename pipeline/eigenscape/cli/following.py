@@ -15,12 +15,13 @@ from rich.text import Text
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
+from eigenscape.cli.kinds import kind_of
 from eigenscape.cli.overview import list_runs
+from eigenscape.cli.printing.runs import print_status
 from eigenscape.errors import InputError
 from eigenscape.store.lock import lock_holder
-from eigenscape.workflow.directories import is_batch, is_study, status
+from eigenscape.workflow.directories import status
 from eigenscape.workflow.following import Followed, Step, left_of
-from eigenscape.workflow.printing import print_status
 
 _LOOK_S, _QUIET_S, _SAY_S, _REPEAT_S = 0.5, 3.0, 5.0, 60.0
 _WIDTH = 34
@@ -47,7 +48,8 @@ def follow_and_print(path: Path, *, as_json: bool = False) -> int:
     InputError
         There is no run in that directory, or there are many.
     """
-    if is_batch(path) or is_study(path) or list_runs(path):
+    kind = kind_of(path)
+    if list_runs(path) if kind is None else kind.rows:
         raise InputError(
             f"{path}: contains several runs, and --follow needs one. `{command_line('status', path)}` lists "
             "them."

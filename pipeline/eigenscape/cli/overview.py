@@ -5,16 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.commands import command_line
+from eigenscape.cli.kinds import kind_of
 from eigenscape.errors import InputError, StoreError
 from eigenscape.job.jobfile import load_job
-from eigenscape.store.manifest import is_run
-from eigenscape.workflow.directories import (
-    is_batch,
-    is_study,
-    parent_directory,
-    run_directory,
-    status,
-)
+from eigenscape.workflow.directories import parent_directory, run_directory
 from eigenscape.workflow.stages import stage_keys
 
 
@@ -59,36 +53,14 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
 
     The list is empty if the directory is itself a run, a study or a batch.
     """
-    if is_study(path) or is_batch(path) or is_run(path) or not path.is_dir():
+    if kind_of(path) is not None or not path.is_dir():
         return []
     found = []
     for entry in sorted(path.iterdir()):
-        for kind, is_one, tell in _KINDS:
-            if entry.is_dir() and is_one(entry):
-                try:
-                    state = tell(entry)["state"]
-                except (StoreError, InputError) as error:
-                    state = f"unknown: {error}"
-                found.append({"run": str(entry), "kind": kind, "state": state})
-                break
+        if kind := kind_of(entry):
+            try:
+                state = kind.status(entry)["state"]
+            except (StoreError, InputError) as error:
+                state = f"unknown: {error}"
+            found.append({"run": str(entry), "kind": kind.name, "state": state})
     return found
-
-
-# What many runs have in common is imported where there are some: it takes a second.
-def _batch_status(path: Path) -> dict[str, Any]:
-    from eigenscape.batch.table import batch_status
-
-    return batch_status(path)
-
-
-def _study_status(path: Path) -> dict[str, Any]:
-    from eigenscape.study.plan import study_status
-
-    return study_status(path)
-
-
-_KINDS = (
-    ("batch", is_batch, _batch_status),
-    ("study", is_study, _study_status),
-    ("run", is_run, status),
-)

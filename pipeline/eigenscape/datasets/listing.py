@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from rich.table import Table
-
-from eigenscape.base.memory import format_bytes
 from eigenscape.datasets.cache import data_directory, find_form
 from eigenscape.datasets.catalog import DATA_SETS
 from eigenscape.datasets.entry import DataSet
@@ -13,24 +10,6 @@ from eigenscape.datasets.entry import DataSet
 def list_data_sets() -> list[dict[str, Any]]:
     """Return what is known of every data set, as JSON values."""
     return [_describe(item) for item in DATA_SETS.values()]
-
-
-def data_set_table() -> Table:
-    """Return the list as a table for a terminal."""
-    table = Table("name", "size", "classes", "available", "download", "description", "licence")
-    for item in list_data_sets():
-        table.add_row(
-            item["name"],
-            " x ".join(map(str, item["shape"])),
-            str(len(item["classes"]) or ""),
-            "yes" if item["installed"] and item["how"] != "made" else item["how"],
-            format_bytes(item["bytes"]) if item["bytes"] else "",
-            item["description"]
-            if item["how"] == "made"
-            else f"{item['description']} {item['source']}",
-            item["licence"],
-        )
-    return table
 
 
 def _describe(item: DataSet) -> dict[str, Any]:

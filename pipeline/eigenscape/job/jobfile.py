@@ -1,21 +1,19 @@
-"""Job file (TOML) to a frozen, validated `Job`; the one place where options and defaults live."""
+"""The tables of a job file to a frozen, validated `Job`, in which every default is filled in."""
 
-import hashlib
-import json
 import os
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Self, Union
+from typing import Any, Literal, Self
 
 import tomlkit
-from pydantic import Field, SerializeAsAny, ValidationError, create_model
+from pydantic import Field, SerializeAsAny, ValidationError
 
 from eigenscape.base import html
-from eigenscape.errors import JobError, did_you_mean
+from eigenscape.errors import JobError
 from eigenscape.job.explanations import Tables, explain, keys_of, known_keys, tables_of
+from eigenscape.job.files.overrides import changed_name, make_small, override
+from eigenscape.job.files.reading import read_tables
 from eigenscape.job.options import (
     REGISTRIES,
     FeatureOptions,
@@ -30,14 +28,11 @@ from eigenscape.job.options import (
 )
 from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import leave_out, refuse_unread
-from eigenscape.job.study import StudyOptions, flatten
-
-_MOST_BYTES = 2**24
-"""Largest size of a job file in bytes; a longer file is refused and not read to its end."""
+from eigenscape.job.study import StudyOptions
 
 _NAMES_OF_FILES = ("scene", "scene.path", "scene.labels")
 
-_NO_KEYS = {"name", "base", "left_out"}
+NO_KEYS = {"name", "base", "left_out"}
 """Fields of a job that its file cannot set."""
 
 
@@ -229,14 +224,14 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
             "eigenscape.parse_job."
         )
     path = Path(path)
-    table, name = _read(path), path.stem
+    table, name = read_tables(path), path.stem
     if small:
-        _make_small(table, path)
+        make_small(table, path)
         name += "-small"
     for text in overrides:
-        override(table, text)
+        override(table, text, _tables())
     if "study" in table:
-        name += _changed_name(overrides)
+        name += changed_name(overrides)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
     keys, base = [text.partition("=")[0].strip() for text in overrides], path.resolve().parent
     if keys and "study" not in table:  # its variants leave out what they do not read
@@ -246,62 +241,6 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
         if job.study is not None and key in job.study.grid:
             raise JobError(f"{source}: the study varies {key}; set study.grid.{key} to a list.")
     return job
-
-
-_NO_RESULT = ("limits.", "output.directory", "scene.check_input")
-"""Prefixes of the keys that change no result of a study."""
-
-
-def _changed_name(overrides: Sequence[str]) -> str:
-    """Return a suffix for the name of a study with overrides, so that the results of the file are kept."""
-    changes = sorted(text.strip() for text in overrides if not text.strip().startswith(_NO_RESULT))
-    return f"-{hashlib.sha256(chr(10).join(changes).encode()).hexdigest()[:8]}" if changes else ""
-
-
-_BARE_TEXT = re.compile(r"""\s*([\w.-]+)\s*=\s*([^\s"'\[{#][^"'#]*?)\s*(#.*)?""")
-
-
-def _unquoted(text: str, error: tomllib.TOMLDecodeError) -> str:
-    """Return a hint if the text in the line of an error has no quotes, an empty text otherwise."""
-    place = re.search(r"at line (\d+)", str(error))
-    line = text.split("\n")[int(place[1]) - 1] if place else ""
-    found = _BARE_TEXT.fullmatch(line)
-    if found is None or found[2] in ("true", "false"):
-        return ""
-    quote = "'" if "\\" in found[2] else '"'
-    return f" A text needs quotes: {found[1]} = {quote}{found[2]}{quote}."
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the tables of a job file."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise JobError(f"{path}: is not a regular file. Give a job file (TOML).")
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except FileNotFoundError:
-        raise JobError(
-            f"{path}: no such job file.{_closest_file(path)} "
-            "A job file is TOML; its only required key is path in the table [scene]."
-        ) from None
-    except IsADirectoryError:
-        raise JobError(f"{path}: is a directory. Give the job file inside it.") from None
-    except OSError as error:
-        raise JobError(f"{path}: cannot be read ({error}).") from None
-    try:
-        text = content.decode("utf-8")
-        if len(content) > _MOST_BYTES or "\0" in text:
-            raise ValueError("it has more bytes than any job, or zero bytes")
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{path}: not valid TOML: {error}.{_unquoted(text, error)}") from None
-    except RecursionError:
-        raise JobError(f"{path}: not a job file: its brackets are nested too deeply.") from None
-    except ValueError as error:
-        raise JobError(
-            f"{path}: not a job file: it is not text in UTF-8 ({error}). If it is a job, save it as UTF-8. "
-            f'If it is a scene, write a job file with path = "{path.name}" in the table [scene].'
-        ) from None
 
 
 def parse_job(
@@ -351,7 +290,7 @@ def parse_job(
             '{"scene": {"path": ...}}. A file is read by eigenscape.load_job.'
         )
     table = _as_published(_opened(_from_python(table, "", source)))
-    if reserved := _NO_KEYS & table.keys():
+    if reserved := NO_KEYS & table.keys():
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
     try:
@@ -422,30 +361,6 @@ def _as_published(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**table, "scene": {"drop_wavelengths": "none", **scene}}
 
 
-def job_schema() -> str:
-    """Return the JSON Schema of the job file, for editors that check and complete TOML."""
-    methods: dict[str, Any] = {}
-    required: list[type[MethodOptions]] = []
-    for name, registry in REGISTRIES.items():
-        kinds = registry.all()
-        methods[name] = (Union[tuple(kinds.values())], Field(default_factory=dict))  # noqa: UP007
-        required += [kind for method, kind in kinds.items() if method != registry.default]
-    schema = create_model("Job", __base__=Job, **methods).model_json_schema()
-    for kind in required:
-        # Without the key it is the default method.
-        schema["$defs"][kind.__name__].setdefault("required", []).append("method")
-    schema["properties"] = {
-        key: value for key, value in schema["properties"].items() if key not in _NO_KEYS
-    }
-    # Not a method: what leaves it open.
-    left_open = {"const": "auto", "description": "Tried on the scene before the first stage."}
-    schema["properties"]["learn"]["anyOf"].append(
-        {"type": "object", "properties": {"method": left_open}, "required": ["method"]}
-    )
-    schema["title"] = "eigenscape job file"
-    return json.dumps(schema, indent=2)
-
-
 def unknown_key(key: str) -> str | None:
     """Return the error message for an unknown key such as ``neighbors.kk``, or None if the key exists."""
     section, _, name = key.rpartition(".")
@@ -455,65 +370,5 @@ def unknown_key(key: str) -> str | None:
     return f"unknown key {key}.{known_keys(key, _tables())}"
 
 
-def override(table: dict[str, Any], text: str) -> None:
-    """Set one key of a job given as nested mappings.
-
-    Parameters
-    ----------
-    table
-        Changed in place.
-    text
-        See `load_job`.
-
-    Raises
-    ------
-    JobError
-        The text is not of that form.
-    """
-    key, separator, value = text.partition("=")
-    parts = [part.strip('"') for part in key.strip().split(".")]
-    nested = ".".join(parts[:-1]) in _tables() or parts[0] == "study"
-    alone = parts == ["preset"]
-    if not separator or (len(parts) != 2 and not nested and not alone) or not all(parts):
-        places = [f"{table}.{parts[-1]}" for table, options in _tables().items()
-                  if parts[-1] in keys_of(options)]  # fmt: skip
-        question = f" Did you mean {' or '.join(places)}?" if places and len(parts) == 1 else ""
-        raise JobError(
-            f"--set {text}: expected TABLE.KEY=VALUE, for example neighbors.k=8.{question}"
-        )
-    try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value.strip()
-    _put(table, parts, parsed, f"--set {text}")
-
-
-def _make_small(table: dict[str, Any], path: Path) -> None:
-    study = table.get("study", {})
-    changes = flatten(study.get("small", {})) if isinstance(study, dict) else {}
-    if not changes:
-        raise JobError(
-            f"{path}: --small: the study has no small version. Add a table [study.small]."
-        )
-    for key, value in changes.items():
-        _put(table, key.split("."), value, f"{path}: study.small.{key}")
-
-
-def _put(table: dict[str, Any], parts: Sequence[str], value: Any, source: str) -> None:
-    """Set a key of nested tables."""
-    section = table
-    for number, part in enumerate(parts[:-1]):
-        section = section.setdefault(part, {})
-        if not isinstance(section, dict):
-            name = ".".join(parts[: number + 1])
-            raise JobError(f"{source}: {name} is not a table in the job file.")
-    section[parts[-1]] = value
-
-
 def _tables() -> Tables:
     return tables_of(Job)
-
-
-def _closest_file(path: Path) -> str:
-    siblings = [str(item) for item in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-    return did_you_mean(str(path), siblings)

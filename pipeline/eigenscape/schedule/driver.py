@@ -1,9 +1,10 @@
-"""What the job of a driver starts: ``python -m eigenscape.schedule.driver RUN``.
+"""What the job of a driver does, see `eigenscape.cli.driver`.
 
 It stops before the walltime of its job ends, submits itself again and leaves the rest to that job.
 """
 
 import os
+import runpy
 import signal
 import sys
 import time
@@ -23,7 +24,7 @@ from eigenscape.errors import EigenscapeError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.schedule.submit import cluster_of, driven, enqueue
 from eigenscape.store.manifest import read_manifest
-from eigenscape.workflow.printing import print_result
+from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.spine import run
 
 EXPECTED_S = 60.0
@@ -38,8 +39,15 @@ class _Stopped(BaseException):
         self.status = status
 
 
-def main(path: Path) -> int:
+def main(path: Path, show: Callable[[Result], None]) -> int:
     """Work on a run until it is finished or the walltime is nearly over.
+
+    Parameters
+    ----------
+    path
+        Run directory.
+    show
+        Prints the result.
 
     Returns
     -------
@@ -58,7 +66,7 @@ def main(path: Path) -> int:
     hand_over = partial(_hand_over, path, options, before)
     try:
         with _stopping(_seconds_left(options) - (time.monotonic() - start), hand_over):
-            status, message = _work(path, found, options)
+            status, message = _work(path, found, options, show)
     except _Stopped as stopped:
         return stopped.status
     with changing(path) as found:
@@ -94,7 +102,9 @@ def _claim(path: Path) -> Submission | None:
         time.sleep(0.2)
 
 
-def _work(path: Path, found: Submission, options: QueueOptions) -> tuple[int, str]:
+def _work(
+    path: Path, found: Submission, options: QueueOptions, show: Callable[[Result], None]
+) -> tuple[int, str]:
     """Run the job; return exit status and message."""
     workers = options.model_copy(update={"job_name": found.worker_name})
     job = parse_job(found.job["table"], name=found.job["name"], base=Path(found.job["base"]))
@@ -109,7 +119,7 @@ def _work(path: Path, found: Submission, options: QueueOptions) -> tuple[int, st
 
         traceback.print_exc()
         return 1, f"{type(error).__name__}: {error}"
-    print_result(result)
+    show(result)
     return (0, "") if result.converged else (3, "not converged: the results are kept")
 
 
@@ -177,8 +187,5 @@ def _stopping(seconds: float, hand_over: Callable[[bool], int]) -> Iterator[None
 
 
 if __name__ == "__main__":
-    status = main(Path(sys.argv[1]))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of tasks that were begun are not waited for: another job will do these again.
-    os._exit(status)
+    # Jobs that an earlier version queued name this module.
+    runpy.run_module("eigenscape.cli.driver", run_name="__main__", alter_sys=True)

@@ -142,7 +142,7 @@ def enqueue(path: Path, submission: Submission) -> Submission:
     if data := os.environ.get("EIGENSCAPE_DATA"):
         before = [*quoted(["env", f"EIGENSCAPE_DATA={Path(data).resolve()}"]), *before]
     script = on.driver_script(
-        ["-m", "eigenscape.schedule.driver", str(path)], before=before,
+        ["-m", "eigenscape.cli.driver", str(path)], before=before,
         name=submission.name, cores=on.driver.cores, memory=on.driver.memory,
         walltime=on.driver.walltime, log_directory=str(path / "driver"),
     )  # fmt: skip

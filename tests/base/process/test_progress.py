@@ -1,13 +1,11 @@
-import io
 import json
 import logging
 
 import pytest
-from rich.console import Console
 
 from eigenscape.base.process import progress
+from eigenscape.base.process.bars import Bars
 from eigenscape.base.process.progress import (
-    Bars,
     Logged,
     LogLines,
     PlainLines,
@@ -75,26 +73,6 @@ def test_plain_lines__blocks_of_an_earlier_attempt_do_not_shorten_the_estimate(c
     lines.begin("step", 100, 90)
     lines.advance()
     assert "91 of 100 blocks, 90 s left" in capsys.readouterr().err
-
-
-def test_bars__write_to_their_console():
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    play(Bars(console))
-    text = console.file.getvalue()
-    for word in ("graph", "running", "building", "4/4", "a note", "1.0 s"):
-        assert word in text
-
-
-def test_bars__keep_brackets():
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    Bars(console).note("pip install 'eigenscape[vectors]'")
-    assert "'eigenscape[vectors]'" in console.file.getvalue()
-
-
-def test_bars__end_without_begin():
-    bars = Bars(Console(file=io.StringIO()))
-    bars.advance()
-    bars.end()
 
 
 def test_logged__keeps_json_lines_and_passes_everything_on(tmp_path):

@@ -1,3 +1,5 @@
+from typing import get_args
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from eigenscape.base.files.tables import read_table
 from eigenscape.errors import JobError
 from eigenscape.job.study import PictureOptions
 from eigenscape.store.run import Run
-from eigenscape.study.pictures.variants import draw_pictures
+from eigenscape.study.pictures.variants import PICTURES, draw_pictures
 from eigenscape.study.results import write_results
 from eigenscape.study.run import run_study
 
@@ -45,6 +47,11 @@ def titles(figure):
 
 def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_pictures__each_kind_of_the_job_file_has_one():
+    kinds = get_args(PictureOptions.model_fields["kind"].annotation)
+    assert tuple(PICTURES) == kinds
 
 
 def test_draw_pictures__a_panel_for_each_place_of_the_grid(draw):

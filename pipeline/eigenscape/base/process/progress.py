@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from markupsafe import Markup
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from eigenscape.base import html
 
@@ -105,42 +102,6 @@ class LogLines(PlainLines):
     @staticmethod
     def _say(text: str) -> None:
         LOG.info(text.strip())
-
-
-class Bars:
-    """Bars on a terminal, on stderr."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress: Progress | None = None
-        self._task: Any = None
-
-    def stage(self, name: str, text: str) -> None:
-        self._console.print(Text.assemble((f"{name:<10}", "bold"), f" {text}"))
-
-    def begin(self, label: str, total: int, done: int) -> None:
-        self._progress = Progress(
-            TextColumn("           {task.description:<28}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._progress.start()
-        self._task = self._progress.add_task(label, total=total, completed=done)
-
-    def advance(self) -> None:
-        if self._progress is not None:
-            self._progress.advance(self._task)
-
-    def end(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
-    def note(self, text: str) -> None:
-        self._console.print(Text(f"           {text}", style="dim"))
 
 
 class NotebookBars:
@@ -300,6 +261,11 @@ class Logged(Relay):
 
 def console_reporter() -> Reporter:
     """Return bars where stderr is a terminal, plain lines otherwise."""
+    # Programs that use the library need no rich.
+    from rich.console import Console
+
+    from eigenscape.base.process.bars import Bars
+
     console = Console(stderr=True)
     return Bars(console) if console.is_terminal else PlainLines()
 

@@ -34,8 +34,8 @@ def apply_command(
     with exit_status():
         from eigenscape.applied.run import apply
         from eigenscape.base.process.progress import console_reporter
+        from eigenscape.cli.printing.results import print_result
         from eigenscape.clusters import load_cluster
-        from eigenscape.workflow.printing import print_result
 
         result = apply(
             run, scene[0] if len(scene) == 1 else scene, labels=labels, overrides=set_ or (),

@@ -1,5 +1,6 @@
 """``eigenscape batch``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -61,13 +62,20 @@ def batch_command(
     Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge, 130 interrupted.
     """  # fmt: skip
     with exit_status():
-        from eigenscape.batch.console import run_and_print
+        from eigenscape.base.process.progress import console_reporter
+        from eigenscape.base.process.signals import stopped_by_sigterm
+        from eigenscape.batch.run import run_batch
         from eigenscape.batch.sources import Source
+        from eigenscape.cli.kinds import BATCH, end_of_many
+        from eigenscape.cli.printing.batches import print_batch
         from eigenscape.clusters import load_cluster
 
         given = overrides(set_, check_input)
         source = Source(tuple(jobs or ()), template, scenes, table, given)
-        status = run_and_print(
-            source, load_cluster(on), run_dir, at_once=at_once, watch=watch, as_json=as_json
-        )
-        raise typer.Exit(status)
+        cluster = load_cluster(on)
+        with stopped_by_sigterm():
+            result = run_batch(
+                source, on=cluster, run_dir=run_dir, at_once=at_once, watch=watch,
+                reporter=console_reporter(),
+            )  # fmt: skip
+        end_of_many(BATCH, result, partial(print_batch, result), as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eigenscape.cli.arguments import Json, exit_status
-from eigenscape.workflow.printing import console
+from eigenscape.cli.printing.console import console
 
 if TYPE_CHECKING:
     from eigenscape.clusters.check import Findings

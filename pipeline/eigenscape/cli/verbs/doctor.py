@@ -49,8 +49,8 @@ def _print(found: "Diagnosis") -> None:
     from rich.table import Table
 
     from eigenscape.base.memory import format_bytes
+    from eigenscape.cli.printing.console import console
     from eigenscape.workflow.doctor import PRODUCT_FORMATS
-    from eigenscape.workflow.printing import console
 
     screen = console()
     table = Table("item", "found")

@@ -73,18 +73,12 @@ def open_command(
 
 def _write_index(run: Path, output: Path | None) -> Path | None:
     """Write the page about a directory of many runs; None where it is that of a single one."""
+    from eigenscape.cli.kinds import kind_of
     from eigenscape.cli.overview import list_runs
-    from eigenscape.workflow.directories import is_batch, is_study
     from eigenscape.workflow.finished.reports import report_many
 
-    if is_batch(run):
-        from eigenscape.batch.console import write_index as write_batch
-
-        return write_batch(run, output)
-    if is_study(run):
-        from eigenscape.study.console import write_index as write_study
-
-        return write_study(run, output)
+    if kind := kind_of(run):
+        return kind.write_index(run, output)
     found = [row for row in list_runs(run) if row["kind"] == "run"]
     if not found:
         return None

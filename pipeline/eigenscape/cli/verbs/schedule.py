@@ -73,6 +73,10 @@ def schedule_command(
     with exit_status():
         from eigenscape.errors import InputError
 
+        media: dict[Medium, bool] = {"crontab": crontab, "scrontab": scrontab, "chain": chain}
+        alone = {"list": listed, "remove": remove, "now": now, "next": following}
+        _refuse_two(*alone.items(), ("install", install))
+        _refuse_two(*alone.items(), *media.items())
         if listed:
             _print_installed(as_json=as_json)
             return
@@ -113,10 +117,8 @@ def schedule_command(
             raise InputError(
                 "--cron EXPR is missing. Give the time of the runs, as in --cron '0 3 * * *'."
             )
-        given = [name for name, flag in _flags(crontab, scrontab, chain) if flag]
-        if len(given) > 1:
-            raise InputError(f"--{given[0]} and --{given[1]}: give one of them.")
-        _put(schedule, cron, load_cluster(on), given[0] if given else None, install=install)
+        medium = next((name for name, is_given in media.items() if is_given), None)
+        _put(schedule, cron, load_cluster(on), medium, install=install)
 
 
 def prune_command(
@@ -150,8 +152,13 @@ def prune_command(
             print(f"kept  {path}: {why}")
 
 
-def _flags(crontab: bool, scrontab: bool, chain: bool) -> "list[tuple[Medium, bool]]":
-    return [("crontab", crontab), ("scrontab", scrontab), ("chain", chain)]
+def _refuse_two(*flags: tuple[str, bool]) -> None:
+    """Refuse two flags, of which only one would have an effect."""
+    from eigenscape.errors import InputError
+
+    given = [f"--{name}" for name, is_given in flags if is_given]
+    if len(given) > 1:
+        raise InputError(f"{given[0]} and {given[1]} exclude each other: give one of them.")
 
 
 def _put(

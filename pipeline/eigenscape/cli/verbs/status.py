@@ -25,30 +25,21 @@ def status_command(
     Exit status with --follow: 0 finished, 1 unfinished and without a driver.
     """
     with exit_status():
+        from eigenscape.cli.kinds import RUN, kind_of
         from eigenscape.cli.overview import directory_of, list_runs
-        from eigenscape.workflow.directories import is_batch, is_study, status
-        from eigenscape.workflow.printing import print_status
 
         run = directory_of(path, set_ or ())
         if follow:
             from eigenscape.cli.following import follow_and_print
 
             raise typer.Exit(follow_and_print(run, as_json=as_json))
-        if found := list_runs(run):
+        if entries := list_runs(run):
             if as_json:
-                print(json.dumps({"directory": str(run), "runs": found}))
+                print(json.dumps({"directory": str(run), "runs": entries}))
             else:
-                for entry in found:
+                for entry in entries:
                     print(f"{entry['run']}: {entry['kind']}, {entry['state']}")
-        elif is_batch(run):
-            from eigenscape.batch.console import print_status as print_batch_status
-
-            print_batch_status(run, as_json=as_json)
-        elif is_study(run):
-            from eigenscape.study.console import print_status as print_study_status
-
-            print_study_status(run, as_json=as_json)
-        elif as_json:
-            print(json.dumps(status(run)))
-        else:
-            print_status(status(run))
+            return
+        kind = kind_of(run) or RUN
+        found = kind.status(run)
+        print(json.dumps(found)) if as_json else kind.show(found)

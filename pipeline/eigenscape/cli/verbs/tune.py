@@ -1,5 +1,6 @@
 """``eigenscape tune``."""
 
+import json
 from typing import Annotated
 
 import typer
@@ -39,6 +40,11 @@ def tune_command(
         seconds = parse_budget(budget)
         loaded, cluster = load_job(job, overrides(set_, check_input)), load_cluster(on)
 
-        from eigenscape.tuning.console import tune_and_print
+        from eigenscape.base.process.progress import console_reporter
+        from eigenscape.cli.printing.tuning import print_tuned
+        from eigenscape.tuning.run import tune
 
-        tune_and_print(loaded, cluster, run_dir, seconds, as_json=as_json)
+        tuned = tune(
+            loaded, budget=seconds, on=cluster, run_dir=run_dir, reporter=console_reporter()
+        )
+        print(json.dumps(tuned.to_json())) if as_json else print_tuned(tuned)

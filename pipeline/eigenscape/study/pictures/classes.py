@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eigenscape.errors import JobError
 from eigenscape.export.palette import complete_legend
-from eigenscape.study.pictures.panels import INK, HasTitle
+from eigenscape.study.pictures.picture import INK, Picture
 from eigenscape.workflow.finished.shown import Shown
 from eigenscape.workflow.many.marks import COLORS, MARKERS
 
@@ -21,15 +20,13 @@ _SPREAD = 0.36
 _FAINT = "#d9dde1"
 
 
-def draw_classes(panels: Sequence[HasTitle], title: str) -> Figure:
+def draw_classes(picture: Picture) -> Figure:
     """Draw a row for each class, and in it a dot for each variant.
 
     Parameters
     ----------
-    panels
-        Variants, which classify the same classes.
-    title
-        Of the picture.
+    picture
+        Of variants that classify the same classes.
 
     Raises
     ------
@@ -38,6 +35,7 @@ def draw_classes(panels: Sequence[HasTitle], title: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    panels = picture.panels
     numbers = class_shares(panels[0].shown)
     names = complete_legend(panels[0].shown.legend, set(numbers)).names
     figure = Figure(figsize=(_WIDTH, _HEAD + _ROW * len(numbers)), dpi=160, layout="constrained")
@@ -61,7 +59,7 @@ def draw_classes(panels: Sequence[HasTitle], title: str) -> Figure:
     axes.set_axisbelow(True)
     for spine in ("top", "right"):
         axes.spines[spine].set_visible(False)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    figure.suptitle(picture.title, x=0.01, ha="left", fontsize=11, color=INK)
     figure.legend(
         loc="outside lower center", ncols=min(3, len(panels)), frameon=False, fontsize=9,
         handletextpad=0.2,

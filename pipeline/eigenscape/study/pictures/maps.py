@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import JobError
 from eigenscape.export.palette import complete_legend, rgb
-from eigenscape.job.study import PictureOptions
 from eigenscape.scenes.types import Legend
-from eigenscape.study.pictures.panels import INK, MOST_NAMES, HasTitle
+from eigenscape.study.pictures.panels import MOST_NAMES
+from eigenscape.study.pictures.picture import INK, Panel, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ _MOST_PIXELS = 700
 _WIDEST = 4
 
 
-def draw_maps(panels: Sequence[HasTitle], title: str) -> Figure:
+def draw_maps(picture: Picture) -> Figure:
     """Draw the labels given and the class map of each variant, with one legend.
 
     Raises
@@ -37,6 +37,7 @@ def draw_maps(panels: Sequence[HasTitle], title: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
+    panels = picture.panels
     first = panels[0].shown
     check_images(panels)
     images = [("Labels given", first.image("labels/given", _MOST_PIXELS))]
@@ -61,11 +62,11 @@ def draw_maps(panels: Sequence[HasTitle], title: str) -> Figure:
         handles=handles, loc="outside right upper" if beside else "outside lower center",
         ncols=1 if beside else _BELOW, frameon=False, fontsize=8.5,
     )  # fmt: skip
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    figure.suptitle(picture.title, x=0.01, ha="left", fontsize=11, color=INK)
     return figure
 
 
-def draw_eigenvectors(options: PictureOptions, panels: Sequence[HasTitle], title: str) -> Figure:
+def draw_eigenvectors(picture: Picture) -> Figure:
     """Draw eigenvectors as images: a row for each variant, a column for each eigenvector.
 
     Raises
@@ -75,6 +76,7 @@ def draw_eigenvectors(options: PictureOptions, panels: Sequence[HasTitle], title
     """
     from matplotlib.figure import Figure
 
+    options, panels = picture.options, picture.panels
     check_images(panels)
     shape = panels[0].shown.image("labels/given", _MOST_PIXELS).shape
     figure, axes = _image_grid(
@@ -96,11 +98,11 @@ def draw_eigenvectors(options: PictureOptions, panels: Sequence[HasTitle], title
     bar = figure.colorbar(axes[0].images[0], ax=list(axes), shrink=0.7, aspect=30, ticks=[0, 1])
     bar.ax.set_yticklabels(["low", "high"])
     bar.outline.set_visible(False)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    figure.suptitle(picture.title, x=0.01, ha="left", fontsize=11, color=INK)
     return figure
 
 
-def check_images(panels: Sequence[HasTitle]) -> None:
+def check_images(panels: Sequence[Panel]) -> None:
     """Refuse tables of samples, of which there is no image."""
     for panel in panels:
         if panel.shown.grid.is_table:

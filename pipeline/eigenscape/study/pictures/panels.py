@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.pictures.scatter import MOST_POINTS
-from eigenscape.job.study import Coordinates, PictureOptions, StudyOptions
+from eigenscape.job.study import Coordinates
+from eigenscape.study.pictures.picture import INK, Panel, Picture
 from eigenscape.workflow.finished.shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#1d2329"
+_DPI = 160
+_WIDEST, _PANEL = 10.5, 3.6  # Inches, as all that follow.
+_BAR, _TITLE, _HEAD = 0.9, 0.4, 0.7
 _GREY = "#9aa2aa"
 _PLAIN, _MARK = "#0072B2", "#D55E00"
 _MARKERS = "o^sDvPX*<>ph"
@@ -26,18 +28,27 @@ _INKED, _LEAST, _LARGEST = 9000.0, 3.0, 26.0  # Area of all dots, of one (square
 _TRAINED = 46.0
 
 
-class HasTitle(Protocol):
-    """A panel: a variant and what stands over it."""
+def draw_embedding(picture: Picture) -> Figure:
+    """Draw the samples of each variant in its plane."""
+    from matplotlib.figure import Figure
 
-    @property
-    def shown(self) -> Shown:
-        """The variant."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What stands over it."""
-        ...
+    cells = picture.cells
+    height, width = (1 + max(place[axis] for place in cells) for axis in (0, 1))
+    side = min(_PANEL, _WIDEST / width)
+    bar = _BAR * (picture.options.color == "along")
+    size = (side * width + bar, (side + _TITLE) * height + _HEAD)
+    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    engine = figure.get_layout_engine()
+    assert engine is not None, "asked for above"
+    engine.set(h_pad=0.07, w_pad=0.07)  # type: ignore[call-arg]
+    axes = figure.subplots(height, width, squeeze=False)
+    for one in axes.ravel():
+        one.set_visible(False)  # unless a variant stands there
+    planes = Planes(figure, picture)
+    for (row, column), panel in cells.items():
+        planes.draw(axes[row, column], panel)
+    planes.finish(picture.title)
+    return figure
 
 
 class Planes:
@@ -47,34 +58,27 @@ class Planes:
     ----------
     figure
         Where they are drawn.
-    study, options
+    picture
         What to show.
-    variants
-        Every variant of the picture.
     """
 
-    def __init__(
-        self,
-        figure: Figure,
-        study: StudyOptions,
-        options: PictureOptions,
-        variants: Sequence[Shown],
-    ) -> None:
-        self._figure, self._study, self._options = figure, study, options
-        self._variants = variants
+    def __init__(self, figure: Figure, picture: Picture) -> None:
+        self._figure, self._study, self._options = figure, picture.study, picture.options
+        self._variants = variants = [panel.shown for panel in picture.panels]
         self._first: NDArray[np.float32] | None = None
         self._scale: Any = None
         self._axes: list[Axes] = []
         present: set[int] = set()
-        if options.color in ("label", "class"):
+        if self._options.color in ("label", "class"):
             present = {int(n) for shown in variants for n in np.unique(self._classes(shown))} - {0}
         self._numbers = sorted(present)
         self._legend = complete_legend(variants[0].legend, present)
 
-    def draw(self, axes: Axes, shown: Shown, coordinates: Coordinates, title: str) -> None:
+    def draw(self, axes: Axes, panel: Panel) -> None:
         """Draw the samples of one variant."""
+        shown, coordinates = panel.shown, panel.coordinates
         axes.set_visible(True)
-        axes.set_title(title, fontsize=9.5, color=INK)
+        axes.set_title(panel.title, fontsize=9.5, color=INK)
         self._axes.append(axes)
         plane = self._aligned(shown.plane(coordinates), coordinates)
         style_plane(axes, shown.axis(coordinates))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,8 @@ from eigenscape.study.layout import Point, TextRow, order_of, points_of
 from eigenscape.study.outcomes import VariantOutcome
 from eigenscape.study.pictures.classes import draw_classes
 from eigenscape.study.pictures.maps import draw_eigenvectors, draw_maps
-from eigenscape.study.pictures.panels import Planes
+from eigenscape.study.pictures.panels import draw_embedding
+from eigenscape.study.pictures.picture import Panel, Picture
 from eigenscape.study.pictures.words import draw_words
 from eigenscape.study.tabulate import format_value
 from eigenscape.workflow.finished.shown import Shown
@@ -26,30 +26,18 @@ from eigenscape.workflow.finished.shown import Shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DPI = 160
-_WIDEST, _PANEL = 10.5, 3.6  # Inches, as all that follow.
-_BAR, _TITLE, _HEAD = 0.9, 0.4, 0.7
 _MOST_COLUMNS = 4
 _SYMBOL = 2  # Letters of a label that is a symbol: "N = 5", but "5 neighbours".
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One panel of a picture.
-
-    Attributes
-    ----------
-    shown
-        The variant.
-    title
-        What stands over it.
-    coordinates
-        Its plane.
-    """
-
-    shown: Shown
-    title: str
-    coordinates: Any
+PICTURES: Mapping[str, Callable[[Picture], Figure]] = {
+    "embedding": draw_embedding,
+    "words": draw_words,
+    "class-maps": draw_maps,
+    "eigenvectors": draw_eigenvectors,
+    "classes": draw_classes,
+}
+"""The kinds of pictures, by the names of `PictureOptions.kind`."""
 
 
 def draw_pictures(
@@ -89,7 +77,11 @@ def draw_pictures(
         wanted = [point for point in points if _wanted(options, point)]
         if not wanted:
             continue
-        figure = _draw(study, options, wanted, by_name)
+        cells = {
+            place: _panel(study, options, point, by_name[point.row["run"]])
+            for place, point in _grid(options, wanted).items()
+        }
+        figure = PICTURES[options.kind](Picture(study, options, cells))
         path = directory / f"{options.file}.png"
         with explain_write_errors(path), written_whole(path) as temporary:
             figure.savefig(temporary, format="png", facecolor="white")
@@ -110,45 +102,6 @@ def _wanted(options: PictureOptions, point: Point) -> bool:
         return parse_condition(options.where).holds(value_of)
     except TypeError:
         return False  # a variant that does not vary a key which is compared
-
-
-def _draw(
-    study: StudyOptions,
-    options: PictureOptions,
-    points: list[Point],
-    outcomes: dict[str, VariantOutcome],
-) -> Figure:
-    from matplotlib.figure import Figure
-
-    cells = _grid(options, points)
-    panels = {
-        place: _panel(study, options, point, outcomes[point.row["run"]])
-        for place, point in cells.items()
-    }
-    title = options.title or study.title
-    if options.kind == "words":
-        return draw_words(options, next(iter(panels.values())).shown, title)
-    if options.kind == "eigenvectors":
-        return draw_eigenvectors(options, list(panels.values()), title)
-    if options.kind == "class-maps":
-        return draw_maps(list(panels.values()), title)
-    if options.kind == "classes":
-        return draw_classes(list(panels.values()), title)
-    height, width = (1 + max(place[axis] for place in cells) for axis in (0, 1))
-    side = min(_PANEL, _WIDEST / width)
-    size = (side * width + _BAR * (options.color == "along"), (side + _TITLE) * height + _HEAD)
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
-    engine = figure.get_layout_engine()
-    assert engine is not None, "asked for above"
-    engine.set(h_pad=0.07, w_pad=0.07)  # type: ignore[call-arg]
-    axes = figure.subplots(height, width, squeeze=False)
-    for one in axes.ravel():
-        one.set_visible(False)  # unless a variant stands there
-    planes = Planes(figure, study, options, [panel.shown for panel in panels.values()])
-    for (row, column), panel in panels.items():
-        planes.draw(axes[row, column], panel.shown, panel.coordinates, panel.title)
-    planes.finish(title)
-    return figure
 
 
 def _grid(options: PictureOptions, points: list[Point]) -> dict[tuple[int, int], Point]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import JobError, did_you_mean
-from eigenscape.job.study import PictureOptions
-from eigenscape.study.pictures.panels import INK, style_plane
+from eigenscape.study.pictures.panels import style_plane
+from eigenscape.study.pictures.picture import INK, Picture
 from eigenscape.workflow.finished.shown import Shown
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _NEAR, _FAR = 4.0, 11.0
 """How far from its dot a name is written, in points: close by, or else with a line to it."""
 
 
-def draw_words(options: PictureOptions, shown: Shown, title: str) -> Figure:
-    """Draw all samples, and the names of those around each of ``zooms``.
+def draw_words(picture: Picture) -> Figure:
+    """Draw all samples of the first variant, and the names of those around each of ``zooms``.
 
     Raises
     ------
@@ -36,6 +36,7 @@ def draw_words(options: PictureOptions, shown: Shown, title: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    options, shown = picture.options, picture.panels[0].shown
     names = _names_of(shown)
     plane = shown.plane(options.coordinates or "eigenvectors")
     centres = [_index_of(shown, names, name) for name in options.zooms]
@@ -48,7 +49,7 @@ def draw_words(options: PictureOptions, shown: Shown, title: str) -> Figure:
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for one in axes[count:]:
         one.set_visible(False)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    figure.suptitle(picture.title, x=0.01, ha="left", fontsize=11, color=INK)
     what = shown.axis(options.coordinates or "eigenvectors")
     for one in axes[:count]:
         style_plane(one, what)

@@ -1,27 +1,14 @@
-"""The text that the command line prints about plans, runs and their results."""
+"""The text about results: stages, recall, eigenpairs, accuracy, clusters, output files."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-
-
-def console() -> Console:
-    """Return a console that is wide enough for a table where stdout is a file.
-
-    It prints brackets as they are: names of extras and of job tables have some.
-    """
-    found = Console(markup=False)
-    return found if found.is_terminal else Console(width=140, markup=False)
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
+from eigenscape.cli.printing.console import console, percent
 
 
 def print_result(result: Any) -> None:
@@ -62,7 +49,7 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
     yield f"classes      of {applied['samples']} samples, by {how}"
     if machine := applied.get("machine"):
         right = machine["accuracy"]
-        tested = "" if right is None else f"; {_percent(right)} right on squares left out"
+        tested = "" if right is None else f"; {percent(right)} right on squares left out"
         yield f"  machine    takes {machine['vectors']}, fitted to {machine['labels']} labels{tested}"
     if applied["far"] or applied["without_class"]:
         yield (
@@ -71,7 +58,7 @@ def _applied_lines(applied: Mapping[str, Any], scores: Mapping[str, Any]) -> Ite
         )
     if shift := applied.get("shift"):
         yield (
-            f"  shift      {_percent(shift['farther'])} of comparisons say farther than usual within the "
+            f"  shift      {percent(shift['farther'])} of comparisons say farther than usual within the "
             f"run's scene (50 % is usual, above {100 * shift['limit']:.0f} % it differs)"
         )
         if shift["differs"]:
@@ -89,7 +76,7 @@ def _compared_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield (
             f"{_accuracy(scores)}; confidence off by "
-            f"{_percent(scores['expected_calibration_error'])} on average"
+            f"{percent(scores['expected_calibration_error'])} on average"
         )
     if left_out := scores.get("left_out"):
         yield f"  left out   {left_out} labelled samples that coincide with training samples of the run"
@@ -98,8 +85,8 @@ def _compared_lines(scores: Mapping[str, Any]) -> Iterator[str]:
 def _accuracy(scores: Mapping[str, Any]) -> str:
     kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
     return (
-        f"accuracy     {_percent(scores['overall_accuracy'])} overall, "
-        f"{_percent(scores['average_accuracy'])} average, kappa {kappa}: {scores['protocol']}"
+        f"accuracy     {percent(scores['overall_accuracy'])} overall, "
+        f"{percent(scores['average_accuracy'])} average, kappa {kappa}: {scores['protocol']}"
     )
 
 
@@ -152,24 +139,24 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     if intervals.get("overall_accuracy"):
         low, high = intervals["overall_accuracy"]
         yield (
-            f"  interval   {_percent(low)} to {_percent(high)} overall ({100 * intervals['level']:.0f} %, "
+            f"  interval   {percent(low)} to {percent(high)} overall ({100 * intervals['level']:.0f} %, "
             f"bootstrap over {intervals['groups']} {intervals['resampled'].split(':')[0]})"
         )
     for split, held in scores["held_out"].items():
         yield (
-            f"  held out   {_percent(held['overall_accuracy'])} +- "
-            f"{_percent(held['overall_accuracy_std'])} overall ({_split(split)}, "
+            f"  held out   {percent(held['overall_accuracy'])} +- "
+            f"{percent(held['overall_accuracy_std'])} overall ({_split(split)}, "
             f"{_fitted(split, held)})"
         )
     calibrated = scores.get("calibration", {}).get("after", {})
     for split in filter(calibrated.__contains__, scores["held_out"]):
         error = calibrated[split]["expected_calibration_error"]
-        yield f"  confidence off by {_percent(error)} on average ({_split(split)})"
+        yield f"  confidence off by {percent(error)} on average ({_split(split)})"
     if skipped := scores.get("areas", {}).get("skipped"):
         yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
     yield (
-        f"  training   {_percent(itself['overall_accuracy'])} overall on the {itself['samples']} labels "
+        f"  training   {percent(itself['overall_accuracy'])} overall on the {itself['samples']} labels "
         "that the result learned from: no measure for others"
     )
 
@@ -183,58 +170,6 @@ def _fitted(split: str, held: Mapping[str, Any]) -> str:
 
 def _split(name: str) -> str:
     return "disjoint test file" if name == "test" else f"{name} split"
-
-
-def print_plan(planned: Any, limit: int) -> None:
-    """Print the needs of a job: an `eigenscape.workflow.plan.Plan`, and limits.memory in bytes."""
-    wide = console()
-    table = Table("stage", "tasks", "projected peak", "written", "scratch", "")
-    for stage in planned.stages:
-        table.add_row(
-            stage.name,
-            str(stage.tasks),
-            format_bytes(stage.peak_bytes),
-            format_bytes(stage.disk_bytes),
-            format_bytes(stage.scratch_bytes),
-            "reused" if planned.reused.get(stage.name) else "",
-        )
-    wide.print(
-        f"{planned.samples} samples x {planned.bands} bands -> {planned.dimension} features",
-        highlight=False,
-    )
-    wide.print(table)
-    for note in planned.notes:
-        wide.print(note, highlight=False)
-    wide.print(
-        f"projected peak {format_bytes(planned.peak_bytes)} of {format_bytes(limit)} "
-        f"(limits.memory), run directory {planned.run}",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def print_status(found: dict[str, Any]) -> None:
-    """Print the finished and unfinished stages of a run, as `eigenscape.workflow.spine.status` returned."""
-    wide = console()
-    table = Table("stage", "state", "seconds", "peak memory", "finished")
-    for stage in found["stages"]:
-        peak = stage["peak_bytes"]
-        table.add_row(
-            stage["name"],
-            stage["state"],
-            "" if stage["seconds"] is None else f"{stage['seconds']:.1f}",
-            "" if peak is None else format_bytes(peak),
-            stage["finished"] or "",
-        )
-    wide.print(table)
-    wide.print(f"{found['run']}: {found['state']}", highlight=False, soft_wrap=True)
-    if driver := found["driver"]:
-        line = f"driver       {driver['driver']}: job {driver['job_id']} of {driver['kind']}"
-        line += f" ({driver['job']}), {len(driver['jobs'])} submitted"
-        line += ", at work" if driver["at_work"] else ""
-        wide.print(f"{line}. {driver['message']}".strip(), highlight=False, soft_wrap=True)
-    for line in (*dimension_lines(found["intrinsic_dimension"]), *score_lines(found["scores"])):
-        wide.print(line, highlight=False, soft_wrap=True)
 
 
 def cluster_table(scores: dict[str, Any]) -> Table:

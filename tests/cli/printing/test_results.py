@@ -1,4 +1,4 @@
-from eigenscape.workflow.printing import score_lines
+from eigenscape.cli.printing.results import score_lines
 
 HELD = {"overall_accuracy_std": 0.01, "training_pixels": 30, "trials": 4}
 ITSELF = {"overall_accuracy": 1.0, "samples": 300}

@@ -1,28 +1,16 @@
-"""What the command line prints about tuning."""
-
-import json
-from pathlib import Path
+"""The text about tuning."""
 
 from rich.table import Table
 
-from eigenscape.base.process.progress import console_reporter
-from eigenscape.clusters import ClusterOptions
-from eigenscape.job.jobfile import Job
-from eigenscape.tuning.run import tune
+from eigenscape.cli.printing.console import console
+from eigenscape.tuning.outcomes import Tuned
 from eigenscape.workflow.choice.tried import Interval
-from eigenscape.workflow.printing import console
 
 _MOST_LINES = 15
 
 
-def tune_and_print(
-    job: Job, on: ClusterOptions, run_dir: Path | None, budget: float, *, as_json: bool
-) -> None:
-    """Tune a job and print the best of what was tried, and the verdict."""
-    tuned = tune(job, budget=budget, on=on, run_dir=run_dir, reporter=console_reporter())
-    if as_json:
-        print(json.dumps(tuned.to_json()))
-        return
+def print_tuned(tuned: Tuned) -> None:
+    """Print the best of what was tried, and the verdict."""
     screen = console()
     table = Table("accuracy", "draws", "seconds", "job")
     shown = sorted(tuned.tried, key=lambda one: (-one.drawn, -one.mean(one.drawn)))
