@@ -8,7 +8,7 @@ import rasterio
 
 import eigenscape
 import filtering
-from eigenscape.applied import index, stage
+from eigenscape.applied import extending, footprint, index, machine
 from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
@@ -228,9 +228,23 @@ def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, 
     assert not (tmp_path / "no").exists()
     # The bands that the run left out need not be there.
     whole = write_tif("good.tif", np.delete(cube, 2, axis=2))
-    assert stage.row_bytes(eigenscape.applied.model.open_model(run)) > 0
+    assert footprint.row_bytes(eigenscape.applied.model.open_model(run)) > 0
     found = apply(run, whole, overrides=SAY, run_dir=tmp_path / "good")
     assert found.applied["samples"] == 720
+
+
+def test_extend_footprint__counts_what_the_way_of_the_run_needs(trained):
+    found = {}
+    for method in ("centroid-angle", "k-nn"):
+        model = eigenscape.applied.model.open_model(trained(method))
+        needs = footprint.extend_footprint(model, 5000, 11, 64 * 2**20)
+        assert needs.tasks == len(footprint.extend_blocks(model, 5000, 64 * 2**20))
+        found[model.way.name] = needs, footprint.row_bytes(model)
+    by_vectors, by_machine = found["eigenvectors"], found["support-vectors"]
+    # Coordinates of nine eigenvectors, and the fit of a machine before all tasks.
+    assert by_vectors[1] - by_machine[1] == 24 * 9
+    assert by_machine[0].before > machine.FIT_BYTES > by_vectors[0].before
+    assert by_machine[0].disk == by_vectors[0].disk == 50_000
 
 
 def test_apply__resamples_a_scene_of_other_bands(scenes, trained, tmp_path, write_tif):
@@ -387,9 +401,9 @@ def test_apply__filters_the_new_scene_by_the_basis_and_the_unit_of_the_run(
 ):
     features = {"method": method, "dimension": 4, "spatial": options}
     path = trained("interpolated", features=features, neighbors={"metric": metric})
-    seen, found = [], stage.Extension._features
+    seen, found = [], extending.Extension._features
     monkeypatch.setattr(
-        stage.Extension, "_features", lambda *given: seen.append(found(*given)) or seen[-1]
+        extending.Extension, "_features", lambda *given: seen.append(found(*given)) or seen[-1]
     )
     own = apply(path, scenes / "left.tif", overrides=SAY, run_dir=tmp_path / "own")
     run = Run(path, create=False)

@@ -65,7 +65,7 @@ class Learned:
 
 def _training_samples(run: Run) -> NDArray[np.int64]:
     """Return the samples that the map of a run was learned from, ascending; none of clusters."""
-    if (run.array_path("learn/sample") / "zarr.json").exists():
+    if run.has("learn/sample"):
         return np.asarray(run.open("learn/sample")[...])
     learn = run.record("learn")
     assert learn is not None, "the run has a map"

@@ -4,30 +4,24 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from eigenscape.applied.machine import LEAST_LABELS
+from eigenscape.applied.ways import ByNeighbors, choose_way
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.explanations import tables_of
 from eigenscape.job.files.overrides import override
 from eigenscape.job.jobfile import Job, parse_job
-from eigenscape.learn.decide.kernels.decisions import Calibration
-from eigenscape.learn.method import learn_method
 from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.scenes.views.resampled import ResampledScene, counterparts, to_bands
-from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest
-from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.store.verification import require_whole
-
-How = Literal["eigenvectors", "support-vectors", "neighbors"]
 
 _SETTABLE = ("scene", "output", "limits")
 
@@ -52,13 +46,10 @@ class Model:
         Names and colours of its classes.
     clusters
         Whether its classes are clusters.
-    how
-        By its eigenvectors, extended, and its classifier; by a machine on its labels; or by the classes of
-        the neighbours.
+    way
+        How it classifies new samples.
     why
         Why not by its eigenvectors, where it is not; and why not by a machine either.
-    calibration
-        From scores of its classifier to probabilities; a new scene is far from all that is labelled.
     origin
         What is subtracted from its bands before they go to single precision, None for nothing.
     """
@@ -70,9 +61,8 @@ class Model:
     numbers: tuple[int, ...]
     legend: Legend
     clusters: bool
-    how: How
+    way: ByNeighbors
     why: str
-    calibration: Calibration
     origin: tuple[float, ...] | None
 
     @property
@@ -124,56 +114,13 @@ def open_model(path: str | Path) -> Model:
         colors={int(number): tuple(color) for number, color in colors.items()},
     )
     run = Run(path, create=False)
-    why, origin = _why_not(run, job), read_origin(run)
-    calibration = Calibration.none(len(numbers))
-    given = learn.get("calibration", {})
-    if "excess" in given:
-        calibration = Calibration.from_json(given)
-    elif given:
-        why = why or "an earlier version made the run, which calibrated in another way"
-    how: How = "eigenvectors"
-    if why:
-        too_few = _too_few(run, len(numbers), clusters)
-        how = "neighbors" if too_few else "support-vectors"
-        why = f"{why}; {too_few}" if too_few else why
+    way, why = choose_way(run, job, numbers, learn)
+    origin = read_origin(run)
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,
-        how, why, calibration,
-        None if origin is None else tuple(origin.tolist()),
+        way, why, None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
-
-
-def _too_few(run: Run, classes: int, clusters: bool) -> str:
-    """Return why no machine is fitted to the labels of a run, nothing if one is."""
-    if clusters:
-        return "clusters have no labels"
-    if not (run.array_path("learn/sample") / "zarr.json").exists():
-        return "an earlier version made the run, which did not store what it learned from"
-    if Rows(str(run.array_path("samples/values"))).sparse:
-        return "sparse tables are compared with their nearest samples"
-    labels = np.asarray(run.open("learn/class")[...])
-    if len(np.unique(labels)) < 2:
-        return "one class alone has labels"
-    if len(labels) < LEAST_LABELS * classes:
-        return f"{len(labels)} labels of {classes} classes are fewer than {LEAST_LABELS} of each, on average"
-    return ""
-
-
-def _why_not(run: Run, job: Job) -> str:
-    """Return why the eigenvectors of a run are not extended, nothing if they are."""
-    if not learn_method(job).extends():
-        return f'learn.method = "{job.learn.method}" is no function of eigenvectors'
-    if job.graph.spatial is not None:
-        return "the run has edges between neighbouring pixels, which a new scene has no share in"
-    if job.neighbors.most_landmarks is not None:
-        return "the eigenvectors of the run are themselves extended, from its landmarks"
-    if not (run.array_path("learn/model") / "zarr.json").exists():
-        return "an earlier version made the run, which did not store its classifier"
-    values = np.asarray(run.open("spectrum/value")[...])
-    if count_extended(values, job.graph.laplacian) < len(values):
-        return f"the largest eigenvalue is {values.max():.3g}, above {1 - LEAST_SHARE}"
-    return ""
 
 
 def applied_job(
@@ -276,4 +223,4 @@ def _without(job: Job, bad: tuple[int, ...]) -> Job:
 
 def manifest_entry(model: Model) -> Mapping[str, str]:
     """Return what the manifest of an applied run says of the run."""
-    return {"run": str(model.path), "key": model.key, "how": model.how, "why": model.why}
+    return {"run": str(model.path), "key": model.key, "how": model.way.name, "why": model.why}

@@ -8,26 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.applied.machine import FIT_BYTES
+from eigenscape.applied.footprint import extend_footprint
 from eigenscape.applied.model import Model, applied_job, manifest_entry, open_model
-from eigenscape.applied.stage import RUN_BYTES, chunk_bytes, extend_stage, row_bytes
-from eigenscape.base.blocks import BASE_BYTES, sample_blocks
-from eigenscape.base.memory import ROW_TILE
+from eigenscape.applied.stage import extend_stage
+from eigenscape.base.blocks import BASE_BYTES
 from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError, OutputError
 from eigenscape.export.stage import export_applied_stage
-from eigenscape.features.method import feature_method
-from eigenscape.features.spatial.filtering import filter_footprint
-from eigenscape.features.spatial.filters import make_filter
 from eigenscape.job.jobfile import Job
-from eigenscape.neighbors.kernels.partition import TREE_SAMPLE
 from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.views.resampled import to_bands
 from eigenscape.store.manifest import HasPath, path_of
-from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import Result
@@ -131,7 +125,7 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
     """Return the stages that apply a run, with their keys and inputs."""
 
     def depends(_: Job) -> list[str]:
-        return [model.key, model.how]
+        return [model.key, model.way.name]
 
     def read(job: Job) -> Any:
         options = label_options(job)
@@ -157,30 +151,9 @@ def plan_applied(model: Model, job: Job, on: ClusterOptions) -> Plan:
         )
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
-        return sizes.ingest(scene), _extend_plan(model, sizes), sizes.export()
+        needs = extend_footprint(model, sizes.n, sizes.bands, sizes.budget)
+        peak = BASE_BYTES + max(needs.before, min(needs.tasks, sizes.tasks) * needs.each)
+        extending = StagePlan("extend", needs.tasks, int(peak), int(needs.disk), int(needs.scratch))
+        return sizes.ingest(scene), extending, sizes.export()
 
     return fed_plan(job, scene, on, stages_of)
-
-
-def _extend_plan(model: Model, sizes: Sizes) -> StagePlan:
-    rows = Rows(str(Run(model.path, create=False).array_path("features/values")))
-    trained, columns = rows.shape
-    fixed, row = chunk_bytes(model), row_bytes(model)
-    ranges = sample_blocks(sizes.n, 1, sizes.budget - fixed, row)
-    each = min(max(ranges[0][1], ROW_TILE), sizes.n) * row + fixed
-    # Reading the run is a task of its own, before all others.
-    reading = RUN_BYTES * trained + 12 * columns * min(trained, TREE_SAMPLE)
-    if model.how == "support-vectors":
-        reading = max(reading, 24 * trained + FIT_BYTES)
-    disk = 10 * sizes.n
-    scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 49) + disk + sizes.n
-    tasks = len(ranges)
-    if (options := model.job.features.spatial) is not None:
-        method = feature_method(model.job)
-        filtering = filter_footprint(
-            make_filter(options), sizes.n, method.count(sizes.bands), sizes.budget
-        )
-        each, tasks = max(each, filtering.each), tasks + filtering.tasks
-        scratch += int(filtering.scratch + filtering.disk)
-    peak = BASE_BYTES + max(reading, min(tasks, sizes.tasks) * each)
-    return StagePlan("extend", tasks, int(peak), disk, scratch)

@@ -175,6 +175,10 @@ class Run:
         """Return the directory of a committed array."""
         return self.path / "store.zarr" / name
 
+    def has(self, name: str) -> bool:
+        """Whether there is an array of this name."""
+        return (self.array_path(name) / "zarr.json").exists()
+
     def open(self, name: str) -> Any:
         """Open a committed zarr array for reading."""
         return open_array(self.array_path(name))

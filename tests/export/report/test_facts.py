@@ -1,8 +1,6 @@
-from typing import get_args
-
 import pytest
 
-from eigenscape.applied.model import How
+from eigenscape.applied.ways import ByEigenvectors, ByMachine, ByNeighbors
 from eigenscape.export.report.facts import (
     accuracy_bars,
     applied_lines,
@@ -155,9 +153,9 @@ def test_charts__of_few_values(values):
     assert gap is None or gap[0] >= 1
 
 
-@pytest.mark.parametrize("how", get_args(How))
-def test_applied_lines__say_how_a_run_was_applied(how):
-    summary = {"how": how, "samples": 200, "far": 3, "without_class": 1}
+@pytest.mark.parametrize("way", [ByEigenvectors, ByMachine, ByNeighbors])
+def test_applied_lines__say_how_a_run_was_applied(way):
+    summary = {"how": way.name, "samples": 200, "far": 3, "without_class": 1}
     lines = applied_lines(Run({}, extend=summary))
     assert lines[0].endswith(".")
     assert "3 pixels (1.5 %)" in lines[1]
