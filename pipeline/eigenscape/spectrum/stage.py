@@ -26,7 +26,8 @@ from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.spectrum.iteration.kernels.filter import NullSpace
-from eigenscape.spectrum.iteration.layout import Layout, describe_rows
+from eigenscape.spectrum.iteration.layout import Layout
+from eigenscape.spectrum.iteration.rowparts import describe_rows
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
 from eigenscape.spectrum.iteration.tasks import Problem, fits

@@ -21,9 +21,11 @@ from eigenscape.clusters import Serial, Threads, Workers
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import rows, tasks
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.halos import Cut, fill_outbox, find_halo
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
-from eigenscape.spectrum.iteration.layout import Layout, RowParts
-from eigenscape.spectrum.iteration.rows import Cut, Part, Stored
+from eigenscape.spectrum.iteration.layout import Layout
+from eigenscape.spectrum.iteration.rowparts import RowParts
+from eigenscape.spectrum.iteration.rows import Part, Stored
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.ties import Ties
 from harness import KilledError
@@ -137,8 +139,8 @@ def test_find_halo__numbers_columns_anew(grid, tmp_path):
     cut = Cut.of(300, 4, tmp_path)
     cut.folder.mkdir()
     assert cut.bounds == (0, 64, 144, 224, 300)
-    found = [rows.find_halo(problem.operator, cut, part) for part in range(4)]
-    sent = [rows.fill_outbox(cut, part) for part in range(4)]
+    found = [find_halo(problem.operator, cut, part) for part in range(4)]
+    sent = [fill_outbox(cut, part) for part in range(4)]
     # Rows of a grid of 15 columns: each part names the 15 rows on either side, less where it ends.
     assert [each["halo"] for each in found] == sent == [15, 30, 30, 15]
     assert [each["owners"] for each in found] == [[1], [0, 2], [1, 3], [2]]
@@ -180,7 +182,7 @@ class Forgetful(Serial):
 @pytest.mark.parametrize("every", [1, 4, 8])
 def test_steps__repeat_what_a_lost_process_held(grid, monkeypatch, share, every):
     problem, X, plan, expected = grid
-    monkeypatch.setattr("eigenscape.spectrum.iteration.layout._KEEP_STEPS", (every, every))
+    monkeypatch.setattr("eigenscape.spectrum.iteration.rowparts._KEEP_STEPS", (every, every))
     found = RowParts.prepare(problem, Loop(Forgetful(1, share)), Layout("rows", 3), 3)
     result = problem.named("result", range(2))
     found.filter("filter", X, result, plan, "filter")

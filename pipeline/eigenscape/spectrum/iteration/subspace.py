@@ -17,7 +17,8 @@ from eigenscape.spectrum.iteration.coarse import coarse_component
 from eigenscape.spectrum.iteration.kernels import columns
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
-from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout, RowParts
+from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
+from eigenscape.spectrum.iteration.rowparts import RowParts
 from eigenscape.spectrum.iteration.state import State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
