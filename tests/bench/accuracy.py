@@ -1,7 +1,8 @@
 """How accurate are maps beside baselines that learn from the same pixels?
 
     python tests/bench/accuracy.py [--data ../shared/data] [--scenes pines enmap ...] [--draws 10] [--quick]
-                                   [--only NAME ...] [--seed 0] [--keep FOLDER] [--lines FILE] [--page FILE]
+                                   [--jobs FILE ...] [--only NAME ...] [--seed 0] [--keep FOLDER]
+                                   [--lines FILE] [--page FILE]
 
 On each scene classifiers learn from a tenth of the labelled pixels, drawn by squares of the scene and at
 random, and are tested on the rest: the draws of `eigenscape run` (`eigenscape.labels.training.plan_fits`).
@@ -15,7 +16,8 @@ random, and are tested on the rest: the draws of `eigenscape run` (`eigenscape.l
 Prints a line of JSON for each classifier and split: overall accuracy in percent (mean over the draws,
 standard error), wall and processor seconds (of a baseline without its features; of ours all stages, the map
 and both splits); then a table. With --lines the lines are kept in a file, and what is in it is not run
-again; with --page the tables are written as a page as well, jobs/BASELINES.md. --quick: 3 draws.
+again; with --page the tables are written as a page as well, jobs/BASELINES.md. --quick: 3 draws. With
+--jobs the scenes and labels of job files are taken, and no others unless --scenes names them.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import json
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +68,17 @@ def scenes(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
     points = found.pop("landsat")
     polygons = points["labels"].replace("points", "polygons")
     return {**found, "points": points, "polygons": {**points, "labels": polygons}}
+
+
+def scene_of(path: Path) -> dict[str, Any]:
+    """Return the table ``[scene]`` of a job file, its paths made absolute."""
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["scene"]
+    paths = {
+        key: str((path.parent / value).resolve())
+        for key, value in found.items()
+        if key in ("path", "labels", "mask")
+    }
+    return found | paths
 
 
 def feature_tables(bands: int) -> dict[str, dict[str, Any]]:
@@ -249,9 +263,15 @@ class Bench:
         }  # fmt: skip
 
 
+def scenes_in(lines: list[dict[str, Any]]) -> list[str]:
+    """Return the scenes in the order of `NAMES`, then those of job files."""
+    found = list(dict.fromkeys(line["scene"] for line in lines))
+    return [*(name for name in NAMES if name in found), *(n for n in found if n not in NAMES)]
+
+
 def table(lines: list[dict[str, Any]]) -> str:
     """Return the lines as a table, the best baseline and the best of ours of each column in bold."""
-    names = [name for name in NAMES if any(line["scene"] == name for line in lines)]
+    names = scenes_in(lines)
     cells = {(line["classifier"], line["scene"], line["split"]): line for line in lines}
     titles = list(dict.fromkeys(line["classifier"] for line in lines))
     best = set()
@@ -261,7 +281,7 @@ def table(lines: list[dict[str, Any]]) -> str:
                 own = [key for key in cells if key[0] in group and key[1:] == (name, split)]
                 best |= {max(own, key=lambda key: cells[key]["accuracy"])} if own else set()
     rows = [
-        "| | " + " | ".join(NAMES[name] for name in names) + " |",
+        "| | " + " | ".join(NAMES.get(name, name) for name in names) + " |",
         "|---" * (len(names) + 1) + "|",
     ]
     for title in titles:
@@ -326,7 +346,7 @@ def differences(lines: list[dict[str, Any]]) -> str:
             cells = [_gain(line, other) for line in (*two, best)]
             cells = cells if two else ["", *cells]
             rows.append(
-                f"| {NAMES[name]} | {split} | {best['classifier']} | {other['classifier']} | "
+                f"| {NAMES.get(name, name)} | {split} | {best['classifier']} | {other['classifier']} | "
                 + " | ".join(cells) + " |"
             )  # fmt: skip
     return "\n".join(rows)
@@ -339,14 +359,14 @@ def _gain(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 def seconds(lines: list[dict[str, Any]]) -> str:
     """Return the processor seconds as a table."""
-    names = [name for name in NAMES if any(line["scene"] == name for line in lines)]
+    names = scenes_in(lines)
     taken: dict[tuple[str, str], float] = {}
     for line in lines:
         key = line["classifier"], line["scene"]
         both = taken.get(key, 0.0) + line["cpu_seconds"]
         taken[key] = both if line["classifier"] in BASELINES else line["cpu_seconds"]
     rows = [
-        "| | " + " | ".join(NAMES[name] for name in names) + " |",
+        "| | " + " | ".join(NAMES.get(name, name) for name in names) + " |",
         "|---" * (len(names) + 1) + "|",
     ]
     for title in dict.fromkeys(title for title, _ in taken):
@@ -359,7 +379,8 @@ def page(lines: list[dict[str, Any]]) -> str:
     """Return the page of all lines."""
     order = [*BASELINES, *our_tables(100)]
     lines = sorted(lines, key=lambda line: order.index(line["classifier"]))
-    by_scene = sorted(lines, key=lambda line: [*NAMES].index(line["scene"]))
+    names = scenes_in(lines)
+    by_scene = sorted(lines, key=lambda line: names.index(line["scene"]))
     return PAGE.format(
         draws=USUAL_DRAWS,
         table=table(lines),
@@ -373,6 +394,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--scenes", nargs="*", choices=NAMES)
+    parser.add_argument("--jobs", nargs="*", type=Path, default=[])
     parser.add_argument("--only", nargs="*", help="classifiers by name")
     parser.add_argument("--draws", type=int, default=USUAL_DRAWS)
     parser.add_argument("--quick", action="store_true")
@@ -390,8 +412,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        tables = scenes(options.data.resolve(), folder)
-        for name in options.scenes or NAMES:
+        tables = {path.stem: scene_of(path) for path in options.jobs}
+        chosen = [*(options.scenes or []), *tables]
+        if options.scenes or not tables:
+            tables |= scenes(options.data.resolve(), folder)
+        for name in chosen or NAMES:
             bench = Bench(name, tables[name], folder / name, options.seed, draws)
             for title in options.only or [*BASELINES, *our_tables(bench.bands)]:
                 if any((line["scene"], line["classifier"]) == (name, title) for line in lines):

@@ -40,6 +40,20 @@ def test_job_text__finds_labels_beside_the_scene(write_tif, small, written_job, 
     assert job.scene.labels == "ground_labels.tif"
 
 
+def test_job_text__labels_without_names_show_how_to_name_them(
+    write_tif, small, written_job, tmp_path
+):
+    write_tif("ground.tif", small.cube, hole=small.hole)
+    write_tif("ground_labels.tif", small.labels, nodata=0)
+    text, _ = written_job(tmp_path / "ground.tif")
+    example = '# classes = {1 = "forest", 2 = "meadow"}'
+    assert example in text
+    (tmp_path / "named.toml").write_text(text.replace(example, example[2:]))
+    named = load_job(tmp_path / "named.toml")
+    assert named.scene.classes == {1: "forest", 2: "meadow"}
+    assert "1 forest (" in " ".join(plan(named).notes)
+
+
 def test_job_text__finds_labels_in_the_scenes_own_file(small, written_job, tmp_path):
     np.savez(tmp_path / "both.npz", cube=small.cube, gt=small.labels)
     _, job = written_job(tmp_path / "both.npz")

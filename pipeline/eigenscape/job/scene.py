@@ -18,6 +18,9 @@ UNSAFE = ("clouds", "cirrus", "cloud-shadows", "saturated", "defective")
 """Flags that exclude pixels by default: the ground is not seen there."""
 
 
+ClassNumber = Annotated[int, Field(ge=1, le=65535)]
+
+
 class Options(BaseModel):
     """One table of a file that users write: frozen, and closed against unknown keys."""
 
@@ -63,6 +66,9 @@ class SceneOptions(Options):
     labels_crs: Annotated[str, Field(min_length=1)] | None = None
     """Coordinate system of the points of a CSV or Parquet file, such as "EPSG:32633"; by default that of the
     scene, or EPSG:4326 for columns lon and lat."""
+    classes: dict[ClassNumber, Annotated[str, Field(min_length=1)]] | None = None
+    """Names of classes by their numbers in the labels, for legends and tables, in addition to those in the
+    file of the labels or instead of them."""
     geometry: Annotated[str, Field(min_length=1)] = "auto"
     """For a scene in sensor geometry: a GLT or IGM (a raster of two bands) that projects its maps. "auto"
     takes that of the product, or a file *_glt or *_igm next to the scene; with "none", maps stay in sensor

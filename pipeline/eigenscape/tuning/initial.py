@@ -16,6 +16,7 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabular import TabularScene
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.open import open_scene
@@ -32,6 +33,10 @@ _LEAST_ROWS = 3
 """Least number of rows for each text on average, if the texts of a column are classes."""
 _READ_ROWS = 2**16
 _ROWS = 16
+_NAMES = (
+    "The labels have no names of the classes. For names in the legend and tables, add:",
+    'classes = {1 = "forest", 2 = "meadow"}',
+)
 _LEAST_VALID = 0.5
 """Share of the pixels that the median band has, below which a band costs more pixels than it is worth."""
 
@@ -92,8 +97,8 @@ def job_text(
     if find_windows(parse().scene, opened.bands):
         # The default, said: whoever reads the job sees what is left out.
         table["scene"]["drop_wavelengths"] = list(DEFAULT)
-    given = {"labels_field": field, "labels_layer": layer}
-    table["scene"] |= {key: value for key, value in given.items() if value is not None}
+    keys = {"labels_field": field, "labels_layer": layer}
+    table["scene"] |= {key: value for key, value in keys.items() if value is not None}
     remarks: list[str] = []
     if labels:
         table["scene"]["labels"] = _located(labels, base)
@@ -110,7 +115,9 @@ def job_text(
     # Labels that do not fit are refused here, not when the job runs.
     opened = open_scene(job.scene, job.resolve)
     notes, _ = preview_labels(job, opened)
-    return _write(table, opened, survey(job), bad, [*remarks, *notes])
+    given = open_labels(job.scene, opened, job.resolve)
+    named = given is None or bool(given.legend.names)
+    return _write(table, opened, survey(job), bad, [*remarks, *notes], named=named)
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -254,6 +261,8 @@ def _write(
     about: Survey,
     bad: Sequence[BadBands],
     notes: Sequence[str],
+    *,
+    named: bool,
 ) -> str:
     document = tomlkit.document()
 
@@ -273,6 +282,8 @@ def _write(
         if key == about_labels:
             say(part, *notes)
         part[key] = value
+    if not named:
+        say(part, *_NAMES)
     if about_labels is None:
         example = 'labels = "labels.tif"     # class numbers, 0 for none'
         if isinstance(scene, TabularScene):

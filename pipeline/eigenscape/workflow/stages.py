@@ -118,7 +118,8 @@ def _scene(job: Job) -> dict[str, Any]:
 def label_options(job: Job) -> dict[str, Any]:
     """Return the options and files that a scene's labels depend on."""
     options = job.scene.model_dump(
-        mode="json", include={"labels_variable", "labels_field", "labels_layer", "labels_crs"}
+        mode="json",
+        include={"labels_variable", "labels_field", "labels_layer", "labels_crs", "classes"},
     )
     labels = job.scene.labels
     return {

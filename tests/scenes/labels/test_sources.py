@@ -213,3 +213,17 @@ def test_bands_first__the_order_of_the_axes_is_named(labels, tmp_path):
     with pytest.raises(SceneError, match=r"19 x 13, the scene 20 x 13") as error:
         labels(str(tmp_path / "last.npy"), labels="small.npy")
     assert "moveaxis" not in str(error.value)
+
+
+def test_names_of_the_job(write, labels, cube, tmp_path):
+    path = write("scene.tif", cube)
+    file = write("labels.tif", np.ones((20, 13), "uint8"))
+    (tmp_path / "labels.tif.aux.xml").write_text(
+        "<PAMDataset><PAMRasterBand band='1'><CategoryNames><Category/><Category>oats</Category>"
+        "<Category>rye</Category></CategoryNames></PAMRasterBand></PAMDataset>"
+    )
+    opened = labels(path, labels=file, classes={2: "wheat", 300: "barley"})
+    assert opened.legend.names == {1: "oats", 2: "wheat", 300: "barley"}
+    assert opened.read(0, 20).max() == 1
+    with pytest.raises(SceneError, match=r"scene\.classes.*has no labels.*leave the table out"):
+        labels(path, classes={1: "oats"})

@@ -1,7 +1,7 @@
 """Labels of a scene: class numbers on its grid, from rasters, vectors, arrays, tables or a data set."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -115,7 +115,22 @@ def open_labels(
     grid = scene.grid if subset is None else Grid(subset.total, 1)
     located = None if subset else locate(scene, options)
     labels = _open_all(options, grid, resolve, located)
+    if options.classes:
+        labels = _with_names(labels, options.classes)
     return labels if labels is None or subset is None else SubsetLabels(labels, subset)
+
+
+def _with_names(labels: Labels | None, names: Mapping[int, str]) -> Labels:
+    """Return labels with names of the job (``scene.classes``)."""
+    if labels is None:
+        raise SceneError(
+            "scene.classes: names the classes of labels, and the job has no labels. Give them in "
+            "scene.labels, or leave the table out."
+        )
+    if isinstance(labels, CarriedLabels):
+        return replace(labels, labels=_with_names(labels.labels, names))
+    legend = replace(labels.legend, names={**labels.legend.names, **names})
+    return replace(labels, legend=legend)  # type: ignore[type-var]
 
 
 def library_bytes(job: Job) -> int:

@@ -11,7 +11,7 @@ from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_ran
 
 LIKELY = (
     "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
-    "landcover", "land_cover", "lulc", "category",
+    "landcover", "land_cover", "lulc", "category", "fclass",
 )  # fmt: skip
 _NEVER = {"fid", "objectid", "ogc_fid", "gid"}
 
