@@ -170,5 +170,8 @@ AUTO = read_ladder(_TABLES["auto"])
 SCATTERED = read_ladder(_TABLES["scattered"])
 """Jobs compared on the whole scene, where a part of it holds too few labels or is doubtful."""
 
+PROBE = read_ladder(_TABLES["probe"])
+"""A quick job on the whole scene: where its draws differ much, a part tells little."""
+
 FEW_LABELS: Mapping[str, Any] = _TABLES["auto"]["few"]
 """What it takes where labels are too few to try anything by."""
