@@ -73,12 +73,12 @@ def scenes(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
 def scene_of(path: Path) -> dict[str, Any]:
     """Return the table ``[scene]`` of a job file, its paths made absolute."""
     found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["scene"]
-    paths = {
-        key: str((path.parent / value).resolve())
-        for key, value in found.items()
-        if key in ("path", "labels", "mask")
-    }
-    return found | paths
+
+    def absolute(value: Any) -> Any:
+        one = isinstance(value, str)
+        return str((path.parent / value).resolve()) if one else [*map(absolute, value)]
+
+    return found | {key: absolute(found[key]) for key in ("path", "labels", "mask") if key in found}
 
 
 def feature_tables(bands: int) -> dict[str, dict[str, Any]]:
