@@ -24,6 +24,7 @@ _INK, _FAINT, _DPI = "#1d2329", "#68727d", 160
 # Inches; points.
 _MARGIN, _GAP, _LABEL, _LINE = 0.3, 0.16, 0.26, 0.195
 _PANEL_AREA, _PANEL_LONGEST, _PANEL_SHORTEST = 11.0, 9.0, 1.0
+_WIDE, _WIDE_AREA = 1.7, 26.0  # Panels above each other: as wide as the second line over them.
 _TITLE, _SUBTITLE = 55, 34
 _LOWER = 8  # Without the names of panels.
 
@@ -86,7 +87,7 @@ def draw_quicklook(
         panels.append((given_title, paint_classes(given_labels, legend)))
     panels.append(("Class map", paint_classes(class_map, legend)))
 
-    wide = class_map.shape[1] > 1.7 * class_map.shape[0]
+    wide = class_map.shape[1] > _WIDE * class_map.shape[0]
     width, height = _panel_size(class_map.shape)
     rows, columns = (len(panels), 1) if wide else (1, len(panels))
     # The panels alone: the picture is cut around what stands over and beside them.
@@ -317,8 +318,9 @@ def _percent(share: float) -> str:
 
 
 def _panel_size(shape: tuple[int, ...]) -> tuple[float, float]:
-    """Return width and height of a panel in inches: about the same area for every shape."""
-    scale = min((_PANEL_AREA / (shape[0] * shape[1])) ** 0.5, _PANEL_LONGEST / max(shape))
+    """Return width and height of a panel in inches: about the same area for scenes side by side."""
+    area = _WIDE_AREA if shape[1] > _WIDE * shape[0] else _PANEL_AREA
+    scale = min((area / (shape[0] * shape[1])) ** 0.5, _PANEL_LONGEST / max(shape))
     # A sliver is drawn stretched rather than too thin to see.
     return max(scale * shape[1], _PANEL_SHORTEST), max(scale * shape[0], _PANEL_SHORTEST)
 
