@@ -74,6 +74,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "scene.labels_variable": ["truth"],
     "scene.labels_field": ["kind"],
     "scene.labels_layer": ["fields"],
+    "scene.classes": [{1: "oats", 2: "rye"}],
     "scene.geometry": ["none", "places.tif"],
     "scene.geometry_crs": ["EPSG:32633"],
     "scene.mask": ["mask.tif"],

@@ -109,6 +109,8 @@ class GridEngine:
         queue = self._changed(
             "-sq", qname="all.q", hostlist="@allhosts", pe_list="make smp", slots="4",
             load_thresholds="NONE", shell="/bin/csh",
+            # Another Grid Engine of the tests has jobs of the same numbers, whose folders it deletes.
+            tmpdir=str(self.base),
         )  # fmt: skip
         self._set("-Aq", "queue", queue)
         schedule = self._changed(

@@ -144,6 +144,11 @@ def _ask(client: Any, address: str, function: Any, *arguments: Any) -> Any:
     if isinstance(answer, BaseException):
         if lacks_eigenscape(answer):
             raise ClusterError(describe_differences(host_of(address), [str(answer)]))
+        if isinstance(answer, OSError):
+            raise ClusterError(
+                f"the worker on {host_of(address)} cannot use its files: {answer}. Check the directories "
+                "that the cluster file names, and the disk of that machine."
+            ) from answer
         raise answer
     return answer
 

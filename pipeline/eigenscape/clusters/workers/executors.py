@@ -132,5 +132,19 @@ def _measured_after(function: Task, item: Any, *_: Any) -> tuple[Any, int]:
 def measured(function: Task, item: Any) -> tuple[Any, int]:
     """Run a task and return its result with the peak of its process's anonymous memory."""
     with memory.watch() as peak:
-        result = function(item)
+        result = _repeated(function, item)
     return result, peak.bytes
+
+
+def _repeated(function: Task, item: Any) -> Any:
+    """Run a task, once more if Python lost count of a depth that all threads share.
+
+    Files of arrays have headers that NumPy parses as Python. Where several threads do so at once, CPython
+    3.11 now and then raises a SystemError (https://github.com/python/cpython/issues/106905).
+    """
+    try:
+        return function(item)
+    except SystemError as error:
+        if "recursion depth mismatch" not in str(error):
+            raise
+        return function(item)
