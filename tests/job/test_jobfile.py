@@ -2,21 +2,7 @@ import pytest
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, load_job, parse_job
-
-
-def write(tmp_path, text, name="job.toml"):
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def refuse(tmp_path, text, *overrides):
-    with pytest.raises(JobError) as caught:
-        load_job(write(tmp_path, text), overrides)
-    return str(caught.value)
-
-
-SCENE = '[scene]\npath = "a.tif"\n'
+from jobtexts import SCENE, refuse, write
 
 
 def test_load_job__fills_in_the_defaults_of_the_contract(tmp_path):

@@ -16,7 +16,6 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabular import TabularScene
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile
-from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.open import open_scene
@@ -97,8 +96,8 @@ def job_text(
     if find_windows(parse().scene, opened.bands):
         # The default, said: whoever reads the job sees what is left out.
         table["scene"]["drop_wavelengths"] = list(DEFAULT)
-    keys = {"labels_field": field, "labels_layer": layer}
-    table["scene"] |= {key: value for key, value in keys.items() if value is not None}
+    given = {"labels_field": field, "labels_layer": layer}
+    table["scene"] |= {key: value for key, value in given.items() if value is not None}
     remarks: list[str] = []
     if labels:
         table["scene"]["labels"] = _located(labels, base)
@@ -115,9 +114,7 @@ def job_text(
     # Labels that do not fit are refused here, not when the job runs.
     opened = open_scene(job.scene, job.resolve)
     notes, _ = preview_labels(job, opened)
-    given = open_labels(job.scene, opened, job.resolve)
-    named = given is None or bool(given.legend.names)
-    return _write(table, opened, survey(job), bad, [*remarks, *notes], named=named)
+    return _write(table, opened, survey(job), bad, [*remarks, *notes])
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -261,8 +258,6 @@ def _write(
     about: Survey,
     bad: Sequence[BadBands],
     notes: Sequence[str],
-    *,
-    named: bool,
 ) -> str:
     document = tomlkit.document()
 
@@ -282,7 +277,7 @@ def _write(
         if key == about_labels:
             say(part, *notes)
         part[key] = value
-    if not named:
+    if not about.named:
         say(part, *_NAMES)
     if about_labels is None:
         example = 'labels = "labels.tif"     # class numbers, 0 for none'

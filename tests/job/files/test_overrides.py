@@ -1,21 +1,7 @@
 import pytest
 
-from eigenscape.errors import JobError
 from eigenscape.job.jobfile import load_job
-
-SCENE = '[scene]\npath = "a.tif"\n'
-
-
-def write(tmp_path, text):
-    path = tmp_path / "job.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def refuse(tmp_path, text, *overrides):
-    with pytest.raises(JobError) as caught:
-        load_job(write(tmp_path, text), overrides)
-    return str(caught.value)
+from jobtexts import SCENE, refuse, write
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def draw_quicklook(
     panels.append(("Class map", paint_classes(class_map, legend)))
 
     wide = class_map.shape[1] > _WIDE * class_map.shape[0]
-    width, height = _panel_size(class_map.shape)
+    width, height = _panel_size(class_map.shape, wide=wide)
     rows, columns = (len(panels), 1) if wide else (1, len(panels))
     # The panels alone: the picture is cut around what stands over and beside them.
     apart = _GAP + _LABEL * wide
@@ -317,9 +317,9 @@ def _percent(share: float) -> str:
     return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
-def _panel_size(shape: tuple[int, ...]) -> tuple[float, float]:
+def _panel_size(shape: tuple[int, ...], *, wide: bool) -> tuple[float, float]:
     """Return width and height of a panel in inches: about the same area for scenes side by side."""
-    area = _WIDE_AREA if shape[1] > _WIDE * shape[0] else _PANEL_AREA
+    area = _WIDE_AREA if wide else _PANEL_AREA
     scale = min((area / (shape[0] * shape[1])) ** 0.5, _PANEL_LONGEST / max(shape))
     # A sliver is drawn stretched rather than too thin to see.
     return max(scale * shape[1], _PANEL_SHORTEST), max(scale * shape[0], _PANEL_SHORTEST)

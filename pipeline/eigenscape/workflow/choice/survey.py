@@ -41,6 +41,8 @@ class Survey:
         See `MOST_ALIKE`; None of a table, and where no two pixels lie side by side.
     labelled
         Labelled pixels of each class; empty without labels.
+    named
+        Whether the labels, if there are any, have names of classes.
     """
 
     table: bool
@@ -49,6 +51,7 @@ class Survey:
     bands: int
     alike: float | None
     labelled: Mapping[int, int]
+    named: bool = True
 
     @property
     def contiguous(self) -> bool:
@@ -84,7 +87,8 @@ def survey(job: Job) -> Survey:
     pixels = samples = scene.grid.size
     if pixels <= _COUNTED:
         samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
-    return Survey(table, pixels, samples, scene.bands.count, alike, counts)
+    named = labels is None or bool(labels.legend.names)
+    return Survey(table, pixels, samples, scene.bands.count, alike, counts, named)
 
 
 def _alike(scene: Scene) -> float | None:
