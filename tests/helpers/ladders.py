@@ -22,6 +22,16 @@ RUNGS = {
     ],
 }  # fmt: skip
 
+QUICK_RUNGS = {
+    "start": {},
+    "rungs": [
+        {
+            "name": "methods", "draws": 4, "keep": 1,
+            "options": [{"keys": {"learn.method": "k-nn", "features.method": "none"}}],
+        }
+    ],
+}  # fmt: skip
+
 CLUSTER_RUNGS = {
     "start": {"learn.method": "spectral-clustering", "learn.clusters": 4},
     "rungs": [

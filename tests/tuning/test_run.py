@@ -44,8 +44,12 @@ def test_tune__writes_a_job_that_plans_a_table_and_a_picture(tuned):
     assert {row["state"] for row in rows} == {"finished"}
     assert sum("chosen" in row["candidate"] for row in rows) == 1
     assert sum("as given" in row["candidate"] for row in rows) == 1
-    # Three kinds of features, two of which go on with three classifiers each; the job as it was given.
-    assert len(rows) == 3 + 4 + 1
+    # A job without a graph; three kinds of features, two of which go on with three classifiers each; the job
+    # as it was given.
+    assert len(rows) == 1 + 3 + 4 + 1
+    # It is compared by all draws, whatever the others are.
+    (quick,) = [one for one in tuned.tried if one.candidate.values.get("learn.method") == "k-nn"]
+    assert quick.drawn == 10
     assert tuned.outputs["plot"].read_bytes().startswith(b"\x89PNG")
     assert json.loads(json.dumps(tuned.to_json()))["chosen"] == dict(tuned.values)
 
@@ -202,7 +206,7 @@ import sys
 from eigenscape import load_job
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
-tuning.LADDER = read_ladder(json.loads(sys.argv[2]))
+tuning.LADDER = tuning.GRAPHLESS = read_ladder(json.loads(sys.argv[2]))
 tuning.tune(load_job(sys.argv[1]), budget=600)
 """
 

@@ -37,6 +37,7 @@ from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.auto import choose
 from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
+    GRAPHLESS,
     LADDER,
     Candidate,
     Ladder,
@@ -180,15 +181,19 @@ def _tune(
     notes: list[str],
 ) -> Tuned:
     first = search.add(given, "as given")
+    # Quick jobs without a graph come first: whatever time the others take, the best of these is a finalist.
+    quick = search.climb(GRAPHLESS) if ladder is LADDER else []
     best = search.climb(ladder)
-    others = [one for one in best if one is not first]
+    others = [*quick, *(one for one in best if one not in quick)]
+    others = [one for one in others if one is not first]
     ranked = search.finish([first, *others[:FINALISTS]])
     if not ranked:
         reasons = "; ".join(sorted({one.reason for one in search.tried.values() if one.reason}))
         raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
     if first.error:
         raise InputError(f"{job.name}: as it was given it cannot work: {first.reason}")
-    chosen = ranked[0].candidate
+    winner, tie = search.settle_tie(ranked[0], ranked)
+    chosen = winner.candidate
     judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)
     gain = Interval.of([ours - theirs for ours, theirs in pairs])
@@ -202,7 +207,7 @@ def _tune(
         {split: Interval.of(shares) for split, shares in default.items()},
         gain, budget.spent, given.title, outputs=outputs,
     )  # fmt: skip
-    tuned = replace(tuned, said=(*describe(tuned, search.split), *notes))
+    tuned = replace(tuned, said=(*describe(tuned, search.split), *filter(None, [tie]), *notes))
     write_job(outputs["job"], tuned.job, tuned.said)
     write_tried(outputs["table"], tried, chosen, given)
     title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])

@@ -5,8 +5,8 @@ from eigenscape.job.jobfile import parse_job, unknown_key
 from eigenscape.workflow.choice.candidates import (
     AUTO,
     CLUSTERS,
+    GRAPHLESS,
     LADDER,
-    SCATTERED,
     Option,
     candidate,
 )
@@ -19,7 +19,7 @@ def job_of(**tables):
     return parse_job({"scene": {"path": "scene.tif"}, **tables})
 
 
-@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, SCATTERED])
+@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, GRAPHLESS])
 def test_ladders__every_option_is_a_job(ladder):
     for rung in ladder.rungs:
         for option in rung.options:

@@ -99,6 +99,76 @@ def test_finish__compares_by_all_draws(monkeypatch):
     assert len(ranked[0].accuracy) == 10
 
 
+def test_climb__what_is_tried_once_is_added_to_the_best_job(monkeypatch):
+    offline(monkeypatch)
+    rungs = [
+        LADDER_TABLE["rungs"][0],
+        {
+            "name": "once", "draws": 2, "keep": 3,
+            "options": [{"keys": {}}, {"keys": {"graph.bandwidth": 0.5}, "once": True}],
+        },
+    ]  # fmt: skip
+    search = search_of(Fake())
+    search.climb(read_ladder({**LADDER_TABLE, "rungs": rungs}))
+    bandwidths = [one.candidate.values for one in search.tried.values()]
+    assert [values for values in bandwidths if "graph.bandwidth" in values] == [
+        {"learn.method": "interpolated", "neighbors.k": 32, "graph.bandwidth": 0.5}
+    ]
+
+
+class Level(Fake):
+    """Jobs with more neighbours are a little worse by squares, and differently at random."""
+
+    def __init__(self, step, random):
+        super().__init__()
+        self.step, self.random = step, random
+
+    def score(self, job, trials):
+        by_squares = 0.9 - self.step * job.neighbors.k
+        accuracy = by_squares if trials.split == "blocked" else self.random[job.neighbors.k]
+        draws = [
+            {
+                "overall_accuracy": accuracy + 0.002 * ((trial + job.neighbors.k // 4) % 2),
+                "samples": 7,
+            }
+            for trial in range(trials.first, trials.last)
+        ]
+        return Scored({"draws": draws}, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "random", "chosen"),
+    [
+        (1e-4, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 8),
+        (1e-4, {4: 0.795, 8: 0.8, 16: 0.8, 32: 0.8}, 4),  # ahead at random by too little
+        (1e-2, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 4),  # behind by squares
+    ],
+)
+def test_settle_tie__random_draws_decide_between_jobs_that_are_level_by_squares(
+    monkeypatch, step, random, chosen
+):
+    offline(monkeypatch)
+    search = search_of(Level(step, random))
+    rungs = [{**LADDER_TABLE["rungs"][0], "draws": 4, "keep": 1}]
+    (best,) = search.climb(read_ladder({**LADDER_TABLE, "rungs": rungs}))
+    assert best.candidate.values["neighbors.k"] == 4
+    winner, said = search.settle_tie(best, search.tried.values())
+    assert winner.candidate.values["neighbors.k"] == chosen
+    assert bool(said) == (chosen != 4)
+    if said:
+        assert said.startswith(
+            'level by squares with learn.method = "interpolated", neighbors.k = 4'
+        )
+        assert said.endswith("ahead of it at random, 90.1 to 70.1 %")
+
+
+def test_settle_tie__squares_alone_decide_where_draws_are_not_by_squares(monkeypatch):
+    offline(monkeypatch)
+    search = replace(search_of(Level(0.0, dict.fromkeys((4, 8, 16, 32), 0.5))), split="random")
+    best, *_ = search.climb(LADDER)
+    assert search.settle_tie(best, search.tried.values()) == (best, "")
+
+
 def test_climb__a_job_that_fails_is_left_behind(monkeypatch):
     offline(monkeypatch)
     search = search_of(Fake(failing=(32,)))

@@ -29,8 +29,8 @@ from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.candidates import (
     AUTO,
     FEW_LABELS,
+    GRAPHLESS,
     PROBE,
-    SCATTERED,
     Ladder,
     candidate,
     fitted,
@@ -291,18 +291,22 @@ def choose(
             )
 
         if partial and (not best or (comparable and compares())):
-            whole, found = climb(SCATTERED, job)
+            whole, found = climb(GRAPHLESS, job)
             rivals = [whole.add(candidate(job, best[0].candidate.values), "part")] if best else []
             found = whole.finish([*found, *rivals]) if rivals else found
             if found or not best:
                 where, search, best = "the whole scene, as a part tells too little", whole, found
+        tie = ""
+        if best and best[0].accuracy:
+            chosen, tie = search.settle_tie(best[0], search.tried.values())
+            best = [chosen]
     failures = [one.error for one in search.tried.values() if one.error is not None]
     if not best and failures:
         raise failures[0]
     if not best or not best[0].accuracy:
         said = f"methods for few labels ({total} of {classes} classes): none was left to test on"
         return Choice({**small, **FEW_LABELS}, (said,))
-    return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where))
+    return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where, tie))
 
 
 def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:
@@ -327,7 +331,7 @@ def _splits(job: Job) -> bool:
     return "split" in job.learn.model_fields_set
 
 
-def _describe(search: Search, best: Tried, where: str) -> tuple[str, ...]:
+def _describe(search: Search, best: Tried, where: str, tie: str) -> tuple[str, ...]:
     """Return what was chosen, by what margin, and on what."""
     others = [one for one in search.tried.values() if one is not best and one.accuracy]
     first = next(iter(search.tried.values()))
@@ -349,4 +353,4 @@ def _describe(search: Search, best: Tried, where: str) -> tuple[str, ...]:
                 f"the next is ahead by no more than {lead(second, best)}, and takes much longer in a scene "
                 f"of more than {QUICK_PIXELS:,} pixels"
             )
-    return tuple(lines)
+    return (*lines, tie) if tie else tuple(lines)

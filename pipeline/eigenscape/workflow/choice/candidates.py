@@ -28,6 +28,8 @@ class Option:
         Whether these are all keys of a job, and those of the jobs kept before do not count.
     slow
         Whether it takes so much longer in a large scene that it has to be clearly better there.
+    once
+        Whether it is tried on the best job kept before, and not on the others.
     """
 
     keys: Mapping[str, Any]
@@ -35,6 +37,7 @@ class Option:
     without: tuple[str, ...] = ()
     alone: bool = False
     slow: bool = False
+    once: bool = False
 
     def fits(self, job: Job, scene: Survey) -> bool:
         """Whether the scene is what the option needs, and the job leaves its keys open."""
@@ -60,7 +63,7 @@ class Rung:
     keep
         Jobs that go on.
     options
-        What is tried on each job that the rung before has kept.
+        What is tried on each job that the rung before has kept, or on the best one.
     """
 
     name: str
@@ -129,7 +132,7 @@ def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
     return tuple(
         Option(
             entry["keys"], tuple(entry.get("needs", ())), tuple(entry.get("without", ())),
-            entry.get("alone", False), entry.get("slow", False),
+            entry.get("alone", False), entry.get("slow", False), entry.get("once", False),
         )
         for entry in entries
     )  # fmt: skip
@@ -167,8 +170,9 @@ CLUSTERS = read_ladder(_TABLES["clusters"])
 AUTO = read_ladder(_TABLES["auto"])
 """What ``learn.method = "auto"`` tries."""
 
-SCATTERED = read_ladder(_TABLES["scattered"])
-"""Jobs compared on the whole scene, where a part of it holds too few labels or is doubtful."""
+GRAPHLESS = read_ladder(_TABLES["graphless"])
+"""Jobs that are quick on a whole scene. `eigenscape tune` tries them first; ``auto`` does where a part of the
+scene holds too few labels or is doubtful."""
 
 PROBE = read_ladder(_TABLES["probe"])
 """A quick job on the whole scene: where its draws differ much, a part tells little."""

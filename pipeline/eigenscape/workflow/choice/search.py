@@ -1,7 +1,7 @@
 """Up the ladder: few draws for many jobs, more draws for the best, within the budget."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.learn.scoring import needs_eigenvectors
-from eigenscape.workflow.choice.candidates import Candidate, Ladder, Rung, candidate
+from eigenscape.workflow.choice.candidates import Candidate, Ladder, Option, Rung, candidate
 from eigenscape.workflow.choice.survey import Survey
 from eigenscape.workflow.choice.trials import Scored, Trials, trial_directory
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
@@ -35,7 +35,11 @@ QUICK_PIXELS = 2**18
 0.3 points behind on the part by which they were compared."""
 
 WORTHWHILE = 1.0
-"""Percentage points by which a slow job has to be ahead in a larger scene, beyond noise."""
+"""Percentage points that matter: a slow job has to be ahead by more in a larger scene, beyond noise. Jobs
+that are behind by less, within noise, are level with the best one."""
+
+_LEVEL = 3
+"""Jobs that are compared at random at most, if they are level by squares."""
 
 
 class Scorer(Protocol):
@@ -153,6 +157,56 @@ class Search:
             done += [one] if one.error is None else []
         return sorted(done, key=lambda one: -one.mean(self.final_draws))
 
+    def settle_tie(self, best: Tried, among: Iterable[Tried]) -> tuple[Tried, str]:
+        """Return the job that is best by random draws of those that are level by squares.
+
+        Parameters
+        ----------
+        best
+            The best job by squares.
+        among
+            Jobs on the same draws.
+
+        Returns
+        -------
+        chosen
+            The best job itself where no other one is level with it and beyond noise ahead at random.
+        said
+            What decided, for messages; empty where squares did.
+        """
+        level = [one for one in among if one is not best and self._is_level(one, best)]
+        if self.split != "blocked" or not level:
+            return best, ""
+        level.sort(key=lambda one: -one.mean(best.drawn))
+        shares: list[tuple[Tried, list[float]]] = []
+        for one in [best, *level[:_LEVEL]]:
+            trials = Trials(self.part, "random", 0, min(4, best.drawn))
+            there = self.scorer.finished(one.candidate.job, trials)
+            if not there and not self.budget.allows(_VERDICT + 2):
+                break
+            shares.append((one, _accuracies(self._scored(one.candidate.job, trials))))
+        if len(shares) < 2:
+            return best, ""
+        own = shares[0][1]
+        chosen, theirs = max(shares, key=lambda pair: sum(pair[1]))
+        gain = Interval.of([its - mine for its, mine in zip(theirs, own, strict=True)])
+        if gain.mean < WORTHWHILE or not gain.beyond_noise:
+            return best, ""
+        return chosen, (
+            f"level by squares with {best.candidate.title} "
+            f"({100 * best.mean(best.drawn):.1f} %); ahead of it at random, "
+            f"{100 * sum(theirs) / len(theirs):.1f} to {100 * sum(own) / len(own):.1f} %"
+        )
+
+    def _is_level(self, one: Tried, best: Tried) -> bool:
+        """Whether a job is behind by too little to matter, and not slow in a large scene."""
+        if one.error is not None or one.drawn < best.drawn:
+            return False
+        if one.slow and self.scene.pixels > QUICK_PIXELS:
+            return False
+        behind = lead(best, one)
+        return behind.mean < WORTHWHILE and not behind.beyond_noise
+
     def judge(self, found: Sequence[Candidate], split: str) -> list[list[float]]:
         """Return the accuracies of jobs on draws that the choice has not seen, the same ones for all.
 
@@ -180,7 +234,7 @@ class Search:
         wanted = [
             self.add(candidate(self.job, {**before, **option.keys}), rung.name, slow=option.slow)
             for option in fitting
-            for before in ([{}] if option.alone else [one.values for one in kept])
+            for before in _bases(option, kept)
             if not before.keys() & set(option.without)
         ] or [self.add(one, rung.name) for one in kept]
         unique = list({id(one): one for one in wanted}.values())
@@ -210,7 +264,7 @@ class Search:
         ]
 
     def _there(self, one: Tried, draws: int) -> bool:
-        return all(
+        return one.drawn >= draws or all(
             self.scorer.finished(one.candidate.job, trials) for trials in self._increments(draws)
         )
 
@@ -247,6 +301,13 @@ class Search:
             return self.scorer.score(job, trials)
         finally:
             self.budget.end(fresh=fresh)
+
+
+def _bases(option: Option, kept: Sequence[Candidate]) -> list[Mapping[str, Any]]:
+    """Return the changes that an option is added to."""
+    if option.alone:
+        return [{}]
+    return [one.values for one in (kept[:1] if option.once else kept)]
 
 
 def _accuracies(scored: Scored) -> list[float]:
