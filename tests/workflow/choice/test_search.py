@@ -67,10 +67,10 @@ def search_of(scorer, budget=None):
 
 
 def offline(monkeypatch):
-    """Let directories of trials depend on the job alone, not on files."""
+    """Let keys of trials depend on the job alone, not on files."""
     monkeypatch.setattr(
-        "eigenscape.workflow.choice.search.trial_directory",
-        lambda parent, job: parent / f"{job.neighbors.k}-{job.graph.bandwidth}",
+        "eigenscape.workflow.choice.search.trial_key",
+        lambda job, trials: f"{job.neighbors.k}-{job.graph.bandwidth}",
     )
 
 

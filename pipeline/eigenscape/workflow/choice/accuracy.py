@@ -14,9 +14,8 @@ from eigenscape.workflow.choice.trials import (
     Trials,
     score_job,
     trial_directory,
-    trial_stages,
+    trial_key,
 )
-from eigenscape.workflow.stages import stage_keys
 
 
 @dataclass(frozen=True)
@@ -49,5 +48,4 @@ class Accuracy:
         path = trial_directory(self.path / "variants", job)
         if not is_run(path):
             return False
-        key = stage_keys(job, trial_stages(job, trials))[trials.name]
-        return Run(path, create=False).is_finished(trials.name, key)
+        return Run(path, create=False).is_finished(trials.name, trial_key(job, trials))

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from eigenscape.base.process.progress import Reporter
@@ -13,7 +12,7 @@ from eigenscape.labels.nested import Part
 from eigenscape.learn.scoring import needs_eigenvectors
 from eigenscape.workflow.choice.candidates import Candidate, Ladder, Option, Rung, candidate
 from eigenscape.workflow.choice.survey import Survey
-from eigenscape.workflow.choice.trials import Scored, Trials, trial_directory
+from eigenscape.workflow.choice.trials import Scored, Trials, trial_key
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
 
 FINAL_DRAWS = 10
@@ -127,7 +126,7 @@ class Search:
     name: str = "tune"
     part: Part = "choosing"
     final_draws: int = FINAL_DRAWS
-    tried: dict[Path, Tried] = field(default_factory=dict)
+    tried: dict[str, Tried] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
 
     def climb(self, ladder: Ladder) -> list[Tried]:
@@ -224,8 +223,9 @@ class Search:
 
     def add(self, found: Candidate, rung: str, *, slow: bool = False) -> Tried:
         """Return what is known of a job, with the draws that were scored so far."""
-        path = trial_directory(Path(), found.job)
-        return self.tried.setdefault(path, Tried(found, rung, slow=slow))
+        # Jobs that differ in what their classifier does not read have one score.
+        key = trial_key(found.job, Trials(self.part, self.split, 0, 1))
+        return self.tried.setdefault(key, Tried(found, rung, slow=slow))
 
     def _try_rung(self, rung: Rung, where: str, kept: Sequence[Candidate]) -> list[Tried]:
         """Try the options of a rung on the jobs kept so far; return the best."""

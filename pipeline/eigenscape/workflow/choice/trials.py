@@ -77,6 +77,11 @@ def trial_stages(job: Job, trials: Trials) -> tuple[Stage, ...]:
     return (*stages, trials.stage(("ingest", stages[-1].name)))
 
 
+def trial_key(job: Job, trials: Trials) -> str:
+    """Return the content key of some draws: that of the stages that the score depends on."""
+    return stage_keys(job, trial_stages(job, trials))[trials.name]
+
+
 def trial_directory(parent: Path, job: Job) -> Path:
     """Return where a candidate is tried: one directory for each content."""
     keys = stage_keys(job)
