@@ -22,5 +22,8 @@ class Interpolated(FieldMethod, WithPrior):
         from eigenscape.learn.propagate.kernels.propagation import interpolate
 
         return solved(
-            interpolate(group.operator, group.labels, group.allocate, tolerance=group.tolerance)
-        )
+            interpolate(
+                group.operator, group.labels, group.allocate, multigrid=group.multigrid,
+                tolerance=group.tolerance,
+            )
+        )  # fmt: skip

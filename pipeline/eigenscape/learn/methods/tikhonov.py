@@ -41,6 +41,6 @@ class Tikhonov(FieldMethod):
         return solved(
             regularize(
                 group.operator, group.labels, group.allocate, gamma=self.gamma, power=power,
-                time=self.time, tolerance=group.tolerance,
+                time=self.time, multigrid=group.multigrid, tolerance=group.tolerance,
             )
         )  # fmt: skip

@@ -44,7 +44,7 @@ from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_grap
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 EXACT_ROWS = 2**17
-"""Rows up to which the fit that makes the map is solved in double."""
+"""Rows up to which the fit that makes the map is solved in double, and multigrid cycles are used."""
 
 TOLERANCE = 1e-4
 """Relative residual that every group has to reach."""
@@ -175,6 +175,7 @@ class Fields:
         group = Group(
             operator, labels, allocate, len(columns), self.labelled.count,
             partial(self._wanted, columns), component, start, tolerance,
+            operator.rows <= EXACT_ROWS,
         )  # fmt: skip
         return self.options.spread(group)
 

@@ -43,6 +43,8 @@ class Group:
         First guess of a solution; None without.
     tolerance
         Relative residual to reach.
+    multigrid
+        Whether there is room for the smaller graphs of multigrid cycles.
     """
 
     operator: "Operator"
@@ -54,6 +56,7 @@ class Group:
     component: "NDArray[Any] | None"
     start: Any
     tolerance: float
+    multigrid: bool
 
 
 class FieldMethod(Classifier):
@@ -97,6 +100,9 @@ class FieldMethod(Classifier):
         known = LABEL_ARRAYS * min(n, samples.labelled) * WIDTH * number
         inside = group + known * (samples.labelled < math.inf) <= samples.budget
         each = max(usual.each, min(group + known, samples.budget) if inside else 0) + 60 * n
+        if n <= EXACT_ROWS:
+            # The smaller graphs of multigrid cycles, and two arrays of a third of the rows.
+            each += (200 + 12 * samples.neighbors) * n
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
         scratch = n * (weights + 4 * WIDTH) + group * (not inside)
         # Fits that stay whole leave less than half of a group empty.

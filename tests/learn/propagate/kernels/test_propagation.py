@@ -1,3 +1,5 @@
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -83,7 +85,8 @@ def dense_poisson(L, rows, y):
 
 @pytest.mark.parametrize(("dtype", "tolerance", "off"), TYPES)
 @pytest.mark.parametrize("kind", ["unnormalized", "normalized", "potential"])
-def test_interpolate__agrees_with_a_dense_solver(rng, dtype, tolerance, off, kind):
+@pytest.mark.parametrize("multigrid", [False, True])
+def test_interpolate__agrees_with_a_dense_solver(rng, dtype, tolerance, off, kind, multigrid):
     L, null = laplacian_of(weighted_graph(rng, 120)), None
     if kind == "normalized":
         L, null = normalized(L)
@@ -93,7 +96,7 @@ def test_interpolate__agrees_with_a_dense_solver(rng, dtype, tolerance, off, kin
     operator = as_operator(
         L, np.ones(120) if null is None else null, dtype, singular=kind != "potential"
     )
-    found = interpolate(operator, labels, zeros(dtype), tolerance=tolerance)
+    found = interpolate(operator, labels, zeros(dtype), multigrid=multigrid, tolerance=tolerance)
     assert found.X.dtype == dtype
     assert found.solved.residuals.max() <= tolerance
     for column in range(WIDTH):
@@ -131,14 +134,18 @@ def test_interpolate__obeys_the_maximum_principle(n, count, seed):
 @pytest.mark.parametrize(("dtype", "tolerance", "off"), TYPES)
 @pytest.mark.parametrize("gamma", [1e-3, 0.1, 10])
 @pytest.mark.parametrize("power", [1, 2, 3])
-def test_regularize__agrees_with_a_dense_solver(rng, dtype, tolerance, off, gamma, power):
+@pytest.mark.parametrize("multigrid", [False, True])
+def test_regularize__agrees_with_a_dense_solver(
+    rng, dtype, tolerance, off, gamma, power, multigrid
+):
     L, n = laplacian_of(weighted_graph(rng, 90, 0.7)), 90
     labels = random_labels(rng, n)
     if power == 3 and dtype == np.float32:
         tolerance = 1e-4
     found = regularize(
-        operator_of(L, dtype), labels, zeros(dtype), gamma=gamma, power=power, tolerance=tolerance
-    )
+        operator_of(L, dtype), labels, zeros(dtype), gamma=gamma, power=power, multigrid=multigrid,
+        tolerance=tolerance,
+    )  # fmt: skip
     S = np.linalg.matrix_power(L.toarray(), power)
     for column in range(WIDTH):
         rows, y = known_of(labels, column)
@@ -238,6 +245,9 @@ METHODS = {
     "square": lambda *given, **more: regularize(*given, gamma=0.1, power=2, **more),
     "heat": lambda *given, **more: regularize(*given, gamma=0.1, power=None, **more),
     "poisson": poisson,
+    "interpolate, multigrid": partial(interpolate, multigrid=True),
+    "regularize, multigrid": partial(regularize, gamma=0.1, multigrid=True),
+    "square, multigrid": partial(regularize, gamma=0.1, power=2, multigrid=True),
 }
 
 
@@ -279,7 +289,7 @@ def test_methods__components_are_solved_apart(rng, method, dtype):
     assert both.solved.residuals.max() <= 1e-4
     np.testing.assert_allclose(both.X[:50], alone.X, rtol=1e-2, atol=1e-3)
     rest = np.zeros(WIDTH)
-    if method == "interpolate":
+    if method.startswith("interpolate"):
         rest[:3] = [0.5, 0.25, 0.25]
     np.testing.assert_allclose(both.X[50:], np.tile(rest, (30, 1)), atol=1e-6)
 

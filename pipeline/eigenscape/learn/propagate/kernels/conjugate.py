@@ -49,6 +49,8 @@ class System:
         Ascending: where the right-hand sides are not 0, or the preconditioner depends on the column.
     inverse_at, source : array, shape (l, WIDTH)
         Preconditioner and right-hand sides on those rows.
+    cycle
+        A better preconditioner, symmetric and positive definite; the diagonal without.
     """
 
     product: Product
@@ -56,6 +58,7 @@ class System:
     rows: NDArray[np.int64]
     inverse_at: Array
     source: Array
+    cycle: Product | None = None
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,15 @@ def solve(
             following = _move(
                 X, R, D, Q, steps, system.inverse, system.rows, system.inverse_at, squares
             )
+            if system.cycle is not None:
+                system.cycle.apply(R, Q)
+                following = _inner(R, Q)
             turns = np.divide(following, energy, out=np.zeros(WIDTH), where=moving)
             energy = following
-            _turn(D, R, turns, system.inverse, system.rows, system.inverse_at)
+            if system.cycle is None:
+                _turn(D, R, turns, system.inverse, system.rows, system.inverse_at)
+            else:
+                _combine(D, Q, turns)
             iterations += 1
         squares, energy = _restart(system, X, R, D, Q)
         residuals = np.divide(np.sqrt(squares), start, out=np.zeros(WIDTH), where=start > 0)
@@ -142,7 +151,11 @@ def solve(
 def _restart(system: System, X: Array, R: Array, D: Array, Q: Array) -> tuple[F8, F8]:
     """R <- B - A X, D <- M^-1 R; return the squared lengths of R and its products with D."""
     system.product.apply(X, Q)
-    return _start(R, D, Q, system.inverse, system.rows, system.inverse_at, system.source)  # type: ignore[no-any-return]
+    squares, energy = _start(R, D, Q, system.inverse, system.rows, system.inverse_at, system.source)
+    if system.cycle is not None:
+        system.cycle.apply(R, D)
+        energy = _inner(R, D)
+    return squares, energy
 
 
 @njit(cache=True, nogil=True)
@@ -201,6 +214,15 @@ def _move(X, R, D, Q, steps, inverse, rows, inverse_at, squares):  # type: ignor
             squares[column] += square
             energy[column] += scale[column] * square
     return energy
+
+
+@njit(cache=True, nogil=True)
+def _combine(D, Z, turns):  # type: ignore[no-untyped-def]
+    """D <- Z + turns D."""
+    shares = turns.astype(D.dtype)
+    for row in range(len(D)):
+        for column in range(WIDTH):
+            D[row, column] = Z[row, column] + shares[column] * D[row, column]
 
 
 @njit(cache=True, nogil=True)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import F8, Allocate, Solved, System, solve
 from eigenscape.learn.propagate.kernels.heatkernel import solve_kernel
+from eigenscape.learn.propagate.kernels.multigrid import Cycle, coarsened
 from eigenscape.learn.propagate.kernels.smoothness import Marked, Power
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
@@ -28,6 +29,9 @@ Start = Callable[[NDArray[np.int64], Array, Array], None]
 """Called with the rows on which B is not 0, B there and zeros X, sets X to about the solution."""
 
 _MOST_PRODUCTS = 2000
+
+_FIRM = 1e4
+"""Weight of a row that stays as it is, in parts of its diagonal: coarse graphs hold its aggregate."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Propagated:
 
 
 def interpolate(
-    operator: Operator, labels: ColumnLabels, allocate: Allocate, *,
+    operator: Operator, labels: ColumnLabels, allocate: Allocate, *, multigrid: bool = False,
     tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the smoothest functions that have the given values: interpolated regularisation.
@@ -65,6 +69,8 @@ def interpolate(
         What each column knows: -1 and 1, or 0 and 1, for a class against all others.
     allocate
         Gives X and three work arrays.
+    multigrid
+        See `regularize`.
     tolerance, most
         See `conjugate.solve`.
     """
@@ -79,7 +85,12 @@ def interpolate(
     X = allocate(operator.rows)
     X[labels.rows] = rest
     marked = Marked(Power(operator), labels.rows, free, nothing)
-    system = System(marked, inverse, labels.rows, inverse_at, nothing)
+    cycle = None
+    if multigrid:
+        firm = allocate(len(labels.rows))
+        firm[:] = _FIRM * (1 - free) * operator.diagonal[labels.rows, None]
+        cycle = Cycle(coarsened(operator, labels.rows, firm, allocate), free=free)
+    system = System(marked, inverse, labels.rows, inverse_at, nothing, cycle)
     solved = solve(system, X, allocate, tolerance=tolerance, most=most)
     _add_outer(X, operator.null, share)
     for piece, known in labels.pieces():
@@ -90,7 +101,7 @@ def interpolate(
 
 def regularize(
     operator: Operator, labels: ColumnLabels, allocate: Allocate, *, gamma: float,
-    power: int | None = 1, time: float = 1.0,
+    power: int | None = 1, time: float = 1.0, multigrid: bool = False,
     tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the functions with least square error and roughness: Tikhonov regularisation.
@@ -120,6 +131,9 @@ def regularize(
         p; None for the heat kernel.
     time
         t of the heat kernel, in units of 1 / L.
+    multigrid
+        Whether powers are solved with multigrid cycles, in a tenth of the iterations. They hold smaller
+        graphs, with two arrays of a third of the rows.
     tolerance, most
         See `conjugate.solve`.
 
@@ -149,12 +163,18 @@ def regularize(
         inverse_at[piece] = 1 / (diagonal[at, None] + weight)
         # From 0 the residual on the labelled rows alone would decide, the more the smaller gamma is.
         X[at] = inverse_at[piece] * source[piece]
+    cycle = None
+    if multigrid:
+        # (L + marks^(1/p))^p is about L^p + marks.
+        levels = coarsened(operator, labels.rows, added ** (1 / power), allocate)
+        cycle = Cycle(levels, power, spare)
     system = System(
         Marked(Power(operator, power, spare), labels.rows, keep, added),
         (1 / diagonal).astype(kind),
         labels.rows,
         inverse_at,
         source,
+        cycle,
     )
     return Propagated(X, solve(system, X, allocate, tolerance=tolerance, most=most))
 
