@@ -106,6 +106,7 @@ class Registry(Generic[Base]):
         self.what, self.folder, self.base, self.key, self.error = what, folder, base, key, error
         self.additions = Additions(what, group, error)
         self._registered: dict[str, type[Base]] = {}
+        self._own: dict[str, type[Base]] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all of them, built-in ones first; nothing is imported for it."""
@@ -194,11 +195,15 @@ class Registry(Generic[Base]):
 
     def _of_module(self, name: str) -> type[Base]:
         module = importlib.import_module(self._home(name))
+        known = self._own.get(name)
+        # Not if the module was loaded again.
+        if known is not None and vars(module).get(known.__name__) is known:
+            return known
         for given in vars(module).values():
             own = inspect.isclass(given) and given.__module__ == module.__name__
             if own and self._name_of(given) == name:
-                found: type[Base] = given
-                return found
+                self._own[name] = given
+                return self._own[name]
         raise TypeError(f"{module.__name__} has no class whose {self.key} is {name!r}")
 
     def _of_entry(self, entry: EntryPoint) -> type[Base]:

@@ -1,8 +1,10 @@
 """The tables of a job file to a frozen, validated `Job`, in which every default is filled in."""
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -158,7 +160,7 @@ class Job(Options):
             given = self.model_dump(mode="json", exclude_none=True, exclude_unset=True)
             for name in (*_METHOD_TABLES, "learn"):
                 table[name] = given.get(name, {})
-        return tomlkit.dumps(table)
+        return _toml(json.dumps(table))
 
     def _repr_html_(self) -> str:
         methods = {
@@ -177,6 +179,12 @@ class Job(Options):
             html.folded("keys that are given", html.code(tomlkit.dumps(given))),
             html.folded("all keys", html.code(self.to_toml())),
         )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _toml(content: str) -> str:
+    """Return a table, given as JSON, as TOML: tomlkit takes longer than a stage of a small run does."""
+    return tomlkit.dumps(json.loads(content))
 
 
 _METHOD_TABLES = ("features", "neighbors", "graph", "spectrum")
