@@ -14,7 +14,7 @@ from eigenscape.base.process.progress import Silent
 from eigenscape.clusters.workers import executors
 from eigenscape.errors import MemoryLimitError
 from eigenscape.workflow.plan import project_again
-from eigenscape.workflow.spine import foresee
+from eigenscape.workflow.spine import memory_note
 
 pytestmark = pytest.mark.slow
 
@@ -144,5 +144,5 @@ def test_foresee__refuses_a_radius_that_is_too_large_with_its_neighbours(write_j
     with pytest.raises(
         MemoryLimitError, match=r"have 500 neighbours on average.*smaller neighbors\.radius\."
     ):
-        foresee(job, ingested, 2, 500.0)
-    assert "spectrum" in foresee(job, ingested, 2, 10.0)
+        memory_note(job, ingested, 2, 500.0)
+    assert "spectrum" in memory_note(job, ingested, 2, 10.0)

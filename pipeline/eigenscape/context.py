@@ -81,7 +81,7 @@ class Context:
         How often tasks were halved because one did not fit the memory of its worker.
     worker_peak
         Largest anonymous memory seen in any process that ran a task of this stage, in bytes.
-    foresee
+    project_again
         Function that is called with the mean number of neighbours of a sample after a search by radius has
         estimated it. It raises an error if a later stage would not fit, and notes the projected memory.
     """
@@ -93,7 +93,7 @@ class Context:
     reporter: Reporter
     halvings: int = 0
     worker_peak: int = 0
-    foresee: Callable[[float], None] = lambda neighbors: None
+    project_again: Callable[[float], None] = lambda neighbors: None
     _finished: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

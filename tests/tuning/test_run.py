@@ -143,7 +143,7 @@ def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
     monkeypatch.setattr(tuning, "MOST_PIXELS", 600)
     monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
     tuned = tune(load_job(write_tunable()), budget=300)
-    assert any("a part of the scene: 600 of 1,080 pixels" in line for line in tuned.said)
+    assert any("a part of the scene: 600 of 1,080 pixels" in line for line in tuned.notes)
     assert load_job(tuned.outputs["job"]).scene.mask is None
     assert np.load(tuned.path / "window.npy").sum() == 600
 
@@ -154,7 +154,7 @@ def test_tune__without_labels_by_stability(write_tunable, make_scene):
     tuned = tune(load_job(path), budget=300)
     assert tuned.job.learn.method == "spectral-clustering"
     assert set(tuned.judged) == {"parts"}
-    assert "Agreement of the clusters" in "\n".join(tuned.said)
+    assert "Agreement of the clusters" in "\n".join(tuned.notes)
     # One of the parts by hand.
     jobs = {one: (one / "job.toml").read_text() for one in (tuned.path / "variants").iterdir()}
     bands = {one: text for one, text in jobs.items() if 'method = "none"' in text}
@@ -252,5 +252,5 @@ def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, 
     )
     tuned = tune(load_job(path), budget=300)
     assert "learn.method" in tuned.given
-    assert any("by itself" in line for line in tuned.said)
+    assert any("by itself" in line for line in tuned.notes)
     assert not load_job(tuned.outputs["job"]).open

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
         Task,
         Threads,
     )
-    from eigenscape.clusters.workers.supply import Supply, Unmended
+    from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 
 __all__ = [
     "ClusterOptions",
     "Executor",
+    "ExternalSupply",
     "OnDone",
     "Order",
     "Say",
@@ -40,7 +41,6 @@ __all__ = [
     "Supply",
     "Task",
     "Threads",
-    "Unmended",
     "Workers",
     "connect",
     "load_cluster",
@@ -52,7 +52,7 @@ _HOME = {
     "ClusterOptions": "options",
     "Say": "options",
     "Supply": "workers.supply",
-    "Unmended": "workers.supply",
+    "ExternalSupply": "workers.supply",
     "connect": "start",
     "Workers": "workers.dask",
     "on_one_machine": "workers.dask",

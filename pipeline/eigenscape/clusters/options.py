@@ -109,7 +109,7 @@ class ClusterOptions(Options):
         -------
         context manager of (cluster, supply)
             A cluster object of distributed, to which a client connects, and the supply of its workers:
-            `eigenscape.clusters.Unmended` if only distributed replaces lost workers.
+            `eigenscape.clusters.ExternalSupply` if only distributed replaces lost workers.
 
         Raises
         ------

@@ -53,7 +53,7 @@ def write_within(context: Context, layout: Layout, method: "Radius") -> dict[str
         f"neighbors.radius = {method.radius}: about {reach.mean:.3g} neighbours each, and none for "
         f"{100 * reach.alone:.2g} % of the samples"
     )
-    context.foresee(reach.mean)
+    context.project_again(reach.mean)
     found = radius_lists(context, layout, method.radius, method.metric)
     if not found["entries"]:
         raise _nothing_within(context, layout, method)

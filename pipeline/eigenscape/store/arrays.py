@@ -69,7 +69,7 @@ def write_rows(path: str | Path, start: int, values: Any) -> None:
     stop = start + len(values)
     array[start:stop] = values
     reached("data written", path)
-    if not ledger.heard():
+    if not ledger.is_recording():
         return
     rows = array.chunks[0]
     for number in range(start // rows, -(-stop // rows)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from eigenscape.base.files.ledger import complete, heard_by
+from eigenscape.base.files.ledger import complete, recorded_by
 from eigenscape.base.process.points import reached
 from eigenscape.store.arrays import chunk_rows
 from eigenscape.store.journal import Journal
@@ -110,7 +110,7 @@ class Workspace:
         A stage that is never resumed needs no checksums.
         """
         self.recording = True
-        with heard_by(self.journal):
+        with recorded_by(self.journal):
             yield
 
     def sums(self) -> dict[str, str]:

@@ -33,7 +33,7 @@ class Tuned:
         Time of the tuning in seconds, including earlier calls.
     given
         Methods that a run of the given job would have chosen itself; empty if the job names its methods.
-    said
+    notes
         Summary of the result, in lines.
     outputs
         Files: ``job``, ``table``, ``plot``.
@@ -56,7 +56,7 @@ class Tuned:
     gain: Interval
     seconds: float
     given: str = ""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     outputs: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -79,6 +79,6 @@ class Tuned:
             "default": {split: found.to_json() for split, found in self.default.items()},
             "gain": {**self.gain.to_json(), "beyond_noise": self.gain.beyond_noise},
             "seconds": round(self.seconds, 1),
-            "said": list(self.said),
+            "said": list(self.notes),
             "outputs": {name: str(path) for name, path in self.outputs.items()},
         }

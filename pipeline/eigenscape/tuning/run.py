@@ -137,7 +137,7 @@ def tune(
             (path / "variants").mkdir(exist_ok=True)
         spent = Budget(budget, path / TUNING_FILE)
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
-        part, notes = window.job, [f"Tuned on {window.said}."] if window.said else []
+        part, notes = window.job, [f"Tuned on {window.notes}."] if window.notes else []
         for note in notes:
             reporter.note(note)
         limits = job.limits
@@ -207,8 +207,8 @@ def _tune(
         {split: Interval.of(shares) for split, shares in default.items()},
         gain, budget.spent, given.title, outputs=outputs,
     )  # fmt: skip
-    tuned = replace(tuned, said=(*describe(tuned, search.split), *filter(None, [tie]), *notes))
-    write_job(outputs["job"], tuned.job, tuned.said)
+    tuned = replace(tuned, notes=(*describe(tuned, search.split), *filter(None, [tie]), *notes))
+    write_job(outputs["job"], tuned.job, tuned.notes)
     write_tried(outputs["table"], tried, chosen, given)
     title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])
     draw_tried(outputs["plot"], tried, chosen, given, title, measured)

@@ -50,14 +50,14 @@ class StageRunner:
         The run directory; its lock is held by the caller if others may work there.
     executor, reporter
         Executor of the tasks, and reporter of the progress.
-    foresee
+    project_again
         See `eigenscape.context.Context`.
     """
 
     directory: Run
     executor: Executor
     reporter: Reporter
-    foresee: Callable[[float], None] = lambda neighbors: None
+    project_again: Callable[[float], None] = lambda neighbors: None
 
     def run(self, name: str, key: str, work: Work, job: Job) -> Record:
         """Run a stage, or resume it; return its record, which is then in the manifest.
@@ -107,7 +107,7 @@ class StageRunner:
             workspace = self.directory.workspace(name, key, self.reporter.note)
             context = Context(
                 job, self.directory, workspace, self.executor, self.reporter, halvings,
-                foresee=self.foresee,
+                project_again=self.project_again,
             )  # fmt: skip
             recorded = workspace.recorded() if self.directory.checksums else nullcontext()
             try:
@@ -176,7 +176,7 @@ class Runner:
     check
         Function that is called with the job and the summary of ingest, and raises an error if the job does
         not suit the scene.
-    foresee
+    memory_note
         Function that is called after a search by radius with the job, the summary of ingest, the number of
         tasks that share a process and the mean number of neighbours. It returns a note with the projected
         memory of the later stages, and raises an error if a stage does not fit.
@@ -193,7 +193,7 @@ class Runner:
     keys: Mapping[str, str]
     about: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[Job, Summary], None] = lambda job, ingested: None
-    foresee: Callable[[Job, Summary, int, float], str] = lambda *_: ""
+    memory_note: Callable[[Job, Summary, int, float], str] = lambda *_: ""
     threads: int | None = None
     fewer: str = ""
     remarks: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ class Runner:
                         tasks = running.tasks_per_process
                         ingest = directory.record("ingest")
                         assert ingest is not None, "the search follows ingest"
-                        logged.note(self.foresee(fitted, ingest.summary, tasks, neighbors))
+                        logged.note(self.memory_note(fitted, ingest.summary, tasks, neighbors))
 
                     return StageRunner(directory, running, logged, note_foreseen)
 

@@ -124,7 +124,7 @@ def _run_chosen(
     # What was tried on the whole scene need not be computed again.
     siblings = siblings or Siblings(partial(_beside_and_tried, path))
     result = _run(
-        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, held, choice.said
+        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, held, choice.notes
     )
     forget_trials(path)
     return result
@@ -153,7 +153,7 @@ def _run(
     planned = project_plan(fitted, on, held)
     planned.check(fitted.limits.memory_bytes)
     runner = Runner(
-        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, foresee=foresee,
+        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, memory_note=memory_note,
         threads=planned.threads, fewer=planned.fewer, remarks=remarks,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
@@ -242,8 +242,8 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
     )
 
 
-def foresee(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
-    """Return a note on the memory of the stages after a search by radius; see `Runner.foresee`.
+def memory_note(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: float) -> str:
+    """Return a note on the memory of the stages after a search by radius; see `Runner.memory_note`.
 
     Parameters
     ----------

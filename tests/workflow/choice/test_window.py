@@ -39,7 +39,7 @@ def test_window_of__holds_the_labels(job_of, tmp_path):
     chosen = np.load(tmp_path / "w.npy")
     assert chosen.sum() == 600
     assert (chosen[labels > 0] == 1).all()
-    assert "69 of 69 labelled ones of 3 of 3 classes" in part.said
+    assert "69 of 69 labelled ones of 3 of 3 classes" in part.notes
     assert (part.labelled, part.lacking) == (69, 0)
     _, valid = open_scene(part.job.scene, part.job.resolve).read(0, HEIGHT)
     np.testing.assert_array_equal(valid, chosen > 0)

@@ -31,19 +31,19 @@ class Ledger(Protocol):
     """Called after each write."""
 
     def wrote(self, path: str, start: int, data: Any) -> None:
-        """Hear that bytes from `start` on of a file are now `data`."""
+        """Record that bytes from `start` on of a file are now `data`."""
 
     def replacing(self, path: str, source: Path) -> AbstractContextManager[None]:
         """Surround the renaming of a file to `path`."""
 
     def complete(self, path: str) -> None:
-        """Hear that a file was written, and is whole."""
+        """Record that a file was written, and is whole."""
 
     def opened(self, path: str) -> None:
-        """Hear that a file was mapped for writing."""
+        """Record that a file was mapped for writing."""
 
     def removing(self, paths: Iterable[str]) -> None:
-        """Hear that files are about to be deleted, or their content to be given up."""
+        """Record that files are about to be deleted, or their content to be given up."""
 
 
 def _ledger() -> Ledger | None:
@@ -51,8 +51,8 @@ def _ledger() -> Ledger | None:
 
 
 @contextmanager
-def heard_by(ledger: Ledger | None) -> Iterator[None]:
-    """Let a ledger hear of what this thread writes in the block."""
+def recorded_by(ledger: Ledger | None) -> Iterator[None]:
+    """Record what this thread writes in the block in a ledger."""
     before = _ledger()
     _here.ledger = ledger
     try:
@@ -62,7 +62,7 @@ def heard_by(ledger: Ledger | None) -> Iterator[None]:
 
 
 def wrote(path: str | Path, start: int, data: Any) -> None:
-    """Tell that bytes from `start` on of a file are now `data`: bytes, or a contiguous array."""
+    """Report that bytes from `start` on of a file are now `data`: bytes, or a contiguous array."""
     if ledger := _ledger():
         ledger.wrote(str(path), start, data)
 
@@ -74,24 +74,24 @@ def replacing(path: str | Path, source: Path) -> AbstractContextManager[None]:
 
 
 def opened(path: str | Path) -> None:
-    """Tell that a file was mapped for writing."""
+    """Report that a file was mapped for writing."""
     if ledger := _ledger():
         ledger.opened(str(path))
 
 
 def removing(paths: Iterable[str | Path]) -> None:
-    """Tell that files are about to be deleted, or their content to be given up."""
+    """Report that files are about to be deleted, or their content to be given up."""
     if ledger := _ledger():
         ledger.removing(map(str, paths))
 
 
-def heard() -> bool:
+def is_recording() -> bool:
     """Whether what this thread writes is noted anywhere."""
     return _ledger() is not None
 
 
 def complete(path: str | Path) -> None:
-    """Tell that a file was written, and is whole."""
+    """Report that a file was written, and is whole."""
     if ledger := _ledger():
         ledger.complete(str(path))
 
@@ -192,7 +192,7 @@ class Recorded:
     def __call__(self, item: Any) -> tuple[Any, Noted]:
         """Do the task."""
         notes = Notes(self.root)
-        with heard_by(notes):
+        with recorded_by(notes):
             result = self.func(item)
         reached("task ends", item)
         return result, notes.settled()

@@ -20,7 +20,7 @@ def print_tuned(tuned: Tuned) -> None:
             one.candidate.title or "as given",
         )  # fmt: skip
     screen.print(table)
-    for line in tuned.said:
+    for line in tuned.notes:
         screen.print(line, highlight=False, soft_wrap=True)
     for one in tuned.tried:
         if one.error:

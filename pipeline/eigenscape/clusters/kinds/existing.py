@@ -10,7 +10,7 @@ from pydantic import model_validator
 from eigenscape.clusters.network import security_of
 from eigenscape.clusters.options import CertificateKeys, ClusterOptions, Say, WaitKey
 from eigenscape.clusters.owners import check_own
-from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.errors import ClusterError
 
 
@@ -67,4 +67,4 @@ class ExistingOptions(WaitKey, CertificateKeys, ClusterOptions):
                 "Start one with `dask scheduler`, or leave out --on to work in this process."
             ) from None
         with client:
-            yield client, Unmended("Start some with `dask worker`.")
+            yield client, ExternalSupply("Start some with `dask worker`.")

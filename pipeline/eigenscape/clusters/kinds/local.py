@@ -11,7 +11,7 @@ from pydantic import Field
 from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
-from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 
 # Ctrl-C reaches every process of the terminal; the driver decides.
 _LEAVES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
@@ -76,4 +76,4 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
                 started.result()
             finally:
                 wait([started])  # a worker that is just being started cannot be ended
-            yield cluster, Unmended("Its processes ended: is memory short?")
+            yield cluster, ExternalSupply("Its processes ended: is memory short?")

@@ -19,7 +19,7 @@ from eigenscape.clusters.network import (
 )
 from eigenscape.clusters.options import NetworkKeys, ProcessOptions, Say, Word
 from eigenscape.clusters.words import python_word
-from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.errors import ClusterError, MissingExtraError
 
 
@@ -46,7 +46,7 @@ class SshOptions(NetworkKeys, ProcessOptions):
     ) -> Iterator[tuple[Any, Supply]]:
         """Start them."""
         with ssh_cluster(self, memory_limit) as cluster:
-            yield cluster, Unmended("Can the machines reach this one on its interface?")
+            yield cluster, ExternalSupply("Can the machines reach this one on its interface?")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from eigenscape.clusters.loading import load_cluster
 from eigenscape.clusters.options import ClusterOptions, Say
-from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.errors import ClusterError
 
 CURRENT = "current"
@@ -43,7 +43,7 @@ class ClientOptions(ClusterOptions):
         # A cluster that adapts starts workers once there is a task.
         prompt = None if self._workers() else self._client.submit(os.getpid, pure=False)
         with _thread_given_back():
-            yield self._client, Unmended("Start some, or scale the cluster of this client.")
+            yield self._client, ExternalSupply("Start some, or scale the cluster of this client.")
         del prompt
 
     def process_threads(self) -> int:

@@ -26,7 +26,7 @@ from eigenscape.clusters.workers.executors import (
     one_blas_thread,
 )
 from eigenscape.clusters.workers.fence import under_way
-from eigenscape.clusters.workers.supply import Supply, Unmended
+from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.clusters.workers.task import (
     Surroundings,
     describe_differences,
@@ -164,7 +164,7 @@ class Workers:
     ) -> None:
         self._client, self._wait, self._say = client, wait, say
         self.dashboard = dashboard
-        self._supply = supply or Unmended("Start some with `dask worker`.")
+        self._supply = supply or ExternalSupply("Start some with `dask worker`.")
         self._surroundings = Surroundings(versions(), driver=this_process())
         self._shared = Shared(client)
         self._began = time.time()

@@ -30,7 +30,7 @@ _MOST_PAUSE_ALONE_S = 8.0
 class Supply(Protocol):
     """The supply of workers."""
 
-    def mend(self, names: Collection[str]) -> None:
+    def replace_lost(self, names: Collection[str]) -> None:
         """Replace lost workers.
 
         Parameters
@@ -58,7 +58,7 @@ class Supply(Protocol):
         ...
 
 
-class Unmended:
+class ExternalSupply:
     """A supply that replaces nothing, for workers that are managed elsewhere.
 
     Parameters
@@ -70,7 +70,7 @@ class Unmended:
     def __init__(self, advice: str) -> None:
         self._advice = advice
 
-    def mend(self, names: Collection[str]) -> None:
+    def replace_lost(self, names: Collection[str]) -> None:
         """Leave it to those who started them."""
 
     def end(self, name: str) -> None:
@@ -153,7 +153,7 @@ class Jobs:
         self._failed_now, self._hopeless, self._present = False, False, False
         self._worked, self._retry, self._silenced = False, 0.0, 0.0
 
-    def mend(self, names: Collection[str]) -> None:
+    def replace_lost(self, names: Collection[str]) -> None:
         """Submit again what is lost.
 
         Raises

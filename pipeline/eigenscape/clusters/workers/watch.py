@@ -122,7 +122,7 @@ class Watch:
         now = self._clock()
         self.workers = workers
         self._end_silent(now)
-        self._supply.mend([str(worker["name"]) for worker in workers.values()])
+        self._supply.replace_lost([str(worker["name"]) for worker in workers.values()])
         if workers:
             self._present = now
         self._tell(now)

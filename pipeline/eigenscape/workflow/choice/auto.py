@@ -85,16 +85,16 @@ class Choice:
     ----------
     values
         Keys, and what they are.
-    said
+    notes
         How they were chosen, in lines.
     """
 
     values: Mapping[str, Any]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def to_json(self, key: str) -> dict[str, Any]:
         """Return what the manifest says of it, for a job with a key."""
-        return {"job": key, "values": dict(self.values), "said": list(self.said)}
+        return {"job": key, "values": dict(self.values), "said": list(self.notes)}
 
 
 def settle(job: Job, choice: Choice) -> Job:
@@ -169,7 +169,7 @@ def make_choice(
             with directory.lock(reporter.note):
                 directory.manifest[ENTRY] = choice.to_json(keys["export"])
                 directory.save_manifest()
-    for line in choice.said:
+    for line in choice.notes:
         reporter.note(line)
     return choice
 
@@ -253,12 +253,12 @@ def choose(
     check_two_classes(scene.labelled)
     total, classes = sum(scene.labelled.values()), len(scene.labelled)
     if total < LEAST_LABELS * classes:
-        said = f"methods for few labels ({total} of {classes} classes), nothing was tried"
-        return Choice({**small, **FEW_LABELS}, (said,))
+        note = f"methods for few labels ({total} of {classes} classes), nothing was tried"
+        return Choice({**small, **FEW_LABELS}, (note,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
     window = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
-    where = window.said
+    where = window.notes
     limits = job.limits
     connection = (
         nullcontext(executor) if executor is not None
@@ -304,8 +304,8 @@ def choose(
     if not best and failures:
         raise failures[0]
     if not best or not best[0].accuracy:
-        said = f"methods for few labels ({total} of {classes} classes): none was left to test on"
-        return Choice({**small, **FEW_LABELS}, (said,))
+        note = f"methods for few labels ({total} of {classes} classes): none was left to test on"
+        return Choice({**small, **FEW_LABELS}, (note,))
     return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where, tie))
 
 

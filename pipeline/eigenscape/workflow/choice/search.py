@@ -170,7 +170,7 @@ class Search:
         -------
         chosen
             The best job itself where no other one is level with it and beyond noise ahead at random.
-        said
+        note
             What decided, for messages; empty where squares did.
         """
         level = [one for one in among if one is not best and self._is_level(one, best)]

@@ -39,7 +39,7 @@ class Window:
     ----------
     job
         A job on it; the job that was given where the scene is small.
-    said
+    notes
         What part it is, in words; nothing where the scene is small.
     labelled
         Number of labelled pixels in it.
@@ -48,7 +48,7 @@ class Window:
     """
 
     job: Job
-    said: str = ""
+    notes: str = ""
     labelled: int = 0
     lacking: float = 0.0
 
@@ -81,8 +81,8 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
     labels = open_labels(job.scene, scene, job.resolve)
     if isinstance(scene, SparseScene) or subset_of(scene) is not None:
         drawn = job.scene.model_copy(update={"samples": most})
-        said = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
-        return Window(job.model_copy(update={"scene": drawn}), said)
+        notes = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
+        return Window(job.model_copy(update={"scene": drawn}), notes)
     rng = np.random.default_rng(seed)
     if scene.grid.is_table:
         chosen, what = _choose_rows(scene, labels, most, rng), "samples"
@@ -91,15 +91,15 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
     _keep_masked(scene, chosen)
     _write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
-    said = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
+    notes = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
     labelled, lacking = 0, 0.0
     if labels is not None:
         inside, whole = _count(labels, chosen), _count(labels, np.ones_like(chosen))
         classes = f"{np.count_nonzero(inside)} of {np.count_nonzero(whole)} classes"
         labelled, total = int(inside.sum()), int(whole.sum())
-        said += f", with {labelled:,} of {total:,} labelled ones of {classes}"
+        notes += f", with {labelled:,} of {total:,} labelled ones of {classes}"
         lacking = float(whole[inside == 0].sum() / max(total, 1))
-    return Window(job.model_copy(update={"scene": options}), said, labelled, lacking)
+    return Window(job.model_copy(update={"scene": options}), notes, labelled, lacking)
 
 
 def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
