@@ -22,22 +22,39 @@ def draw(seconds):
     return tried, chosen, given, "title", "accuracy"
 
 
-def test_tried_figure__labels_of_two_jobs_side_by_side_do_not_overlap(tmp_path):
+def rings(axes):
+    """The place of each ring, by what the legend calls it."""
+    return {
+        ring.get_label(): ring.get_offsets()[0].tolist()
+        for ring in axes.collections
+        if not ring.get_label().startswith("_")
+    }
+
+
+def test_tried_figure__the_chosen_job_and_the_given_one_have_rings(tmp_path):
     parts = draw((1.2, 1.21, 1.3))
     figure = tried_figure(*parts)
     figure.draw_without_rendering()
     (axes,) = figure.axes
-    boxes = {one.get_text(): one.get_window_extent() for one in axes.texts}
-    assert set(boxes) == {"chosen", "as given"}
-    assert not boxes["chosen"].overlaps(boxes["as given"])
+    assert rings(axes) == {
+        "chosen": pytest.approx([1.21, 81]),
+        "as given": pytest.approx([1.2, 81]),
+    }
+    legend = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "chosen", "as given", "first", "second",
+    ]  # fmt: skip
+    # No text covers a marker.
+    assert not axes.texts
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())
     draw_tried(tmp_path / "accuracy.png", *parts)
     assert (tmp_path / "accuracy.png").stat().st_size > 1000
 
 
-def test_tried_figure__of_the_given_job_as_the_best_one_label():
+def test_tried_figure__of_the_given_job_as_the_best_one_ring():
     tried, _, given, *rest = draw((1, 2, 3))
     (axes,) = tried_figure(tried, given, given, *rest).axes
-    assert [one.get_text() for one in axes.texts] == ["chosen, as given"]
+    assert set(rings(axes)) == {"chosen, as given"}
 
 
 @pytest.mark.parametrize("seconds", [(0.6, 0.7, 0.9), (0.4, 3, 20), (1, 90, 4000)])

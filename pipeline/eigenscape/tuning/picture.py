@@ -25,7 +25,7 @@ def draw_tried(
     title: str,
     measured: str,
 ) -> None:
-    """Draw the jobs that were tried, one colour for each rung, the chosen one and the given one named.
+    """Draw the jobs that were tried, one colour for each rung, the chosen one and the given one in a ring.
 
     Parameters
     ----------
@@ -61,22 +61,21 @@ def tried_figure(
             [max(one.seconds, 1e-3) for one in own], [each.mean for each in found],
             yerr=[each.half or 0 for each in found], linestyle="none", elinewidth=0.7, capsize=2,
             marker=MARKERS[number % len(MARKERS)], color=COLORS[number % len(COLORS)],
-            markersize=5, label=rung,
+            # The given job has a ring, and its own rung.
+            markersize=5, label=f"_{rung}" if rung == "as given" else rung,
         )  # fmt: skip
     same = chosen.values == given.values
-    labels = [("chosen, as given" if same else "chosen", chosen, 6)]
+    rings = [("chosen, as given" if same else "chosen", chosen, "-")]
     if not same:
-        labels.append(("as given", given, -6))
-    for name, what, above in labels:
+        rings.append(("as given", given, ":"))
+    for name, what, line in rings:
         own = [one for one in shown if one.candidate.values == what.values]
         if own:
-            # One above its point and one below: the two may lie side by side. To the left: jobs with more
-            # draws, such as these, take the longest.
-            axes.annotate(
-                name, (max(own[-1].seconds, 1e-3), Interval.of(own[-1].accuracy).mean),
-                xytext=(-8, above), textcoords="offset points", fontsize=9, weight="bold", ha="right",
-                va="bottom" if above > 0 else "top",
-                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+            # Rings, explained in the legend: a text beside a marker would cover others.
+            axes.scatter(
+                max(own[-1].seconds, 1e-3), Interval.of(own[-1].accuracy).mean, s=150,
+                facecolors="none", edgecolors="black", linewidths=1.5, linestyle=line, zorder=5,
+                label=name,
             )  # fmt: skip
     axes.set_xscale("log")
     # Seconds as such: most pictures span no power of ten.
@@ -91,5 +90,8 @@ def tried_figure(
     axes.grid(color="#d9dde1", linewidth=0.5)
     axes.set_axisbelow(True)
     if rungs:
-        axes.legend(frameon=False, fontsize=8.5)
+        # Beside the axes, where it covers no job.
+        axes.legend(
+            frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=0.7
+        )
     return figure
