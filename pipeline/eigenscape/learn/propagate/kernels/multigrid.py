@@ -191,11 +191,10 @@ def _aggregated(
 
 def _sweep(level: Level, B: Array, X: Array, *, forward: bool) -> None:
     """One Gauss-Seidel sweep over the rows of a level."""
-    kernel = _forward if forward else _backward
     for block in level.blocks if forward else reversed(level.blocks):
-        kernel(
+        _relax(
             block.indptr, block.indices, block.data, level.diagonal, block.first, level.rows,
-            level.marks, B, X,
+            level.marks, B, X, forward,
         )  # fmt: skip
 
 
@@ -271,41 +270,26 @@ def _galerkin(indptr, indices, data, diagonal, label, count):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def _forward(indptr, indices, data, diagonal, first, rows, marks, B, X):  # type: ignore[no-untyped-def]
-    sums, last = np.empty(WIDTH, X.dtype), len(indices) - 1
-    special = np.searchsorted(rows, first)
-    for row in range(len(indptr) - 1):
+def _relax(indptr, indices, data, diagonal, first, rows, marks, B, X, forward):  # type: ignore[no-untyped-def]
+    """Solve each row of a block for its own unknowns, in their order or the other way."""
+    sums, last, count = np.empty(WIDTH, X.dtype), len(indices) - 1, len(indptr) - 1
+    step = 1 if forward else -1
+    row = 0 if forward else count - 1
+    special = np.searchsorted(rows, first) if forward else np.searchsorted(rows, first + count) - 1
+    for _ in range(count):
         here = first + row
         add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
-        if special < len(rows) and rows[special] == here:
+        if 0 <= special < len(rows) and rows[special] == here:
             for column in range(WIDTH):
                 whole = diagonal[here] + marks[special, column]
                 if whole > 0:
                     X[here, column] = (B[here, column] + sums[column]) / whole
-            special += 1
+            special += step
         elif diagonal[here] > 0:
             inverse = 1 / diagonal[here]
             for column in range(WIDTH):
                 X[here, column] = (B[here, column] + sums[column]) * inverse
-
-
-@njit(cache=True, nogil=True)
-def _backward(indptr, indices, data, diagonal, first, rows, marks, B, X):  # type: ignore[no-untyped-def]
-    sums, last = np.empty(WIDTH, X.dtype), len(indices) - 1
-    special = np.searchsorted(rows, first + len(indptr) - 1) - 1
-    for row in range(len(indptr) - 2, -1, -1):
-        here = first + row
-        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
-        if special >= 0 and rows[special] == here:
-            for column in range(WIDTH):
-                whole = diagonal[here] + marks[special, column]
-                if whole > 0:
-                    X[here, column] = (B[here, column] + sums[column]) / whole
-            special -= 1
-        elif diagonal[here] > 0:
-            inverse = 1 / diagonal[here]
-            for column in range(WIDTH):
-                X[here, column] = (B[here, column] + sums[column]) * inverse
+        row += step
 
 
 @njit(cache=True, nogil=True)
