@@ -9,13 +9,13 @@
     few rows             sweeps back and forth
 
 Aggregates are pairs of pairs: every row joins the neighbour to which its edge is strongest (Notay 2010, An
-aggregation-based algebraic multigrid method). A correction is constant on an aggregate, so that a coarse
-operator is the Laplacian of a smaller graph, and the weights on the rows of an aggregate are summed: these
-differ from column to column, while the graphs are shared by all.
+aggregation-based algebraic multigrid method). Those of `eigenscape.spectrum.iteration.coarse`, a root and all
+its neighbours, give a start for eigenvectors; a cycle with them takes more iterations. A correction is
+constant on an aggregate, so that a coarse operator is the Laplacian of a smaller graph, and the weights on
+the rows of an aggregate are summed: these differ from column to column, while the graphs are shared by all.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -179,14 +179,11 @@ def _aggregated(
     indptr: Array, indices: Array, data: Array, diagonal: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], tuple[Array, Array, Array], NDArray[np.float64]]:
     """Return aggregates of pairs of pairs, the graph between them and its diagonal."""
-    graph: tuple[Array, Array, Array] = (indptr, indices, data)
-    label: Any = None
-    for _ in range(2):
-        pair, count = _match(*graph)
-        *graph_list, diagonal = _galerkin(*graph, diagonal, pair, count)
-        graph = (graph_list[0], graph_list[1], graph_list[2])
-        label = pair if label is None else pair[label]
-    return label, graph, diagonal
+    pair, count = _match(indptr, indices, data)
+    graph, diagonal = _galerkin(indptr, indices, data, diagonal, pair, count)
+    pair_of_pairs, count = _match(*graph)
+    graph, diagonal = _galerkin(*graph, diagonal, pair_of_pairs, count)
+    return pair_of_pairs[pair], graph, diagonal
 
 
 def _sweep(level: Level, B: Array, X: Array, *, forward: bool) -> None:
@@ -266,7 +263,7 @@ def _galerkin(indptr, indices, data, diagonal, label, count):  # type: ignore[no
         own[aggregate] += total
         if own[aggregate] < 1e-6 * total:
             own[aggregate] = 0.0  # a whole component: what is left is rounding
-    return starts, across[:filled].copy(), values[:filled].copy(), own
+    return (starts, across[:filled].copy(), values[:filled].copy()), own
 
 
 @njit(cache=True, nogil=True)
