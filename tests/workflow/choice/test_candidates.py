@@ -7,6 +7,7 @@ from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
     GRAPHLESS,
     LADDER,
+    ROOM,
     Option,
     candidate,
 )
@@ -19,7 +20,7 @@ def job_of(**tables):
     return parse_job({"scene": {"path": "scene.tif"}, **tables})
 
 
-@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, GRAPHLESS])
+@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, GRAPHLESS, ROOM])
 def test_ladders__every_option_is_a_job(ladder):
     for rung in ladder.rungs:
         for option in rung.options:
@@ -47,6 +48,22 @@ def test_option__leaves_keys_of_the_job_alone():
     assert option.fits(job_of(features={"method": "pca"}), GROUND)
     few = Survey(table=False, pixels=400, samples=400, bands=20, alike=0.1, labelled={1: 3})
     assert not option.fits(job_of(), few)
+
+
+def test_option__sets_no_more_noise_fractions_than_there_are_bands():
+    noise = Option({"features.method": "mnf", "features.dimension": 10}, ("contiguous",))
+    few = Survey(table=False, pixels=400, samples=400, bands=6, alike=0.1, labelled={1: 3})
+    assert noise.fits(job_of(), few)
+    assert noise.keys_on(few) == {"features.method": "mnf", "features.dimension": 6}
+    assert noise.keys_on(GROUND) == noise.keys
+    assert Option({"features.method": "mnf"}).keys_on(few) == {"features.method": "mnf"}
+
+
+def test_widened__adds_to_the_first_rung():
+    first, *others = ROOM.rungs
+    assert first.options[: len(GRAPHLESS.rungs[0].options)] == GRAPHLESS.rungs[0].options
+    assert any("graph.bandwidth" in option.keys for option in first.options)
+    assert others == [*GRAPHLESS.rungs[1:]]
 
 
 def test_candidate__says_only_what_is_read():

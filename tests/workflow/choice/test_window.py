@@ -45,6 +45,27 @@ def test_window_of__holds_the_labels(job_of, tmp_path):
     np.testing.assert_array_equal(valid, chosen > 0)
 
 
+@pytest.mark.parametrize(("scattered", "side"), [(False, 32), (True, 64)])
+def test_window_of__halves_its_squares_where_these_hold_all_labels(tmp_path, scattered, side):
+    size, most = 448, 6 * 64**2
+    labels = np.zeros((size, size), np.uint8)
+    # More squares than there is room for, each with labels in one of its quarters alone.
+    for number in range(7):
+        row = 64 * number + 5
+        labels[row : row + 3, row : row + 4] = number % 2 + 1
+    if scattered:
+        labels[::16, ::16] = 1
+    np.save(tmp_path / "scene.npy", np.ones((size, size, 3), np.float32))
+    np.save(tmp_path / "labels.npy", labels)
+    job = parse_job({"scene": {"path": "scene.npy", "labels": "labels.npy"}}, base=tmp_path)
+    part = window_of(job, tmp_path / "w.npy", most, 0)
+    chosen = np.load(tmp_path / "w.npy")
+    assert (part.labelled < np.count_nonzero(labels)) == scattered
+    assert chosen.sum() == most
+    filled = chosen.reshape(size // side, side, size // side, side).mean(axis=(1, 3))
+    assert set(filled.ravel().tolist()) == {0.0, 1.0}
+
+
 def test_window_of__counts_the_labels_of_classes_that_it_lacks(job_of, tmp_path):
     labels = np.zeros((HEIGHT, WIDTH), np.uint8)
     labels[:10, :20], labels[30:32, 50:53], labels[55, 82:86] = 1, 2, 3

@@ -20,6 +20,7 @@ from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.learn.method import Classifier, learn_method
+from eigenscape.learn.propagate.fields import EXACT_ROWS
 from eigenscape.scenes.ingest.stage import check_two_classes
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import read_manifest
@@ -31,13 +32,14 @@ from eigenscape.workflow.choice.candidates import (
     FEW_LABELS,
     GRAPHLESS,
     PROBE,
+    ROOM,
     Ladder,
     candidate,
     fitted,
     show,
 )
 from eigenscape.workflow.choice.search import QUICK_PIXELS, Search, Unlimited
-from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.survey import Survey, survey
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
 from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import check_ours, is_ours
@@ -46,10 +48,19 @@ from eigenscape.workflow.stages import stage_keys
 MOST_PIXELS = 4096
 """Pixels of the part of a scene by which methods are chosen."""
 
-MOST_COMPARED = 2**14
-"""Labelled pixels of a scene above which a doubtful part decides all the same: to compare in the whole scene
-would take longer than the run. Measured: 47 s with 10,249 of 21,025 pixels labelled, 354 s with 108,111 of
-160,000."""
+MOST_COMPARED = 2**15
+"""Labelled pixels that jobs are compared by, at most: more would take longer than the run. Measured: 354 s
+with 108,111 pixels, six jobs and ten draws each."""
+
+MOST_ROOM = EXACT_ROWS
+"""Pixels of a scene, or of a larger part of one, in which jobs with graphs are compared with others, at most.
+Harmonic functions and regularisation take few iterations there."""
+
+_HELD = 0.9
+"""Share of the labels that the larger part holds at least."""
+
+_SUFFICIENT = 2**13
+"""Labelled pixels of the larger part that are enough, whatever the scene has beside."""
 
 LEAST_LABELS = 10
 """Labelled pixels of a class, on average, below which nothing is tried."""
@@ -197,7 +208,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     if sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled):
         return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
     tried = [
-        (rung.name, option.keys)
+        (rung.name, option.keys_on(scene))
         for rung in AUTO.rungs
         for option in rung.options
         if option.keys and option.fits(job, scene)
@@ -215,7 +226,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         ),
         *(
             (
-                "  if these say too little of the whole scene: six methods without a graph, on all of it",
+                "  if these say too little of the whole scene: some ten methods, on all or more of it",
             )
             if not scene.table and scene.pixels > MOST_PIXELS
             else ()
@@ -276,26 +287,26 @@ def choose(
             )  # fmt: skip
             return search, search.climb(ladder)
 
-        # Of a few labels of a part nothing can be told: then the whole scene, by what needs no graph. Where
-        # a part is doubtful, or no job with a graph is clearly ahead of those without, its best job is
-        # compared with those in the whole scene, if that is not too long.
+        # Of a few labels of a part nothing can be told: then the whole scene, or a larger part, decides.
+        # Where a part is doubtful, or no job with a graph is clearly ahead of those without, its best job
+        # is compared with others there, if that is not too long.
         best: list[Tried] = []
         partial = bool(where) and not scene.table
         if not partial or window.labelled >= LEAST_LABELS * classes:
             search, best = climb(AUTO, window.job)
-        comparable = total <= MOST_COMPARED
-
-        def compares() -> bool:
-            return _is_doubtful(search, best[0], window) or any(
-                map(_is_noisy, climb(PROBE, job)[1])
+        room = _room(job, scene, parent) if partial else None
+        if room is not None and (
+            not best
+            or _is_doubtful(search, best[0], window)
+            or any(map(_is_noisy, climb(PROBE, room.job)[1]))
+        ):
+            wider, found = climb(room.ladder, room.job)
+            rivals = (
+                [wider.add(candidate(room.job, best[0].candidate.values), "part")] if best else []
             )
-
-        if partial and (not best or (comparable and compares())):
-            whole, found = climb(GRAPHLESS, job)
-            rivals = [whole.add(candidate(job, best[0].candidate.values), "part")] if best else []
-            found = whole.finish([*found, *rivals]) if rivals else found
+            found = wider.finish([*found, *rivals]) if rivals else found
             if found or not best:
-                where, search, best = "the whole scene, as a part tells too little", whole, found
+                where, search, best = room.notes, wider, found
         tie = ""
         if best and best[0].accuracy:
             chosen, tie = search.settle_tie(best[0], search.tried.values())
@@ -307,6 +318,40 @@ def choose(
         note = f"methods for few labels ({total} of {classes} classes): none was left to test on"
         return Choice({**small, **FEW_LABELS}, (note,))
     return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where, tie))
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Where the best job of a doubtful part is compared with others.
+
+    Attributes
+    ----------
+    job
+        The job there.
+    notes
+        What it is, in words.
+    ladder
+        The other jobs.
+    """
+
+    job: Job
+    notes: str
+    ladder: Ladder
+
+
+def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
+    """Return the whole scene, or a larger part that holds its labels; None where that takes too long."""
+    total = sum(scene.labelled.values())
+    most = MOST_ROOM if total <= MOST_COMPARED else MOST_ROOM * MOST_COMPARED // total
+    larger = window_of(job, parent / "room.npy", most, job.learn.seed)
+    reason = "as a smaller part tells too little"
+    if not larger.notes:
+        return _Room(job, f"the whole scene, {reason}", ROOM)
+    if larger.lacking <= _MOST_LACKING and larger.labelled >= min(_HELD * total, _SUFFICIENT):
+        return _Room(larger.job, f"{larger.notes}, {reason}", ROOM)
+    # Labels that are scattered over a large scene: graphs of all of it take too long.
+    few = total <= MOST_COMPARED
+    return _Room(job, f"the whole scene, {reason}", GRAPHLESS) if few else None
 
 
 def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from eigenscape.job.changes import changed, given_keys
 from eigenscape.job.jobfile import Job
 from eigenscape.job.relevance import unread
 from eigenscape.workflow.choice.survey import Survey
+
+_DIMENSION = "features.dimension"
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,19 @@ class Option:
         """Whether the scene is what the option needs, and the job leaves its keys open."""
         if not all(map(scene.fulfils, self.needs)):
             return False
-        dimension = self.keys.get("features.dimension", 0)
-        if dimension >= scene.bands:
+        if self._dimension >= scene.bands and self.keys.get("features.method") != "mnf":
             return False  # nothing would be projected
         given = given_keys(job)
         return all(given.get(key, value) == value for key, value in self.keys.items())
+
+    def keys_on(self, scene: Survey) -> Mapping[str, Any]:
+        """Return the keys to set: of noise fractions no more than the scene has bands."""
+        few = min(self._dimension, scene.bands)
+        return {**self.keys, _DIMENSION: few} if _DIMENSION in self.keys else self.keys
+
+    @property
+    def _dimension(self) -> int:
+        return int(self.keys.get(_DIMENSION, 0))
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,13 @@ def read_ladder(table: Mapping[str, Any]) -> Ladder:
     return Ladder(table["start"], rungs)
 
 
+def widened(ladder: Ladder, options: Sequence[Option]) -> Ladder:
+    """Return a ladder whose first rung has further options."""
+    first, *others = ladder.rungs
+    first = replace(first, options=(*first.options, *options))
+    return replace(ladder, rungs=(first, *others))
+
+
 def read_options(entries: Sequence[Mapping[str, Any]]) -> tuple[Option, ...]:
     """Return options from their tables."""
     return tuple(
@@ -173,6 +190,9 @@ AUTO = read_ladder(_TABLES["auto"])
 GRAPHLESS = read_ladder(_TABLES["graphless"])
 """Jobs that are quick on a whole scene. `eigenscape tune` tries them first; ``auto`` does where a part of the
 scene holds too few labels or is doubtful."""
+
+ROOM = widened(GRAPHLESS, read_options(_TABLES["room"]["options"]))
+"""These, and jobs with graphs: what ``auto`` compares in a part that is large enough."""
 
 PROBE = read_ladder(_TABLES["probe"])
 """A quick job on the whole scene: where its draws differ much, a part tells little."""

@@ -232,7 +232,11 @@ class Search:
         fitting = [option for option in rung.options if option.fits(self.job, self.scene)]
         # What the job itself gives may leave nothing to try.
         wanted = [
-            self.add(candidate(self.job, {**before, **option.keys}), rung.name, slow=option.slow)
+            self.add(
+                candidate(self.job, {**before, **option.keys_on(self.scene)}),
+                rung.name,
+                slow=option.slow,
+            )
             for option in fitting
             for before in _bases(option, kept)
             if not before.keys() & set(option.without)
