@@ -308,7 +308,7 @@ def _ground(about: Survey) -> list[str]:
     )
     if about.contiguous:
         return [
-            f"Adjacent pixels are alike ({share}): noise fractions and spatial methods make sense."
+            f"Adjacent pixels are alike ({share}): noise fractions and spatial methods may help."
         ]
     return [f"Adjacent pixels are not alike ({share}): no noise fractions, no spatial methods."]
 
