@@ -375,3 +375,15 @@ def learn_method(job: "Job") -> LearnMethod:
     """Return the method of a job's classes or clusters."""
     assert isinstance(job.learn, LearnMethod), "every method of the table is one"
     return job.learn
+
+
+def reads_eigenvectors(options: "LearnOptions", *, potential: bool) -> bool:
+    """Return whether the classifier of a job reads the spectrum."""
+    return last_read(options, potential=potential) == "spectrum"
+
+
+def last_read(options: "LearnOptions", *, potential: bool) -> str:
+    """Return the last stage that the classifier of a job reads."""
+    if potential or not isinstance(options, Classifier) or options.reads == "eigenvectors":
+        return "spectrum"
+    return options.reads

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.context import Context
-from eigenscape.job.options import LearnOptions
 from eigenscape.labels.nested import Nested, Part
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import read_disjoint
@@ -29,18 +28,6 @@ from eigenscape.learn.method import Classifier
 from eigenscape.scenes.ingest.ingested import IngestedScene
 
 _KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
-
-
-def needs_eigenvectors(options: LearnOptions, *, potential: bool) -> bool:
-    """Return whether the classifier of a job reads the spectrum."""
-    return last_read(options, potential=potential) == "spectrum"
-
-
-def last_read(options: LearnOptions, *, potential: bool) -> str:
-    """Return the last stage that the classifier of a job reads."""
-    if potential or not isinstance(options, Classifier) or options.reads == "eigenvectors":
-        return "spectrum"
-    return options.reads
 
 
 def scoring_stage(

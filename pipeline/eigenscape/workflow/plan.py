@@ -26,7 +26,7 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
-from eigenscape.scenes.ingest.stage import check_train, check_two_classes
+from eigenscape.scenes.ingest.content import check_train, check_two_classes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene

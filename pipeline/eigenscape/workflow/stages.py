@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -45,14 +45,18 @@ class OnDemand:
     ----------
     module, function
         Name of the module, and of the function in it.
+    arguments
+        What the function is given beside the context.
     """
 
     module: str
     function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, context: "Context") -> dict[str, Any]:
         """Do the work."""
-        return dict(getattr(import_module(self.module), self.function)(context))
+        work = getattr(import_module(self.module), self.function)
+        return dict(work(context, **self.arguments))
 
 
 @dataclass(frozen=True)

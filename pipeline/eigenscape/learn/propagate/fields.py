@@ -38,13 +38,11 @@ from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
+from eigenscape.learn.propagate.sizes import EXACT_ROWS
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
 from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
 from eigenscape.spectrum.stored import StoredOperator, open_stored
-
-EXACT_ROWS = 2**17
-"""Rows up to which the fit that makes the map is solved in double, and multigrid cycles are used."""
 
 TOLERANCE = 1e-4
 """Relative residual that every group has to reach."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.learn.method import Classifier, Prepared, Samples
+from eigenscape.learn.propagate.sizes import EXACT_ROWS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,6 @@ class FieldMethod(Classifier):
     def footprint(self, samples: Samples) -> Footprint:
         """Count the arrays of a group, in memory if they fit, mapped if not; the graph of other weights."""
         from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
-        from eigenscape.learn.propagate.fields import EXACT_ROWS
         from eigenscape.spectrum.kernels.gather import WIDTH
 
         n, usual = samples.rows, samples.usual

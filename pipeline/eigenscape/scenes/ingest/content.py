@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.errors import SceneError
+from eigenscape.errors import InputError, SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES
@@ -152,3 +152,39 @@ def _empty_bands(scene: Scene, options: SceneOptions, resolve: Callable[[str], s
         if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
             empty.append(int(band) + 1)
     return empty
+
+
+def check_two_classes(labelled: Mapping[Any, int]) -> None:
+    """Refuse labels of a single class, where a classifier is to learn from them.
+
+    Raises
+    ------
+    SceneError
+        With the class, the number of its pixels, and what can be done.
+    """
+    if len(labelled) == 1:
+        (number, count), *_ = labelled.items()
+        raise SceneError(
+            f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
+            "needs two or more. Check scene.labels, scene.labels_variable and scene.labels_field. A "
+            "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
+            'and learn.method = "spectral-clustering" needs no labels.'
+        )
+
+
+def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
+    """Refuse a number of training pixels that the labels cannot give.
+
+    Raises
+    ------
+    InputError
+        With the numbers that they can.
+    """
+    if labelled and isinstance(train, int):
+        total = sum(labelled.values())
+        if not len(labelled) <= train < total:
+            raise InputError(
+                f"learn.train = {train}: the scene has {total} labelled pixels in {len(labelled)} "
+                f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
+                'or "all".'
+            )

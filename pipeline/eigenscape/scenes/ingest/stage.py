@@ -11,7 +11,7 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context, Map
-from eigenscape.errors import InputError, SceneError
+from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.formats.rasters.handles import kept_open
@@ -34,6 +34,8 @@ from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.ingest.content import (
     check_labelled,
+    check_train,
+    check_two_classes,
     check_values,
     nothing_valid,
     told_fill,
@@ -197,42 +199,6 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
         return
     check_two_classes(labelled)
     check_train(job.learn.train, labelled)
-
-
-def check_two_classes(labelled: Mapping[Any, int]) -> None:
-    """Refuse labels of a single class, where a classifier is to learn from them.
-
-    Raises
-    ------
-    SceneError
-        With the class, the number of its pixels, and what can be done.
-    """
-    if len(labelled) == 1:
-        (number, count), *_ = labelled.items()
-        raise SceneError(
-            f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
-            "needs two or more. Check scene.labels, scene.labels_variable and scene.labels_field. A "
-            "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
-            'and learn.method = "spectral-clustering" needs no labels.'
-        )
-
-
-def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
-    """Refuse a number of training pixels that the labels cannot give.
-
-    Raises
-    ------
-    InputError
-        With the numbers that they can.
-    """
-    if labelled and isinstance(train, int):
-        total = sum(labelled.values())
-        if not len(labelled) <= train < total:
-            raise InputError(
-                f"learn.train = {train}: the scene has {total} labelled pixels in {len(labelled)} "
-                f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
-                'or "all".'
-            )
 
 
 def _read_near_0(

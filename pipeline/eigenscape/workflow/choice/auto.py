@@ -20,8 +20,8 @@ from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.learn.method import Classifier, learn_method
-from eigenscape.learn.propagate.fields import EXACT_ROWS
-from eigenscape.scenes.ingest.stage import check_two_classes
+from eigenscape.learn.propagate.sizes import EXACT_ROWS
+from eigenscape.scenes.ingest.content import check_two_classes
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run

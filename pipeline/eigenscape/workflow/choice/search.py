@@ -9,7 +9,7 @@ from eigenscape.base.process.progress import Reporter
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
-from eigenscape.learn.scoring import needs_eigenvectors
+from eigenscape.learn.method import reads_eigenvectors
 from eigenscape.workflow.choice.candidates import Candidate, Ladder, Option, Rung, candidate
 from eigenscape.workflow.choice.survey import Survey
 from eigenscape.workflow.choice.trials import Scored, Trials, trial_key
@@ -322,5 +322,5 @@ def _accuracies(scored: Scored) -> list[float]:
 
 def _cost(job: Job, bands: int) -> tuple[bool, float]:
     """Return what orders jobs by their time: whether eigenvectors are needed, then sizes."""
-    slow = needs_eigenvectors(job.learn, potential=job.graph.potential is not None)
+    slow = reads_eigenvectors(job.learn, potential=job.graph.potential is not None)
     return slow, feature_method(job).columns(bands) * job.neighbors.k

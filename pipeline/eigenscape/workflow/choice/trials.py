@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,12 @@ from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
-from eigenscape.learn.scoring import last_read, scoring_stage
+from eigenscape.learn.method import last_read
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
-from eigenscape.workflow.stages import STAGES, Stage, learn_options, stage_keys
+from eigenscape.workflow.stages import STAGES, OnDemand, Stage, learn_options, stage_keys
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Trials:
         def depends(job: Job) -> Any:
             return [learn_options(job), self.part, self.split, draws]
 
-        work = partial(scoring_stage, part=self.part, split=self.split, trials=draws)
+        given = {"part": self.part, "split": self.split, "trials": draws}
+        work = OnDemand("eigenscape.learn.scoring", "scoring_stage", given)
         return Stage(self.name, work, depends, follows)
 
 
