@@ -324,7 +324,7 @@ def test_project_plan__counts_what_reads_points(project, tmp_path):
     ("workers", "layout", "said"),
     [
         (2, "auto", "filter: by columns, 4 groups for 2 task(s) at a time"),
-        (16, "auto", "filter: by rows, 16 parts for 16 task(s) at a time (4 groups of columns)"),
+        (24, "auto", "filter: by rows, 24 parts for 24 task(s) at a time (4 groups of columns)"),
         (8, "columns", "filter: by columns, 4 groups for 8 task(s) at a time"),
         (2, "rows", "filter: by rows, 2 parts for 2 task(s) at a time"),
     ],

@@ -23,6 +23,11 @@ def blocks(rows: int, step: int) -> list[Block]:
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
+_MOST_ROWS = 2**18
+"""Rows of a block, at most: ten million are work for 40 tasks. On hundreds of cores an eighth of the rows in
+each task would leave most of them idle, and on two cores 40 tasks cost less than a second."""
+
+
 def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> list[Block]:
     """Cut samples into blocks that fit a budget and hold whole chunks of the array written.
 
@@ -38,6 +43,6 @@ def sample_blocks(rows: int, chunk: int, budget: int, bytes_per_row: float) -> l
         Bytes that a sample takes in the task, temporaries included.
     """
     # At least a few blocks for each thread, so that the last one does not work alone.
-    most = max(chunk, math.ceil(rows / 8))
+    most = max(chunk, min(_MOST_ROWS, math.ceil(rows / 8)))
     step = rows_within(budget, bytes_per_row, most=most)
     return blocks(rows, max(chunk, step // chunk * chunk))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from sklearn.neighbors import kneighbors_graph
-from threadpoolctl import threadpool_limits
 
 from eigenscape.clusters import Serial, Threads
+from eigenscape.clusters.workers.executors import one_blas_thread
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
@@ -220,7 +220,7 @@ class FrailMap:
                 if self.left == 0:
                     raise KilledError
                 self.left = None if self.left is None else self.left - 1
-                with threadpool_limits(1, user_api="blas"):
+                with one_blas_thread():
                     self.noted[name] = function(item)
                 self.log.append(name)
             results.append(self.noted[name])

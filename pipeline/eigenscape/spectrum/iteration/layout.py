@@ -21,9 +21,10 @@ _ENTRY_S = 3.7e-9
 """Seconds of an entry of the matrix in a product with a group, on one thread: 40 ms for the 10.9 million of
 `tests/bench/spectrum.py`, measured."""
 
-_MORE = 1.5
-"""Times that a product by rows takes, mail and vectors that are written included: processor time of two
-workers, measured as 1.3 (640,976 rows, degree 75) to 1.6 (four times the rows, degree 20)."""
+_MORE, _MAIL_POWER = 1.5, 0.42
+"""Times that a product by rows takes, mail and vectors that are written included, and by which power of the
+number of parts it grows, as halos do. Measured in processor time: 1.3 (640,976 rows, degree 75) to 1.6 (four
+times the rows, degree 20) with two parts, 2.3 with 8 and 5.3 with 50 (640,976 rows, degree 67)."""
 
 _TASK_S = 0.015
 """Seconds of a task on a worker process beside its work: 7 ms of the worker and 8 ms of driver and
@@ -100,8 +101,8 @@ class Layout:
         product = _ENTRY_S * entries
         by_columns = -(-groups // self.slots) * product
         _, width = self.under_way(entries, parts, groups)
-        turns = -(-parts // self.slots)
-        by_rows = turns * (groups * _MORE * product / parts + -(-groups // width) * _TASK_S)
+        turns, more = -(-parts // self.slots), max(_MORE, parts**_MAIL_POWER)
+        by_rows = turns * (groups * more * product / parts + -(-groups // width) * _TASK_S)
         mapped = entries * (4 + np.dtype(dtype).itemsize) + 3 * rows * size
         fits = mapped <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return parts if by_rows < _GAIN * by_columns or not fits else 0
