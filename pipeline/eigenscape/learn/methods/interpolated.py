@@ -17,13 +17,18 @@ class Interpolated(FieldMethod, WithPrior):
     method: Literal["interpolated"] = "interpolated"
     """Labels spread over the graph by interpolated regularisation, harmonic (Belkin 2003, 3.7.1)."""
 
+    @property
+    def takes_cycles(self) -> bool:
+        """Whether fields are solved with multigrid cycles."""
+        return True
+
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve Laplace's equation with the labels as boundary values."""
         from eigenscape.learn.propagate.kernels.propagation import interpolate
 
         return solved(
             interpolate(
-                group.operator, group.labels, group.allocate, multigrid=group.multigrid,
+                group.operator, group.labels, group.allocate, graphs=group.graphs,
                 tolerance=group.tolerance,
             )
         )  # fmt: skip

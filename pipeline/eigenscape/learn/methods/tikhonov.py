@@ -33,6 +33,11 @@ class Tikhonov(FieldMethod):
     time: Annotated[float, Field(gt=0, le=1e4)] = 1.0
     """t of the heat kernel, in units of 1 / L of the unnormalised Laplacian."""
 
+    @property
+    def takes_cycles(self) -> bool:
+        """Whether fields are solved with multigrid cycles."""
+        return self.kernel == "power"
+
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve for the fields that are smooth and near the labels."""
         from eigenscape.learn.propagate.kernels.propagation import regularize
@@ -41,6 +46,6 @@ class Tikhonov(FieldMethod):
         return solved(
             regularize(
                 group.operator, group.labels, group.allocate, gamma=self.gamma, power=power,
-                time=self.time, multigrid=group.multigrid, tolerance=group.tolerance,
+                time=self.time, graphs=group.graphs, tolerance=group.tolerance,
             )
         )  # fmt: skip

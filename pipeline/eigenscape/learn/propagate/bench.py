@@ -18,6 +18,13 @@ LABEL_ARRAYS = 6
 """The same of arrays with a row for each labelled sample, which all samples can be."""
 
 
+COARSE_ARRAYS = 0.7
+"""The same of the smaller graphs of multigrid cycles: two arrays for each, of a third of the rows in all."""
+
+COARSE_BYTES = 8
+"""Bytes for each entry of the graph that the smaller ones take while they are made: half of it in double."""
+
+
 @contextmanager
 def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
     """Yield a function that allocates zeros of a group, in memory or mapped from scratch files."""
@@ -39,3 +46,16 @@ def fits_in(budget: int, operator: StoredOperator, labelled: int) -> bool:
     """
     rows = MOST_ARRAYS * operator.rows + LABEL_ARRAYS * labelled
     return rows * WIDTH * np.dtype(operator.dtype).itemsize <= budget
+
+
+def entries_fit_in(budget: int, operator: StoredOperator) -> bool:
+    """Return whether a task may hold the entries of a graph, and of the smaller ones, in memory.
+
+    Parameters
+    ----------
+    budget
+        Bytes that a task may take.
+    operator
+        The Laplacian of the graph.
+    """
+    return operator.entries * (4 + np.dtype(operator.dtype).itemsize + COARSE_BYTES) <= budget

@@ -33,8 +33,9 @@ from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.kernels.decisions import choose, keep_class
 from eigenscape.learn.decide.kernels.leads import usual_lead
-from eigenscape.learn.propagate.bench import bench, fits_in
+from eigenscape.learn.propagate.bench import bench, entries_fit_in, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
+from eigenscape.learn.propagate.hierarchy import StoredGraphs
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
@@ -51,6 +52,10 @@ _EXACT_TOLERANCE = 1e-9
 
 _ROUGH_TOLERANCE = 1e-3
 """The same where no map is made: accuracies move by less than draws differ by."""
+
+_LARGE_TOLERANCE = 5e-4
+"""What may be left of larger graphs than `EXACT_ROWS` where multigrid cycles in single precision get no
+further, as with squares of a Laplacian: in double they would take twice the memory and time."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Fields:
         Path of the component of each row, None for a connected graph.
     folder
         Where the fields go.
+    graphs
+        Smaller graphs of the operator; None for a method without multigrid cycles.
     lowest
         Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
@@ -87,6 +94,7 @@ class Fields:
     operator: StoredOperator
     component: str | None
     folder: Path
+    graphs: StoredGraphs | None
     lowest: LowestPairs | None
     in_memory: bool
     exact: tuple[int, ...] = ()
@@ -170,10 +178,10 @@ class Fields:
     ) -> tuple[Array, dict[str, Any]]:
         component = None if self.component is None else np.asarray(open_stored(self.component))
         start = None if self.lowest is None else self.lowest.solve
+        graphs = None if self.graphs is None else self.graphs.open()
         group = Group(
             operator, labels, allocate, len(columns), self.labelled.count,
-            partial(self._wanted, columns), component, start, tolerance,
-            operator.rows <= EXACT_ROWS,
+            partial(self._wanted, columns), component, start, tolerance, graphs,
         )  # fmt: skip
         return self.options.spread(group)
 
@@ -279,7 +287,8 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     fits = fits_in(context.task_bytes, operator, len(labelled.sample))
     method = context.job.learn
     assert isinstance(method, FieldMethod), "its classes are fields"
-    fields = Fields(method, labelled, operator, component, folder, lowest, fits)
+    graphs = _graphs(context, method, operator, folder, "coarse")
+    fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits)
     groups = list(range(len(fields.groups)))
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
     exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
@@ -288,20 +297,22 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     solved = context.map("solve", work, usual, label="spreading labels")
     pairs = list(zip(usual, solved, strict=True))
     # Where no map is made, what converges slowly is good enough as it is.
-    again = [n for n, report in pairs if labelled.mapped and report["residual"] > fields.aim(n)]
+    enough = _LARGE_TOLERANCE if graphs is not None and operator.rows > EXACT_ROWS else TOLERANCE
+    again = [n for n, report in pairs if labelled.mapped and report["residual"] > enough]
     solved = [report for number, report in pairs if number not in again]
     if exact or again:
-        operator = store_laplacian(
-            weights, context.workspace.folder("learn/exact"), "unnormalized", "float64"
-        )
+        exact_folder = context.workspace.folder("learn/exact")
+        operator = store_laplacian(weights, exact_folder, "unnormalized", "float64")
         # No plan can know that single precision will not do: on large graphs it counts on that, and the
         # arrays of double are mapped.
         fits = operator.rows <= EXACT_ROWS and fits_in(
             context.task_bytes, operator, len(labelled.sample)
         )
+        graphs = _graphs(context, method, operator, exact_folder, "exact-coarse")
         doubled = replace(
-            fields, operator=operator, in_memory=fits, exact=tuple(exact), doubled=(*exact, *again)
-        )
+            fields, operator=operator, graphs=graphs, in_memory=fits, exact=tuple(exact),
+            doubled=(*exact, *again),
+        )  # fmt: skip
         work = partial(Fields.solve, doubled)
         solved += context.map("exact", work, exact + again, label="spreading labels in double")
     worst = max(report["residual"] for report in solved)
@@ -316,3 +327,14 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         f"relative residual {worst:.1e}"
     )
     return replace(fields, residual=worst, doubled=(*exact, *again))
+
+
+def _graphs(
+    context: Context, method: FieldMethod, operator: StoredOperator, folder: Path, step: str
+) -> StoredGraphs | None:
+    """Write the smaller graphs of an operator, for a method that takes multigrid cycles."""
+    if not method.takes_cycles:
+        return None
+    graphs = StoredGraphs(operator, folder, entries_fit_in(context.task_bytes, operator))
+    (count,) = context.map(step, graphs.make, [0], label="smaller graphs")
+    return replace(graphs, count=count)

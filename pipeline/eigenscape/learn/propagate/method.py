@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eigenscape.labels.training import Labelled
     from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
     from eigenscape.learn.propagate.kernels.conjugate import Allocate
+    from eigenscape.learn.propagate.kernels.multigrid import CoarseGraph
     from eigenscape.learn.propagate.kernels.propagation import Propagated
     from eigenscape.spectrum.kernels.operator import Array, Operator
 
@@ -44,8 +45,8 @@ class Group:
         First guess of a solution; None without.
     tolerance
         Relative residual to reach.
-    multigrid
-        Whether there is room for the smaller graphs of multigrid cycles.
+    graphs
+        Smaller graphs for multigrid cycles; None for a method that takes none.
     """
 
     operator: "Operator"
@@ -57,7 +58,7 @@ class Group:
     component: "NDArray[Any] | None"
     start: Any
     tolerance: float
-    multigrid: bool
+    graphs: "Sequence[CoarseGraph] | None"
 
 
 class FieldMethod(Classifier):
@@ -78,6 +79,11 @@ class FieldMethod(Classifier):
     masses: ClassVar[bool] = False
     needs_eigenvectors: ClassVar[bool] = False
 
+    @property
+    def takes_cycles(self) -> bool:
+        """Whether fields are solved with multigrid cycles."""
+        return False
+
     @abstractmethod
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Return the fields of a group, shape (rows, WIDTH), and ``iterations`` and ``residual``."""
@@ -89,8 +95,16 @@ class FieldMethod(Classifier):
         return prepare_fields(context, labelled)
 
     def footprint(self, samples: Samples) -> Footprint:
-        """Count the arrays of a group, in memory if they fit, mapped if not; the graph of other weights."""
-        from eigenscape.learn.propagate.bench import LABEL_ARRAYS, MOST_ARRAYS
+        """Count the arrays of a group, in memory if they fit, mapped if not; the graph of other weights.
+
+        Smaller graphs are made by a task of their own, with the entries of the graph in memory if they fit.
+        """
+        from eigenscape.learn.propagate.bench import (
+            COARSE_ARRAYS,
+            COARSE_BYTES,
+            LABEL_ARRAYS,
+            MOST_ARRAYS,
+        )
         from eigenscape.spectrum.kernels.gather import WIDTH
 
         n, usual = samples.rows, samples.usual
@@ -99,12 +113,18 @@ class FieldMethod(Classifier):
         group = MOST_ARRAYS * n * WIDTH * number
         known = LABEL_ARRAYS * min(n, samples.labelled) * WIDTH * number
         inside = group + known * (samples.labelled < math.inf) <= samples.budget
-        each = max(usual.each, min(group + known, samples.budget) if inside else 0) + 60 * n
-        if n <= EXACT_ROWS:
-            # The smaller graphs of multigrid cycles, and two arrays of a third of the rows.
-            each += (200 + 12 * samples.neighbors) * n
+        each = max(usual.each, min(group + known, samples.budget) if inside else 0)
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
         scratch = n * (weights + 4 * WIDTH) + group * (not inside)
+        if self.takes_cycles:
+            entries = 1.5 * samples.neighbors * n
+            making = entries * (4 + number + COARSE_BYTES)
+            coarse = COARSE_ARRAYS * n * WIDTH * number
+            each = max(each + coarse * inside, making * (making <= samples.budget))
+            # The smaller graphs have as many entries as the graph itself, or less.
+            scratch += entries * (4 + number) + coarse * (not inside)
+            scratch += 2 * making * (making > samples.budget)
+        each += 60 * n
         # Fits that stay whole leave less than half of a group empty.
         groups = samples.fields // (WIDTH / 2 if self.whole_fits else WIDTH) + 1
         return replace(usual, each=each, scratch=scratch, most=min(samples.threads, groups))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
+from eigenscape.learn.propagate.kernels.multigrid import coarse_graphs
 from eigenscape.learn.propagate.kernels.propagation import interpolate, poisson, regularize
 from eigenscape.learn.propagate.kernels.volumes import poisson_mbo, threshold
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -96,7 +97,8 @@ def test_interpolate__agrees_with_a_dense_solver(rng, dtype, tolerance, off, kin
     operator = as_operator(
         L, np.ones(120) if null is None else null, dtype, singular=kind != "potential"
     )
-    found = interpolate(operator, labels, zeros(dtype), multigrid=multigrid, tolerance=tolerance)
+    graphs = list(coarse_graphs(operator)) if multigrid else None
+    found = interpolate(operator, labels, zeros(dtype), graphs=graphs, tolerance=tolerance)
     assert found.X.dtype == dtype
     assert found.solved.residuals.max() <= tolerance
     for column in range(WIDTH):
@@ -142,10 +144,11 @@ def test_regularize__agrees_with_a_dense_solver(
     labels = random_labels(rng, n)
     if power == 3 and dtype == np.float32:
         tolerance = 1e-4
+    operator = operator_of(L, dtype)
+    graphs = list(coarse_graphs(operator)) if multigrid else None
     found = regularize(
-        operator_of(L, dtype), labels, zeros(dtype), gamma=gamma, power=power, multigrid=multigrid,
-        tolerance=tolerance,
-    )  # fmt: skip
+        operator, labels, zeros(dtype), gamma=gamma, power=power, graphs=graphs, tolerance=tolerance
+    )
     S = np.linalg.matrix_power(L.toarray(), power)
     for column in range(WIDTH):
         rows, y = known_of(labels, column)
@@ -239,15 +242,19 @@ def test_poisson__raises_on_another_laplacian(rng):
         poisson(operator_of(L, null=null), random_labels(rng, 20, 4), zeros())
 
 
+def with_cycles(method, operator, *given, **more):
+    return method(operator, *given, graphs=list(coarse_graphs(operator)), **more)
+
+
 METHODS = {
     "interpolate": interpolate,
     "regularize": lambda *given, **more: regularize(*given, gamma=0.1, **more),
     "square": lambda *given, **more: regularize(*given, gamma=0.1, power=2, **more),
     "heat": lambda *given, **more: regularize(*given, gamma=0.1, power=None, **more),
     "poisson": poisson,
-    "interpolate, multigrid": partial(interpolate, multigrid=True),
-    "regularize, multigrid": partial(regularize, gamma=0.1, multigrid=True),
-    "square, multigrid": partial(regularize, gamma=0.1, power=2, multigrid=True),
+    "interpolate, multigrid": partial(with_cycles, interpolate),
+    "regularize, multigrid": partial(with_cycles, regularize, gamma=0.1),
+    "square, multigrid": partial(with_cycles, regularize, gamma=0.1, power=2),
 }
 
 

@@ -15,14 +15,16 @@ constant on an aggregate, so that a coarse operator is the Laplacian of a smalle
 the rows of an aggregate are summed: these differ from column to column, while the graphs are shared by all.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
-from eigenscape.spectrum.kernels.gather import WIDTH, add_rows
+from eigenscape.spectrum.kernels.gather import WIDTH, add_rows, add_rows_backward
 from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock
 
 _FEW_ROWS = 64
@@ -33,6 +35,30 @@ _SWEEPS = 8
 
 _LEAST_SHRINKAGE = 0.8
 """Part of the rows to which a coarse graph has to fall, to be worth its time."""
+
+
+Empty = Callable[[int, Any], Array]
+"""Called with a length and a type, returns an array of it: in memory or mapped."""
+
+
+@dataclass(frozen=True)
+class CoarseGraph:
+    """A graph of aggregates of the rows of a finer one.
+
+    Attributes
+    ----------
+    label : array of int32, shape (rows of the finer graph,)
+        Aggregate of each of them.
+    indptr, indices, data : array
+        Off-diagonal part, its sign turned, as CSR.
+    diagonal : array, shape (n,)
+    """
+
+    label: NDArray[np.int32]
+    indptr: Array
+    indices: Array
+    data: Array
+    diagonal: Array
 
 
 @dataclass(frozen=True)
@@ -125,65 +151,85 @@ class Cycle:
         return 2 if self.power == 1 else 1
 
 
-def coarsened(
-    operator: Operator, rows: NDArray[np.int64], marks: Array, allocate: Allocate
-) -> tuple[Level, ...]:
-    """Return ever smaller graphs of a Laplacian with weights on some rows.
+def coarse_graphs(operator: Operator, empty: Empty = np.empty) -> Iterator[CoarseGraph]:
+    """Yield ever smaller graphs of a Laplacian, in double.
 
     Parameters
     ----------
     operator
         L = D - W, whose null vector is constant.
+    empty
+        Gives arrays with room for the entries of a graph, of which few or many are used.
+    """
+    graph, diagonal = _joined(operator, empty), operator.diagonal.astype(np.float64)
+    while len(diagonal) > _FEW_ROWS:
+        label, count = _aggregated(*graph)
+        if count > _LEAST_SHRINKAGE * len(diagonal):
+            return
+        room = empty(len(graph[1]), np.int32), empty(len(graph[1]), np.float64)
+        indptr, diagonal = _galerkin(*graph, diagonal, label, count, *room)
+        indices, data = (array[: indptr[-1]] for array in room)
+        yield CoarseGraph(label, indptr, indices, data, diagonal)
+        graph = indptr, indices, data
+
+
+def levels_of(
+    operator: Operator,
+    graphs: Sequence[CoarseGraph],
+    rows: NDArray[np.int64],
+    marks: Array,
+    allocate: Allocate,
+) -> tuple[Level, ...]:
+    """Return a Laplacian with weights on some rows, and the same of its coarse graphs.
+
+    Parameters
+    ----------
+    operator
+        L.
+    graphs
+        Of `coarse_graphs`; of the type of the operator, or of double.
     rows : array of int, shape (l,)
         Ascending.
     marks : array, shape (l, WIDTH)
         At least 0.
     allocate
-        Gives two arrays for each graph but the first.
+        Gives two arrays for each graph.
     """
     kind, nothing = operator.diagonal.dtype, np.empty((0, WIDTH), operator.diagonal.dtype)
     blocks, diagonal, B, X = tuple(operator.blocks), operator.diagonal, nothing, nothing
     levels: list[Level] = []
-    graph = _joined(operator)
-    while True:
-        label, coarse, below = _aggregated(*graph, diagonal.astype(np.float64))
-        last = len(diagonal) <= _FEW_ROWS or len(below) > _LEAST_SHRINKAGE * len(diagonal)
-        label = label if not last else np.empty(0, np.int32)
-        levels.append(Level(blocks, diagonal, rows, marks, label, B, X))
-        if last:
-            return tuple(levels)
-        rows, place = np.unique(label[rows], return_inverse=True)
+    for graph in graphs:
+        levels.append(Level(blocks, diagonal, rows, marks, graph.label, B, X))
+        rows, place = np.unique(graph.label[rows], return_inverse=True)
         sums = allocate(len(rows))
         np.add.at(sums, place, marks)
-        marks, diagonal, graph = sums, below.astype(kind), coarse
-        indptr, indices, data = graph
-        blocks = (RowBlock(0, indptr, indices, data.astype(kind)),)
+        data = graph.data.astype(kind, copy=False)
+        blocks = (RowBlock(0, graph.indptr, graph.indices, data),)
+        marks, diagonal = sums, graph.diagonal.astype(kind, copy=False)
         B, X = allocate(len(diagonal)), allocate(len(diagonal))
+    return (*levels, Level(blocks, diagonal, rows, marks, np.empty(0, np.int32), B, X))
 
 
-def _joined(operator: Operator) -> tuple[Array, Array, Array]:
+def _joined(operator: Operator, empty: Empty) -> tuple[Array, Array, Array]:
     """Return the off-diagonal part as one CSR: sums do not depend on how rows are cut into blocks."""
     if len(operator.blocks) == 1:
         (block,) = operator.blocks
         return np.asarray(block.indptr), np.asarray(block.indices), np.asarray(block.data)
-    lengths = [np.diff(block.indptr) for block in operator.blocks]
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    indices, data = (
-        np.concatenate([getattr(block, name)[: block.indptr[-1]] for block in operator.blocks])
-        for name in ("indices", "data")
-    )
+    ends = np.cumsum([0] + [int(block.indptr[-1]) for block in operator.blocks])
+    indptr = np.zeros(operator.rows + 1, np.int64)
+    indices, data = empty(ends[-1], np.int32), empty(ends[-1], operator.diagonal.dtype)
+    for block, first, last in zip(operator.blocks, ends[:-1], ends[1:], strict=True):
+        indptr[block.first + 1 : block.first + len(block.indptr)] = first + block.indptr[1:]
+        indices[first:last] = block.indices[: last - first]
+        data[first:last] = block.data[: last - first]
     return indptr, indices, data
 
 
-def _aggregated(
-    indptr: Array, indices: Array, data: Array, diagonal: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], tuple[Array, Array, Array], NDArray[np.float64]]:
-    """Return aggregates of pairs of pairs, the graph between them and its diagonal."""
+def _aggregated(indptr: Array, indices: Array, data: Array) -> tuple[NDArray[np.int32], int]:
+    """Return an aggregate for each row, a pair of pairs, and their number."""
     pair, count = _match(indptr, indices, data)
-    graph, diagonal = _galerkin(indptr, indices, data, diagonal, pair, count)
-    pair_of_pairs, count = _match(*graph)
-    graph, diagonal = _galerkin(*graph, diagonal, pair_of_pairs, count)
-    return pair_of_pairs[pair], graph, diagonal
+    pair_of_pairs, count = _match_pairs(indptr, indices, data, pair, count)
+    return pair_of_pairs[pair], count
 
 
 def _sweep(level: Level, B: Array, X: Array, *, forward: bool) -> None:
@@ -225,21 +271,68 @@ def _match(indptr, indices, data):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _galerkin(indptr, indices, data, diagonal, label, count):  # type: ignore[no-untyped-def]
-    """Return the graph between aggregates as CSR and its diagonal."""
-    rows = len(label)
+def _members(label, count):  # type: ignore[no-untyped-def]
+    """Return the rows of each aggregate one after the other, and where each begins."""
     begin = np.zeros(count + 1, np.int64)
-    for row in range(rows):
+    for row in range(len(label)):
         begin[label[row] + 1] += 1
     for aggregate in range(count):
         begin[aggregate + 1] += begin[aggregate]
-    members, place = np.empty(rows, np.int64), begin[:-1].copy()
-    for row in range(rows):
+    members, place = np.empty(len(label), np.int32), begin[:-1].copy()
+    for row in range(len(label)):
         members[place[label[row]]] = row
         place[label[row]] += 1
-    sums, seen = np.zeros(count), np.full(count, -1, np.int64)
-    across, starts = np.empty(len(indices), np.int32), np.zeros(count + 1, np.int64)
-    values, own = np.empty(len(indices), np.float64), np.zeros(count)
+    return members, begin
+
+
+@njit(cache=True, nogil=True)
+def _match_pairs(indptr, indices, data, pair, count):  # type: ignore[no-untyped-def]
+    """Match pairs as `_match` does rows, by the sum of the edges between two."""
+    members, begin = _members(pair, count)
+    sums, seen = np.zeros(count), np.full(count, -1, np.int32)
+    nearby, label = np.empty(count, np.int32), np.full(count, -1, np.int32)
+    matched = 0
+    for own in range(count):
+        if label[own] >= 0:
+            continue
+        filled = 0
+        for number in range(begin[own], begin[own + 1]):
+            row = members[number]
+            for entry in range(indptr[row], indptr[row + 1]):
+                other = pair[indices[entry]]
+                if other == own:
+                    continue
+                if seen[other] != own:
+                    seen[other] = own
+                    nearby[filled] = other
+                    sums[other] = data[entry]
+                    filled += 1
+                else:
+                    sums[other] += data[entry]
+        free, taken, best, most = -1, -1, 0.0, 0.0
+        for number in range(filled):
+            other = nearby[number]
+            if label[other] < 0 and sums[other] > best:
+                free, best = other, sums[other]
+            if label[other] >= 0 and sums[other] > most:
+                taken, most = other, sums[other]
+        if free >= 0:
+            label[own] = label[free] = matched
+            matched += 1
+        elif taken >= 0:
+            label[own] = label[taken]
+        else:
+            label[own] = matched
+            matched += 1
+    return label, matched
+
+
+@njit(cache=True, nogil=True)
+def _galerkin(indptr, indices, data, diagonal, label, count, across, values):  # type: ignore[no-untyped-def]
+    """Set across and values to the graph between aggregates; return where rows begin, and its diagonal."""
+    members, begin = _members(label, count)
+    sums, seen = np.zeros(count), np.full(count, -1, np.int32)
+    starts, own = np.zeros(count + 1, np.int64), np.zeros(count)
     filled = 0
     for aggregate in range(count):
         total = 0.0
@@ -263,7 +356,7 @@ def _galerkin(indptr, indices, data, diagonal, label, count):  # type: ignore[no
         own[aggregate] += total
         if own[aggregate] < 1e-6 * total:
             own[aggregate] = 0.0  # a whole component: what is left is rounding
-    return (starts, across[:filled].copy(), values[:filled].copy()), own
+    return starts, own
 
 
 @njit(cache=True, nogil=True)
@@ -275,7 +368,10 @@ def _relax(indptr, indices, data, diagonal, first, rows, marks, B, X, forward): 
     special = np.searchsorted(rows, first) if forward else np.searchsorted(rows, first + count) - 1
     for _ in range(count):
         here = first + row
-        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        if forward:
+            add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
+        else:
+            add_rows_backward(indices, data, indptr[row], indptr[row + 1], X, sums)
         if 0 <= special < len(rows) and rows[special] == here:
             for column in range(WIDTH):
                 whole = diagonal[here] + marks[special, column]

@@ -10,7 +10,7 @@ its shape.
     poisson           L f = y - mean y     L f = 0        Calder et al. 2020
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import F8, Allocate, Solved, System, solve
 from eigenscape.learn.propagate.kernels.heatkernel import solve_kernel
-from eigenscape.learn.propagate.kernels.multigrid import Cycle, coarsened
+from eigenscape.learn.propagate.kernels.multigrid import CoarseGraph, Cycle, levels_of
 from eigenscape.learn.propagate.kernels.smoothness import Marked, Power
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
@@ -51,8 +51,8 @@ class Propagated:
 
 
 def interpolate(
-    operator: Operator, labels: ColumnLabels, allocate: Allocate, *, multigrid: bool = False,
-    tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
+    operator: Operator, labels: ColumnLabels, allocate: Allocate, *,
+    graphs: Sequence[CoarseGraph] | None = None, tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the smoothest functions that have the given values: interpolated regularisation.
 
@@ -69,7 +69,7 @@ def interpolate(
         What each column knows: -1 and 1, or 0 and 1, for a class against all others.
     allocate
         Gives X and three work arrays.
-    multigrid
+    graphs
         See `regularize`.
     tolerance, most
         See `conjugate.solve`.
@@ -86,10 +86,10 @@ def interpolate(
     X[labels.rows] = rest
     marked = Marked(Power(operator), labels.rows, free, nothing)
     cycle = None
-    if multigrid:
+    if graphs is not None:
         firm = allocate(len(labels.rows))
         firm[:] = _FIRM * (1 - free) * operator.diagonal[labels.rows, None]
-        cycle = Cycle(coarsened(operator, labels.rows, firm, allocate), free=free)
+        cycle = Cycle(levels_of(operator, graphs, labels.rows, firm, allocate), free=free)
     system = System(marked, inverse, labels.rows, inverse_at, nothing, cycle)
     solved = solve(system, X, allocate, tolerance=tolerance, most=most)
     _add_outer(X, operator.null, share)
@@ -101,7 +101,7 @@ def interpolate(
 
 def regularize(
     operator: Operator, labels: ColumnLabels, allocate: Allocate, *, gamma: float,
-    power: int | None = 1, time: float = 1.0, multigrid: bool = False,
+    power: int | None = 1, time: float = 1.0, graphs: Sequence[CoarseGraph] | None = None,
     tolerance: float = 1e-4, most: int = _MOST_PRODUCTS,
 ) -> Propagated:  # fmt: skip
     """Return the functions with least square error and roughness: Tikhonov regularisation.
@@ -131,9 +131,9 @@ def regularize(
         p; None for the heat kernel.
     time
         t of the heat kernel, in units of 1 / L.
-    multigrid
-        Whether powers are solved with multigrid cycles, in a tenth of the iterations. They hold smaller
-        graphs, with two arrays of a third of the rows.
+    graphs
+        Smaller graphs of the operator, for multigrid cycles: powers are solved in a tenth of the
+        iterations, with two more arrays of a third of the rows. None for no cycles.
     tolerance, most
         See `conjugate.solve`.
 
@@ -164,9 +164,9 @@ def regularize(
         # From 0 the residual on the labelled rows alone would decide, the more the smaller gamma is.
         X[at] = inverse_at[piece] * source[piece]
     cycle = None
-    if multigrid:
+    if graphs is not None:
         # (L + marks^(1/p))^p is about L^p + marks.
-        levels = coarsened(operator, labels.rows, added ** (1 / power), allocate)
+        levels = levels_of(operator, graphs, labels.rows, added ** (1 / power), allocate)
         cycle = Cycle(levels, power, spare)
     system = System(
         Marked(Power(operator, power, spare), labels.rows, keep, added),
