@@ -333,14 +333,12 @@ def save_figure(figure: Figure, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     try:
         # A name in a script that the font lacks shows boxes; that is no reason to stop.
         with replacing(path) as temporary, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             # `bbox_inches="tight"` would draw all images once more to find the same box.
-            box = figure.get_tightbbox(FigureCanvasAgg(figure).get_renderer()).padded(_MARGIN)
+            box = figure.get_tightbbox().padded(_MARGIN)
             figure.savefig(temporary, format="png", metadata={"Software": None}, bbox_inches=box)
     except OSError as error:
         raise output_error(path, error) from error
