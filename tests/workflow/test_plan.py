@@ -298,7 +298,7 @@ def test_project_plan__fields_of_few_classes_are_one_group(project):
     """Fewer than 32 classes of all fits: one task at a time, however many threads there are."""
 
     def learn(trials):
-        job = {"learn": {"method": "interpolated", "train": 0.5, "trials": trials}}
+        job = {"learn": {"method": "poisson", "train": 0.5, "trials": trials}}
         return project(scene={"labels": "labels.tif"}, limits={"threads": 4}, **job).stages[5]
 
     assert learn(1).peak_bytes < learn(20).peak_bytes

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from eigenscape.job.choices import Choice, Choices
 from eigenscape.learn.propagate.method import FieldMethod, Group, solved
+from eigenscape.learn.propagate.sizes import CYCLE_ARRAYS, MOST_ARRAYS
 
 if TYPE_CHECKING:
     from eigenscape.spectrum.kernels.operator import Array
@@ -37,6 +38,11 @@ class Tikhonov(FieldMethod):
     def takes_cycles(self) -> bool:
         """Whether fields are solved with multigrid cycles."""
         return self.kernel == "power"
+
+    @property
+    def arrays(self) -> float:
+        """Number of arrays of a group that `spread` holds at once."""
+        return CYCLE_ARRAYS + (self.power > 1) if self.takes_cycles else MOST_ARRAYS
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve for the fields that are smooth and near the labels."""

@@ -8,21 +8,9 @@ import numpy as np
 
 from eigenscape.base.files.mapped import scratch_arrays
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
+from eigenscape.learn.propagate.sizes import COARSE_BYTES, LABEL_ARRAYS
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.stored import StoredOperator
-
-MOST_ARRAYS = 5
-"""Arrays of a group that a method holds at once."""
-
-LABEL_ARRAYS = 6
-"""The same of arrays with a row for each labelled sample, which all samples can be."""
-
-
-COARSE_ARRAYS = 0.7
-"""The same of the smaller graphs of multigrid cycles: two arrays for each, of a third of the rows in all."""
-
-COARSE_BYTES = 8
-"""Bytes for each entry of the graph that the smaller ones take while they are made: half of it in double."""
 
 
 @contextmanager
@@ -32,7 +20,7 @@ def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
         yield lambda rows: zeros((rows, WIDTH), dtype)
 
 
-def fits_in(budget: int, operator: StoredOperator, labelled: int) -> bool:
+def fits_in(budget: int, operator: StoredOperator, labelled: int, arrays: float) -> bool:
     """Return whether a task may hold the arrays of a group in memory.
 
     Parameters
@@ -43,8 +31,10 @@ def fits_in(budget: int, operator: StoredOperator, labelled: int) -> bool:
         Whose rows the arrays have.
     labelled
         Number of labelled samples.
+    arrays
+        Number of arrays of a group that the method holds at once.
     """
-    rows = MOST_ARRAYS * operator.rows + LABEL_ARRAYS * labelled
+    rows = arrays * operator.rows + LABEL_ARRAYS * labelled
     return rows * WIDTH * np.dtype(operator.dtype).itemsize <= budget
 
 

@@ -284,9 +284,9 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         component = str(folder / "component.npy")
         save_array(folder / "component.npy", np.asarray(context.memmap("graph/component")[order]))
     lowest = lowest_pairs(context, folder / "row.npy")
-    fits = fits_in(context.task_bytes, operator, len(labelled.sample))
     method = context.job.learn
     assert isinstance(method, FieldMethod), "its classes are fields"
+    fits = fits_in(context.task_bytes, operator, len(labelled.sample), method.arrays)
     graphs = _graphs(context, method, operator, folder, "coarse")
     fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits)
     groups = list(range(len(fields.groups)))
@@ -306,7 +306,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         # No plan can know that single precision will not do: on large graphs it counts on that, and the
         # arrays of double are mapped.
         fits = operator.rows <= EXACT_ROWS and fits_in(
-            context.task_bytes, operator, len(labelled.sample)
+            context.task_bytes, operator, len(labelled.sample), method.arrays
         )
         graphs = _graphs(context, method, operator, exact_folder, "exact-coarse")
         doubled = replace(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.learn.method import Classifier, Prepared, Samples
-from eigenscape.learn.propagate.sizes import EXACT_ROWS
+from eigenscape.learn.propagate.sizes import COARSE_BYTES, EXACT_ROWS, LABEL_ARRAYS, MOST_ARRAYS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +84,11 @@ class FieldMethod(Classifier):
         """Whether fields are solved with multigrid cycles."""
         return False
 
+    @property
+    def arrays(self) -> float:
+        """Number of arrays of a group that `spread` holds at once."""
+        return MOST_ARRAYS
+
     @abstractmethod
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Return the fields of a group, shape (rows, WIDTH), and ``iterations`` and ``residual``."""
@@ -99,18 +104,12 @@ class FieldMethod(Classifier):
 
         Smaller graphs are made by a task of their own, with the entries of the graph in memory if they fit.
         """
-        from eigenscape.learn.propagate.bench import (
-            COARSE_ARRAYS,
-            COARSE_BYTES,
-            LABEL_ARRAYS,
-            MOST_ARRAYS,
-        )
         from eigenscape.spectrum.kernels.gather import WIDTH
 
         n, usual = samples.rows, samples.usual
         # Where labels are not counted: none, for what has to fit; all, for the rest.
         number = 8 if n <= EXACT_ROWS else 4
-        group = MOST_ARRAYS * n * WIDTH * number
+        group = self.arrays * n * WIDTH * number
         known = LABEL_ARRAYS * min(n, samples.labelled) * WIDTH * number
         inside = group + known * (samples.labelled < math.inf) <= samples.budget
         each = max(usual.each, min(group + known, samples.budget) if inside else 0)
@@ -119,11 +118,9 @@ class FieldMethod(Classifier):
         if self.takes_cycles:
             entries = 1.5 * samples.neighbors * n
             making = entries * (4 + number + COARSE_BYTES)
-            coarse = COARSE_ARRAYS * n * WIDTH * number
-            each = max(each + coarse * inside, making * (making <= samples.budget))
+            each = max(each, making * (making <= samples.budget))
             # The smaller graphs have as many entries as the graph itself, or less.
-            scratch += entries * (4 + number) + coarse * (not inside)
-            scratch += 2 * making * (making > samples.budget)
+            scratch += entries * (4 + number) + 2 * making * (making > samples.budget)
         each += 60 * n
         # Fits that stay whole leave less than half of a group empty.
         groups = samples.fields // (WIDTH / 2 if self.whole_fits else WIDTH) + 1
