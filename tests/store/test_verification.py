@@ -88,6 +88,7 @@ def test_verify__a_whole_run(finished):
         verify(path.parent)
 
 
+@pytest.mark.slow
 def test_run__makes_damaged_stages_again_and_nothing_else(finished):
     job, path = finished
     before = content_of(path)

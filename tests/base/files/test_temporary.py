@@ -56,6 +56,7 @@ def holder(places):
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_fit__sweeps_what_killed_processes_left(places, holder, end):
     process, left = holder
@@ -71,6 +72,7 @@ def test_fit__sweeps_what_killed_processes_left(places, holder, end):
     assert model.transform(np.zeros((1, 3))).shape == (1, 1)
 
 
+@pytest.mark.slow
 def test_exit__leaves_nothing(places, holder):
     process, left = holder
     process.stdin.close()

@@ -251,6 +251,7 @@ class FrailMap:
         return results
 
 
+@pytest.mark.slow
 def test_solve__goes_on_after_a_kill_in_the_row_layout(make_problem):
     W = weights(np.random.default_rng(3), 600)
     layout, whole = Layout("rows", 4), FrailMap()

@@ -40,7 +40,7 @@ from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels import tiles
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import Array
+from eigenscape.spectrum.kernels.operator import Array, read_only
 from eigenscape.spectrum.stored import open_stored
 
 MOST_COMPONENTS = 256
@@ -111,7 +111,7 @@ class Part:
 
     def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
         """Z <- a A X + b X - c Z in the own rows, in place; X and Z have shape (places, WIDTH)."""
-        kind = X.dtype.type
+        kind, X = X.dtype.type, read_only(X)
         for first, indptr, indices, data in self._segments:
             kernels.filter_step(
                 indptr, indices, data, self.diagonal, first, X, Z, kind(a), kind(b), kind(c)
@@ -165,6 +165,7 @@ class Stored:
         null, component = self.nulls(rows)
         if component is None:
             component = np.zeros(len(null), np.int32)
+        component = read_only(component)
         kernels.subtract_null(null, component, np.fromfile(shares).reshape(-1, WIDTH), X)
 
 

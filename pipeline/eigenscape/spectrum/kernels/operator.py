@@ -18,14 +18,31 @@ _HUBS = 8
 """Power of the diagonal: a hub of twice the degree of all others weighs as much as 65,000 of them."""
 
 
+def read_only(array: Array) -> Array:
+    """Return a view that nobody writes to.
+
+    Kernels are compiled for each kind of array that they are called with: what is read from files that are
+    mapped and what is in memory is of one kind so.
+    """
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows first ... of the off-diagonal part, its sign turned, as CSR."""
+    """Rows first ... of the off-diagonal part, its sign turned, as CSR, read-only."""
 
     first: int
     indptr: Array
     indices: Array
     data: Array
+
+    def __post_init__(self) -> None:
+        for name in ("indptr", "indices", "data"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -60,6 +77,10 @@ class Operator:
     ties: Ties | None = None
     unit: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name in ("diagonal", "null"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     @property
     def rows(self) -> int:
         """Order of the operator."""
@@ -67,7 +88,7 @@ class Operator:
 
     def step(self, X: Array, Z: Array, a: float, b: float, c: float) -> None:
         """Z <- a A X + b X - c Z in place, X and Z of shape (n, WIDTH)."""
-        kind = X.dtype.type
+        kind, X = X.dtype.type, read_only(X)
         for block in self.blocks:
             kernels.filter_step(
                 block.indptr, block.indices, block.data, self.diagonal, block.first,
@@ -78,7 +99,7 @@ class Operator:
 
     def times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return A x for one vector, in double."""
-        image = np.empty_like(x)
+        image, x = np.empty_like(x), read_only(x)
         for block in self.blocks:
             kernels.multiply(
                 block.indptr, block.indices, block.data, self.diagonal, block.first,

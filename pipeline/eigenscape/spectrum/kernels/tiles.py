@@ -13,7 +13,7 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import Array
+from eigenscape.spectrum.kernels.operator import Array, read_only
 
 MOST_TILES = 1024
 """Tiles of all rows, so that their sums are small however many rows there are."""
@@ -48,7 +48,7 @@ def null_sums(
     step
         Rows of a tile.
     """
-    found = []
+    found, null, X = [], read_only(null), read_only(X)
     only, same = np.zeros(1, np.int64), np.zeros(min(step, len(X)), np.int64)
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
@@ -81,6 +81,7 @@ def null_shares(sums: Iterable[NullSum], squares: NDArray[np.float64]) -> NDArra
 
 def residual_tiles(X: Array, image: Array, values: NDArray[np.float64], step: int) -> Array:
     """Return |image - values X|^2 of every column of some rows, for each tile: shape (tiles, WIDTH)."""
+    X = read_only(X)
     return np.array([
         kernels.residual_squares(X[start : start + step], image[start : start + step], values)
         for start in range(0, len(X), step)

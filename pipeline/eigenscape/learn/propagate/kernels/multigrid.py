@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.spectrum.kernels.gather import WIDTH, add_rows, add_rows_backward
-from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock
+from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock, read_only
 
 _FEW_ROWS = 64
 """Rows below which a graph is not made smaller."""
@@ -170,7 +170,7 @@ def coarse_graphs(operator: Operator, empty: Empty = np.empty) -> Iterator[Coars
         indptr, diagonal = _galerkin(*graph, diagonal, label, count, *room)
         indices, data = (array[: indptr[-1]] for array in room)
         yield CoarseGraph(label, indptr, indices, data, diagonal)
-        graph = indptr, indices, data
+        graph = read_only(indptr), read_only(indices), read_only(data)
 
 
 def levels_of(
@@ -199,13 +199,15 @@ def levels_of(
     blocks, diagonal, B, X = tuple(operator.blocks), operator.diagonal, nothing, nothing
     levels: list[Level] = []
     for graph in graphs:
-        levels.append(Level(blocks, diagonal, rows, marks, graph.label, B, X))
-        rows, place = np.unique(graph.label[rows], return_inverse=True)
+        label = read_only(graph.label)
+        levels.append(Level(blocks, diagonal, rows, marks, label, B, X))
+        # Of one type on all levels, as kernels are compiled for each.
+        rows, place = np.unique(graph.label[rows].astype(np.int64), return_inverse=True)
         sums = allocate(len(rows))
         np.add.at(sums, place, marks)
         data = graph.data.astype(kind, copy=False)
         blocks = (RowBlock(0, graph.indptr, graph.indices, data),)
-        marks, diagonal = sums, graph.diagonal.astype(kind, copy=False)
+        marks, diagonal = sums, read_only(graph.diagonal.astype(kind, copy=False))
         B, X = allocate(len(diagonal)), allocate(len(diagonal))
     return (*levels, Level(blocks, diagonal, rows, marks, np.empty(0, np.int32), B, X))
 
@@ -214,7 +216,7 @@ def _joined(operator: Operator, empty: Empty) -> tuple[Array, Array, Array]:
     """Return the off-diagonal part as one CSR: sums do not depend on how rows are cut into blocks."""
     if len(operator.blocks) == 1:
         (block,) = operator.blocks
-        return np.asarray(block.indptr), np.asarray(block.indices), np.asarray(block.data)
+        return block.indptr, block.indices, block.data
     ends = np.cumsum([0] + [int(block.indptr[-1]) for block in operator.blocks])
     indptr = np.zeros(operator.rows + 1, np.int64)
     indices, data = empty(ends[-1], np.int32), empty(ends[-1], operator.diagonal.dtype)
@@ -222,7 +224,7 @@ def _joined(operator: Operator, empty: Empty) -> tuple[Array, Array, Array]:
         indptr[block.first + 1 : block.first + len(block.indptr)] = first + block.indptr[1:]
         indices[first:last] = block.indices[: last - first]
         data[first:last] = block.data[: last - first]
-    return indptr, indices, data
+    return read_only(indptr), read_only(indices), read_only(data)
 
 
 def _aggregated(indptr: Array, indices: Array, data: Array) -> tuple[NDArray[np.int32], int]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.spectrum.kernels.operator import Array, Operator
+from eigenscape.spectrum.kernels.operator import Array, Operator, read_only
 
 _UNIT = 2.0**-8
 """Root mean square of R as it is stored: single entries of R and of D may be 10^7 times as large before
@@ -50,6 +50,7 @@ def filter_corrections(
     Y : array, shape (n, WIDTH)
         Overwritten.
     """
+    X = read_only(X)
     # p is 0 at places above the cut, where nothing can be divided by it.
     shift = np.minimum(values, plan.cut)
     squares = np.zeros(WIDTH)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels import tiles
-from eigenscape.spectrum.kernels.operator import Array
+from eigenscape.spectrum.kernels.operator import Array, read_only
 
 _LOCKED_NOISE = 1e-2
 """Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
@@ -205,9 +205,10 @@ class NullSpace:
         *,
         singular: bool = True,
     ) -> None:
-        self.null = null
+        self.null = read_only(null)
         self._several = component
         self.component = np.zeros(len(null), np.int32) if component is None else component
+        self.component = read_only(self.component)
         pieces = int(self.component.max()) + 1
         self.count = pieces if singular else 0
         self.squares: NDArray[np.float64] = np.asarray(
