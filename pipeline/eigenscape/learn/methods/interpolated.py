@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from eigenscape.learn.method import WithPrior
 from eigenscape.learn.propagate.method import FieldMethod, Group, solved
-from eigenscape.learn.propagate.sizes import CYCLE_ARRAYS
 
 if TYPE_CHECKING:
     from eigenscape.spectrum.kernels.operator import Array
@@ -22,11 +21,6 @@ class Interpolated(FieldMethod, WithPrior):
     def takes_cycles(self) -> bool:
         """Whether fields are solved with multigrid cycles."""
         return True
-
-    @property
-    def arrays(self) -> float:
-        """Number of arrays of a group that `spread` holds at once."""
-        return CYCLE_ARRAYS
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve Laplace's equation with the labels as boundary values."""

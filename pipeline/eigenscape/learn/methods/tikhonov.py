@@ -7,7 +7,6 @@ from pydantic import Field
 
 from eigenscape.job.choices import Choice, Choices
 from eigenscape.learn.propagate.method import FieldMethod, Group, solved
-from eigenscape.learn.propagate.sizes import CYCLE_ARRAYS, MOST_ARRAYS
 
 if TYPE_CHECKING:
     from eigenscape.spectrum.kernels.operator import Array
@@ -42,7 +41,7 @@ class Tikhonov(FieldMethod):
     @property
     def arrays(self) -> float:
         """Number of arrays of a group that `spread` holds at once."""
-        return CYCLE_ARRAYS + (self.power > 1) if self.takes_cycles else MOST_ARRAYS
+        return super().arrays + (self.takes_cycles and self.power > 1)
 
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
         """Solve for the fields that are smooth and near the labels."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from eigenscape.base.files.mapped import scratch_arrays
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
-from eigenscape.learn.propagate.sizes import COARSE_BYTES, LABEL_ARRAYS
+from eigenscape.learn.propagate.sizes import LABEL_ARRAYS
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.stored import StoredOperator
 
@@ -36,16 +36,3 @@ def fits_in(budget: int, operator: StoredOperator, labelled: int, arrays: float)
     """
     rows = arrays * operator.rows + LABEL_ARRAYS * labelled
     return rows * WIDTH * np.dtype(operator.dtype).itemsize <= budget
-
-
-def entries_fit_in(budget: int, operator: StoredOperator) -> bool:
-    """Return whether a task may hold the entries of a graph, and of the smaller ones, in memory.
-
-    Parameters
-    ----------
-    budget
-        Bytes that a task may take.
-    operator
-        The Laplacian of the graph.
-    """
-    return operator.entries * (4 + np.dtype(operator.dtype).itemsize + COARSE_BYTES) <= budget

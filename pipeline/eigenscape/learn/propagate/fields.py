@@ -33,13 +33,13 @@ from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.kernels.decisions import choose, keep_class
 from eigenscape.learn.decide.kernels.leads import usual_lead
-from eigenscape.learn.propagate.bench import bench, entries_fit_in, fits_in
+from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.learn.propagate.hierarchy import StoredGraphs
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
-from eigenscape.learn.propagate.sizes import EXACT_ROWS
+from eigenscape.learn.propagate.sizes import EXACT_ROWS, making_bytes
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
 from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
@@ -335,6 +335,8 @@ def _graphs(
     """Write the smaller graphs of an operator, for a method that takes multigrid cycles."""
     if not method.takes_cycles:
         return None
-    graphs = StoredGraphs(operator, folder, entries_fit_in(context.task_bytes, operator))
+    number = np.dtype(operator.dtype).itemsize
+    in_memory = making_bytes(operator.entries, number) <= context.task_bytes
+    graphs = StoredGraphs(operator, folder, in_memory)
     (count,) = context.map(step, graphs.make, [0], label="smaller graphs")
     return replace(graphs, count=count)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.learn.method import Classifier, Prepared, Samples
-from eigenscape.learn.propagate.sizes import COARSE_BYTES, EXACT_ROWS, LABEL_ARRAYS, MOST_ARRAYS
+from eigenscape.learn.propagate.sizes import (
+    CYCLE_ARRAYS,
+    EXACT_ROWS,
+    LABEL_ARRAYS,
+    MOST_ARRAYS,
+    making_bytes,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +93,7 @@ class FieldMethod(Classifier):
     @property
     def arrays(self) -> float:
         """Number of arrays of a group that `spread` holds at once."""
-        return MOST_ARRAYS
+        return CYCLE_ARRAYS if self.takes_cycles else MOST_ARRAYS
 
     @abstractmethod
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
@@ -117,7 +123,7 @@ class FieldMethod(Classifier):
         scratch = n * (weights + 4 * WIDTH) + group * (not inside)
         if self.takes_cycles:
             entries = 1.5 * samples.neighbors * n
-            making = entries * (4 + number + COARSE_BYTES)
+            making = making_bytes(entries, number)
             each = max(each, making * (making <= samples.budget))
             # The smaller graphs have as many entries as the graph itself, or less.
             scratch += entries * (4 + number) + 2 * making * (making > samples.budget)

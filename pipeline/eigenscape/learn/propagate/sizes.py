@@ -13,5 +13,18 @@ CYCLE_ARRAYS = 4.7
 """The same of conjugate gradients with multigrid cycles: four, and two for each smaller graph,
 of a third of the rows in all."""
 
-COARSE_BYTES = 8
+_COARSE_BYTES = 8
 """Bytes for each entry of the graph that the smaller ones take while they are made: half of it in double."""
+
+
+def making_bytes(entries: float, number: int) -> float:
+    """Return what the smaller graphs of multigrid cycles take while they are made, with the graph itself.
+
+    Parameters
+    ----------
+    entries
+        Of the graph.
+    number
+        Bytes of a number of the operator.
+    """
+    return entries * (4 + number + _COARSE_BYTES)

@@ -68,19 +68,19 @@ def add_rows_backward(typing, indices, data, begin, end, X, sums):  # type: igno
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    indices, data, begin, end, last, X, sums = _pointers(context, builder, signature, arguments)
-    kind = signature.args[5].dtype
-    number, size = context.get_value_type(kind), kind.bitwidth // 8
-    total = _sum_rows(builder, indices, data, begin, end, last, X, number, number, size)
-    _store(builder, total, sums, size)
-    return context.get_dummy_value()
+    *entries, last, X, sums = _pointers(context, builder, signature, arguments)
+    return _add(context, builder, signature.args[-1].dtype, [*entries, last], X, sums)
 
 
 def _generate_backward(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    indices, data, begin, end, X, sums = _pointers(context, builder, signature, arguments)
-    kind = signature.args[4].dtype
+    *entries, X, sums = _pointers(context, builder, signature, arguments)
+    return _add(context, builder, signature.args[-1].dtype, [*entries, None], X, sums)
+
+
+def _add(context: Any, builder: Any, kind: Any, entries: list[Any], X: Any, sums: Any) -> Any:
     number, size = context.get_value_type(kind), kind.bitwidth // 8
-    total = _sum_rows(builder, indices, data, begin, end, None, X, number, number, size)
+    indices, data, begin, end, last = entries
+    total = _sum_rows(builder, indices, data, begin, end, last, X, number, number, size)
     _store(builder, total, sums, size)
     return context.get_dummy_value()
 

@@ -31,6 +31,12 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def set_read_only(holder: object, *names: str) -> None:
+    """Make arrays of a frozen data class read-only: see `read_only`."""
+    for name in names:
+        object.__setattr__(holder, name, read_only(getattr(holder, name)))
+
+
 @dataclass(frozen=True)
 class RowBlock:
     """Rows first ... of the off-diagonal part, its sign turned, as CSR, read-only."""
@@ -41,8 +47,7 @@ class RowBlock:
     data: Array
 
     def __post_init__(self) -> None:
-        for name in ("indptr", "indices", "data"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        set_read_only(self, "indptr", "indices", "data")
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,7 @@ class Operator:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("diagonal", "null"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        set_read_only(self, "diagonal", "null")
 
     @property
     def rows(self) -> int:

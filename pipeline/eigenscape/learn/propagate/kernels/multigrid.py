@@ -25,7 +25,13 @@ from numpy.typing import NDArray
 
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.spectrum.kernels.gather import WIDTH, add_rows, add_rows_backward
-from eigenscape.spectrum.kernels.operator import Array, Operator, RowBlock, read_only
+from eigenscape.spectrum.kernels.operator import (
+    Array,
+    Operator,
+    RowBlock,
+    read_only,
+    set_read_only,
+)
 
 _FEW_ROWS = 64
 """Rows below which a graph is not made smaller."""
@@ -43,7 +49,7 @@ Empty = Callable[[int, Any], Array]
 
 @dataclass(frozen=True)
 class CoarseGraph:
-    """A graph of aggregates of the rows of a finer one.
+    """A graph of aggregates of the rows of a finer one, read-only.
 
     Attributes
     ----------
@@ -59,6 +65,9 @@ class CoarseGraph:
     indices: Array
     data: Array
     diagonal: Array
+
+    def __post_init__(self) -> None:
+        set_read_only(self, "label", "indptr", "indices", "data", "diagonal")
 
 
 @dataclass(frozen=True)
@@ -169,8 +178,9 @@ def coarse_graphs(operator: Operator, empty: Empty = np.empty) -> Iterator[Coars
         room = empty(len(graph[1]), np.int32), empty(len(graph[1]), np.float64)
         indptr, diagonal = _galerkin(*graph, diagonal, label, count, *room)
         indices, data = (array[: indptr[-1]] for array in room)
-        yield CoarseGraph(label, indptr, indices, data, diagonal)
-        graph = read_only(indptr), read_only(indices), read_only(data)
+        coarse = CoarseGraph(label, indptr, indices, data, diagonal)
+        yield coarse
+        graph = coarse.indptr, coarse.indices, coarse.data
 
 
 def levels_of(
@@ -199,8 +209,7 @@ def levels_of(
     blocks, diagonal, B, X = tuple(operator.blocks), operator.diagonal, nothing, nothing
     levels: list[Level] = []
     for graph in graphs:
-        label = read_only(graph.label)
-        levels.append(Level(blocks, diagonal, rows, marks, label, B, X))
+        levels.append(Level(blocks, diagonal, rows, marks, graph.label, B, X))
         # Of one type on all levels, as kernels are compiled for each.
         rows, place = np.unique(graph.label[rows].astype(np.int64), return_inverse=True)
         sums = allocate(len(rows))
@@ -261,15 +270,20 @@ def _match(indptr, indices, data):  # type: ignore[no-untyped-def]
                 free, best = other, data[entry]
             if label[other] >= 0 and data[entry] > most:
                 taken, most = other, data[entry]
-        if free >= 0:
-            label[row] = label[free] = count
-            count += 1
-        elif taken >= 0:
-            label[row] = label[taken]
-        else:
-            label[row] = count
-            count += 1
+        count = _join(row, free, taken, label, count)
     return label, count
+
+
+@njit(cache=True, nogil=True)
+def _join(own, free, taken, label, count):  # type: ignore[no-untyped-def]
+    """Label a row with a free one, or as one that is taken, or alone; return the number of labels."""
+    if free < 0 and taken >= 0:
+        label[own] = label[taken]
+        return count
+    label[own] = count
+    if free >= 0:
+        label[free] = count
+    return count + 1
 
 
 @njit(cache=True, nogil=True)
@@ -288,6 +302,29 @@ def _members(label, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _add_edges(indptr, indices, data, rows, label, own, sums, seen, others, filled):  # type: ignore[no-untyped-def]
+    """Sum the edges of the rows of an aggregate by the aggregate at their other end.
+
+    Sets sums at those aggregates, and others to them from `filled` on; returns where others ends, and the
+    sum of the edges within.
+    """
+    inside = 0.0
+    for row in rows:
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = label[indices[entry]]
+            if other == own:
+                inside += data[entry]
+            elif seen[other] != own:
+                seen[other] = own
+                others[filled] = other
+                sums[other] = data[entry]
+                filled += 1
+            else:
+                sums[other] += data[entry]
+    return filled, inside
+
+
+@njit(cache=True, nogil=True)
 def _match_pairs(indptr, indices, data, pair, count):  # type: ignore[no-untyped-def]
     """Match pairs as `_match` does rows, by the sum of the edges between two."""
     members, begin = _members(pair, count)
@@ -297,20 +334,8 @@ def _match_pairs(indptr, indices, data, pair, count):  # type: ignore[no-untyped
     for own in range(count):
         if label[own] >= 0:
             continue
-        filled = 0
-        for number in range(begin[own], begin[own + 1]):
-            row = members[number]
-            for entry in range(indptr[row], indptr[row + 1]):
-                other = pair[indices[entry]]
-                if other == own:
-                    continue
-                if seen[other] != own:
-                    seen[other] = own
-                    nearby[filled] = other
-                    sums[other] = data[entry]
-                    filled += 1
-                else:
-                    sums[other] += data[entry]
+        rows = members[begin[own] : begin[own + 1]]
+        filled, _ = _add_edges(indptr, indices, data, rows, pair, own, sums, seen, nearby, 0)
         free, taken, best, most = -1, -1, 0.0, 0.0
         for number in range(filled):
             other = nearby[number]
@@ -318,14 +343,7 @@ def _match_pairs(indptr, indices, data, pair, count):  # type: ignore[no-untyped
                 free, best = other, sums[other]
             if label[other] >= 0 and sums[other] > most:
                 taken, most = other, sums[other]
-        if free >= 0:
-            label[own] = label[free] = matched
-            matched += 1
-        elif taken >= 0:
-            label[own] = label[taken]
-        else:
-            label[own] = matched
-            matched += 1
+        matched = _join(own, free, taken, label, matched)
     return label, matched
 
 
@@ -337,25 +355,16 @@ def _galerkin(indptr, indices, data, diagonal, label, count, across, values):  #
     starts, own = np.zeros(count + 1, np.int64), np.zeros(count)
     filled = 0
     for aggregate in range(count):
-        total = 0.0
-        for number in range(begin[aggregate], begin[aggregate + 1]):
-            row = members[number]
+        rows, total = members[begin[aggregate] : begin[aggregate + 1]], 0.0
+        for row in rows:
             total += diagonal[row]
-            for entry in range(indptr[row], indptr[row + 1]):
-                other = label[indices[entry]]
-                if other == aggregate:
-                    own[aggregate] -= data[entry]
-                elif seen[other] != aggregate:
-                    seen[other] = aggregate
-                    across[filled] = other
-                    sums[other] = data[entry]
-                    filled += 1
-                else:
-                    sums[other] += data[entry]
+        filled, inside = _add_edges(
+            indptr, indices, data, rows, label, aggregate, sums, seen, across, filled
+        )
         for entry in range(starts[aggregate], filled):
             values[entry] = sums[across[entry]]
         starts[aggregate + 1] = filled
-        own[aggregate] += total
+        own[aggregate] = total - inside
         if own[aggregate] < 1e-6 * total:
             own[aggregate] = 0.0  # a whole component: what is left is rounding
     return starts, own

@@ -207,8 +207,8 @@ class NullSpace:
     ) -> None:
         self.null = read_only(null)
         self._several = component
-        self.component = np.zeros(len(null), np.int32) if component is None else component
-        self.component = read_only(self.component)
+        component = np.zeros(len(null), np.int32) if component is None else component
+        self.component = read_only(component)
         pieces = int(self.component.max()) + 1
         self.count = pieces if singular else 0
         self.squares: NDArray[np.float64] = np.asarray(
