@@ -139,14 +139,13 @@ def _default(field: Any) -> str:
     return ""
 
 
-def _rows(fields: dict[str, Any], prefix: str) -> Iterator[str]:
+def _rows(kind: Any, fields: dict[str, Any], prefix: str) -> Iterator[str]:
+    about = kind.descriptions()
     yield "| key | values | default | meaning |"
     yield "|---|---|---|---|"
     for name, field in fields.items():
         kinds = _cell(_type_of(field.annotation))
-        yield (
-            f"| `{prefix}{name}` | {kinds} | {_default(field)} | {_cell(field.description or '')} |"
-        )
+        yield f"| `{prefix}{name}` | {kinds} | {_default(field)} | {_cell(about.get(name, ''))} |"
     yield ""
 
 
@@ -178,16 +177,16 @@ def keys() -> str:
     from eigenscape.job.jobfile import Job
     from eigenscape.job.registry import MethodOptions
 
-    lines = ["## Beside the tables", "", *_rows(_own(Job), "")]
+    lines = ["## Beside the tables", "", *_rows(Job, _own(Job), "")]
     for table, kind in tables_of(Job).items():
         lines += [f"## [{table}]", "", _say(kind), ""]
         shared = _own(kind)
         if not issubclass(kind, MethodOptions):
-            lines += _rows(shared, f"{table}.")
+            lines += _rows(kind, shared, f"{table}.")
             continue
         names = kind.registry.all()
         given = ", ".join(f'"{name}"' for name in names)
-        lines += [*_rows(shared, f"{table}."), f"`{table}.method` is one of {given}.", ""]
+        lines += [*_rows(kind, shared, f"{table}."), f"`{table}.method` is one of {given}.", ""]
         for name, method in names.items():
             own = {
                 key: field
@@ -195,7 +194,7 @@ def keys() -> str:
                 if key not in shared or (key != "method" and field.default != shared[key].default)
             }
             lines += [f'### {table}.method = "{name}"', "", _say(method), ""]
-            lines += _rows(own, f"{table}.") if own else []
+            lines += _rows(method, own, f"{table}.") if own else []
     return "\n".join(lines)
 
 
@@ -209,7 +208,7 @@ def cluster_keys() -> str:
     for name, kind in KINDS.all().items():
         lines += [f'## kind = "{name}"', "", _say(kind), ""]
         own = {key: field for key, field in _own(kind).items() if key not in shared}
-        lines += _rows(own, "") if own else []
+        lines += _rows(kind, own, "") if own else []
     return "\n".join(lines)
 
 

@@ -85,13 +85,15 @@ def _explain(error: ValidationError, kind: type[ClusterOptions]) -> Iterator[str
             reason = "no shell code here (set-up lines of shell belong into environment)"
         # TOML has no tuples.
         reason = reason.replace("valid tuple", 'list, as in ["module load python"]')
-        fields, about = kind.model_fields, ""
+        table: Any = kind
+        about = ""
         for name in (section, *below):
+            fields = getattr(table, "model_fields", {})
             if name not in fields:
                 about = f"Keys of [{section}]: {', '.join(fields)}." if fields else about
                 break
-            about = " ".join(str(fields[name].description).split())
-            fields = getattr(fields[name].annotation, "model_fields", {})
+            about = " ".join(table.descriptions().get(name, "").split())
+            table = fields[name].annotation
         if item["type"] == "missing":
             yield f"kind = {kind.model_fields['kind'].default!r} needs {key}. {about}"
             continue

@@ -36,6 +36,15 @@ def keys_of(options: type[Options]) -> dict[str, FieldInfo]:
     return found
 
 
+def descriptions_of(options: type[Options]) -> dict[str, str]:
+    """Return what the keys of a table mean, those of all methods where it has several."""
+    found = options.descriptions()
+    if issubclass(options, MethodOptions):
+        for kind in options.registry.all().values():
+            found = {**kind.descriptions(), **found}
+    return found
+
+
 def explain(error: ValidationError, tables: Tables) -> list[str]:
     """Return a sentence for each key that is wrong."""
     return [_explain(item, tables) for item in _distinct(error, tables)]
@@ -109,9 +118,9 @@ def _describe(loc: Sequence[str], tables: Tables) -> str:
         return f" Write {head} and its keys below: {', '.join(keys_of(own))}."
     if options is None or loc[-1] not in (keys := keys_of(options)):
         return ""
-    field = keys[loc[-1]]
+    field, about = keys[loc[-1]], descriptions_of(options).get(loc[-1], "")
     value = None if field.is_required() else field.get_default(call_default_factory=True)
     shown = [*value] if isinstance(value, tuple) else value
     default = "" if value is None or value == {} else f" Default: {shown!r}."
     # A docstring of several lines becomes one: messages are read in a terminal.
-    return f" {' '.join(str(field.description).split())}{default}"
+    return f" {' '.join(about.split())}{default}"

@@ -1,6 +1,11 @@
 """The table ``[scene]`` of a job file, and the base class of all tables."""
 
+import ast
+import inspect
+import itertools
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -24,7 +29,19 @@ ClassNumber = Annotated[int, Field(ge=1, le=65535)]
 class Options(BaseModel):
     """One table of a file that users write: frozen, and closed against unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def descriptions(cls) -> dict[str, str]:
+        """Return the docstrings below the keys of the table, and of those that it inherits, by key.
+
+        They are read from the source on demand: pydantic would read it at every start.
+        """
+        found: dict[str, str] = {}
+        for kind in reversed(cls.__mro__):
+            if issubclass(kind, Options) and kind is not Options:
+                found.update(_docstrings(kind))
+        return found
 
     @field_validator("*", mode="before")
     @classmethod
@@ -36,6 +53,35 @@ class Options(BaseModel):
         ):
             raise ValueError("true and false are no valid values of this key")
         return value
+
+
+@cache
+def _docstrings(kind: type[Options]) -> dict[str, str]:
+    """Return the docstrings below the attributes of a class, without those that it inherits."""
+    module = inspect.getmodule(kind)
+    body = [] if module is None else _tree(module).body
+    for name in kind.__qualname__.replace("<locals>.", "").split("."):
+        scopes = (node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef))
+        body = next((scope.body for scope in scopes if scope.name == name), [])
+    return {
+        before.target.id: inspect.cleandoc(after.value.value)
+        for before, after in itertools.pairwise(body)
+        if isinstance(before, ast.AnnAssign)
+        and isinstance(before.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    }
+
+
+@cache
+def _tree(module: ModuleType) -> ast.Module:
+    """Return the syntax tree of a module, an empty one where it has no source."""
+    try:
+        source = inspect.getsource(module)
+    except (OSError, TypeError):
+        source = ""
+    return ast.parse(source)
 
 
 class SceneOptions(Options):

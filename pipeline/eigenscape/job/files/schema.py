@@ -4,10 +4,23 @@ import json
 from typing import Any, Union
 
 from pydantic import Field, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
 from eigenscape.job.jobfile import NO_KEYS, Job
 from eigenscape.job.options import REGISTRIES
 from eigenscape.job.registry import MethodOptions
+from eigenscape.job.scene import Options
+
+
+class _WithDescriptions(GenerateJsonSchema):
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        table = super().model_schema(schema)
+        if issubclass(schema["cls"], Options):
+            for key, description in schema["cls"].descriptions().items():
+                if key in table["properties"]:
+                    table["properties"][key].setdefault("description", description)
+        return table
 
 
 def job_schema() -> str:
@@ -18,7 +31,9 @@ def job_schema() -> str:
         kinds = registry.all()
         methods[name] = (Union[tuple(kinds.values())], Field(default_factory=dict))  # noqa: UP007
         required += [kind for method, kind in kinds.items() if method != registry.default]
-    schema = create_model("Job", __base__=Job, **methods).model_json_schema()
+    schema = create_model("Job", __base__=Job, **methods).model_json_schema(
+        schema_generator=_WithDescriptions
+    )
     for kind in required:
         # Without the key it is the default method.
         schema["$defs"][kind.__name__].setdefault("required", []).append("method")
