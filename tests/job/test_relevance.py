@@ -24,7 +24,7 @@ def parse(**tables):
         (
             {"learn": {"gamma": 0.5}},
             'learn.gamma = 0.5: has no effect with learn.method = "centroid-angle". It is read only with '
-            'learn.method = "tikhonov". Remove learn.gamma, or change learn.method.',
+            'learn.method = "eigenfunctions" or "tikhonov". Remove learn.gamma, or change learn.method.',
         ),
         (
             {"learn": {"method": "tikhonov", "time": 3}},
@@ -133,9 +133,9 @@ def test_load_job__an_override_of_a_method_leaves_out_what_it_does_not_read(tmp_
     assert not hasattr(job.features, "dimension")
     assert load_job(path, ["learn.power=2"]).learn.gamma == 0.5
     with pytest.raises(
-        JobError, match=r"learn\.power = 2: has no effect with learn\.method = \"k-nn"
+        JobError, match=r"learn\.power = 3: has no effect with learn\.method = \"k-nn"
     ):
-        load_job(path, ["learn.method=k-nn", "learn.power=2"])
+        load_job(path, ["learn.method=k-nn", "learn.power=3"])
     with pytest.raises(JobError, match=r"learn\.k = 5: has no effect"):
         load_job(path, ["learn.k=5"])
     path.write_text(path.read_text() + "seed = 3\n[neighbors]\nlandmarks = 50\n")

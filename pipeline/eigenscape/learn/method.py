@@ -248,6 +248,11 @@ class TrainingTiles(Protocol):
         """Number of other eigenvectors, from the first, that extend to new samples (`eigenscape.extend`)."""
         ...
 
+    @property
+    def values(self) -> "NDArray[np.float64]":
+        """Eigenvalues, shape (modes,), those of null vectors first."""
+        ...
+
     def __iter__(self) -> "Iterator[tuple[NDArray[np.float32], NDArray[np.intp]]]":
         """Yield the tiles."""
         ...

@@ -140,6 +140,17 @@ def test_eigenfunctions__auto_is_a_fifth_of_the_labels(moons, few):
     assert EigenfunctionClassifier().fit(X, three).coef_.shape[0] == 3
 
 
+def test_eigenfunctions__smooth_functions_keep_to_the_shape_of_few_labels(moons):
+    X, truth = moons
+    y = np.where(np.arange(300) < 6, truth, -1)
+    rough = EigenfunctionClassifier(40, random_state=0).fit(X, y)
+    smooth = EigenfunctionClassifier(40, gamma=0.1, random_state=0).fit(X, y)
+    assert (smooth.transduction_ == truth).mean() > (rough.transduction_ == truth).mean()
+    assert EigenfunctionClassifier(gamma=0.1).fit(X, y).coef_.shape[0] > 41
+    with pytest.raises(EstimatorError, match="gamma = -1"):
+        EigenfunctionClassifier(gamma=-1).fit(X, y)
+
+
 def test_eigenfunctions__leave_out_what_does_not_extend(rng):
     X = rng.normal(size=(60, 6))
     model = EigenfunctionClassifier(40, n_neighbors=10).fit(X, X[:, 0] > 0)

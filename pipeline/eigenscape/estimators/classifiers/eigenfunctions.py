@@ -41,9 +41,17 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     ----------
     n_components
         Number of eigenvectors, not counting the constant one. With "auto", the number including the constant
-        one is a fifth of the labelled samples (Belkin 2003), at least the number of classes and at most 56.
+        one is a fifth of the labelled samples (Belkin 2003), at least the number of classes and at most 56;
+        with `gamma` it is 56, or fewer if the samples are.
         Eigenvectors with eigenvalues above 0.95, which do not extend to new samples, are dropped (except for
         the unnormalised Laplacian).
+    gamma
+        Weight of the roughness of the functions against the mean squared error at the labels: Tikhonov
+        regularisation within the span of the eigenvectors (Belkin 2003, 3.7.1). The sum of (eigenvalue / that
+        of eigenvector 30)^power times coefficient^2 is the roughness, so that 0.1 suits most graphs; 0 is
+        plain least squares.
+    power
+        Exponent of the roughness.
     n_neighbors
         Number of neighbours per sample, not counting the sample itself; all other samples if there are fewer.
         If so many samples are neighbours that no eigenvector extends to new samples, the number is halved
@@ -79,6 +87,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         self,
         n_components: int | Literal["auto"] = "auto",
         *,
+        gamma: float = 0.0,
+        power: int = 2,
         n_neighbors: int = 12,
         neighbors: Neighbors = "lanczos-bisection",
         metric: Metric = "euclidean",
@@ -122,16 +132,21 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         if dimension == "auto":
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)
             labels = int((classes >= 0).sum())
-            dimension = eigenfunctions.choose_count("auto", labels, len(self.classes_), most, most)
+            dimension = eigenfunctions.choose_count(
+                "auto", labels, len(self.classes_), most, most, smooth=self.gamma > 0
+            )
+        given: dict[str, Any] = {"method": "eigenfunctions", "n_components": dimension}
         with parameter_names():
-            fitting = self._begin(X, n_components=dimension)
+            fitting = self._begin(X, **given)
             while not self._find_extendable(fitting):
                 shutil.rmtree(fitting.run.path)
                 fewer = self.n_neighbors_ // 2
-                fitting = self._begin(X, n_components=dimension, n_neighbors=fewer)
+                fitting = self._begin(X, **given, n_neighbors=fewer)
         self.eigenvalues_ = fitting.run.open("spectrum/value")[...]
         vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
-        self.coef_ = self._solve(vectors, classes)
+        spectrum = fitting.run.record("spectrum")
+        assert spectrum is not None, "the eigenvectors are found"
+        self.coef_ = self._solve(vectors, classes, spectrum.summary["null_vectors"])
         best = np.empty(X.shape[0], np.intp)
         for here, block in stored_blocks(fitting.run, "spectrum/vector"):
             best[here] = eigenfunctions.estimates(block, self.coef_).argmax(axis=1)
@@ -158,7 +173,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             )
         return few >= 1
 
-    def _solve(self, vectors: Rows, classes: NDArray[np.intp]) -> NDArray[np.float32]:
+    def _solve(self, vectors: Rows, classes: NDArray[np.intp], nulls: int) -> NDArray[np.float32]:
         modes, count = vectors.shape[1], len(self.classes_)
         G, B = np.zeros((modes, modes)), np.zeros((modes, count))
         labelled = np.flatnonzero(classes >= 0)
@@ -168,6 +183,10 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             assert isinstance(coordinates, np.ndarray), "eigenvectors are dense"
             sums = eigenfunctions.normal_equations(coordinates, classes[own], count)
             G, B = G + sums[0], B + sums[1]
+        if self.gamma > 0:
+            G[np.diag_indices(modes)] += eigenfunctions.roughness(
+                G, self.eigenvalues_, nulls, self.gamma, self.power
+            )
         return eigenfunctions.solve(G, B)
 
     def decision_function(self, X: Any) -> Any:

@@ -39,6 +39,8 @@ class Coordinates:
         How many of them, the first ones, are null vectors: constant on a component each.
     extended
         How many of the others extend to new samples (`eigenscape.spectrum.extension`).
+    values : array, shape (modes,)
+        Eigenvalues.
     """
 
     path: str
@@ -47,6 +49,7 @@ class Coordinates:
     modes: int
     nulls: int
     extended: int
+    values: NDArray[np.float64]
 
     def copy(self) -> NDArray[np.float32]:
         """Map the coordinates of the labelled samples, shape (labelled, modes)."""
@@ -64,13 +67,13 @@ def gather(context: Context, labelled: Labelled) -> Coordinates:
     assert spectrum is not None, "learn follows the spectrum"
     samples, modes = context.open("spectrum/vector").shape
     nulls = spectrum.summary["null_vectors"]
+    values = context.open("spectrum/value")[...]
     extended = modes
     if context.job.graph.potential is None:
-        values = context.open("spectrum/value")[...]
         extended = count_extended(values, context.job.graph.laplacian)
     coordinates = Coordinates(
         context.path("spectrum/vector"), context.workspace.folder("learn"), labelled, modes,
-        nulls, extended - nulls,
+        nulls, extended - nulls, values,
     )  # fmt: skip
     create_memmap(coordinates.folder / "labelled", (len(labelled.sample), modes), np.float32)
     ranges = blocks(samples, chunk_rows(samples, 4 * modes))
@@ -153,6 +156,10 @@ class _Training:
     @property
     def extended(self) -> int:
         return self.coordinates.extended
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        return self.coordinates.values
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.intp]]]:
         labelled, X = self.coordinates.labelled, self.coordinates.copy()

@@ -8,6 +8,7 @@ from eigenscape.learn.classify.kernels.eigenfunctions import (
     choose_count,
     estimates,
     normal_equations,
+    roughness,
     solve,
 )
 
@@ -45,6 +46,55 @@ def test_normal_equations__of_blocks_add_up(rng):
 )  # fmt: skip
 def test_choose_count__is_a_fifth_of_the_labels(asked, labels, classes, extended, expected):
     assert choose_count(asked, labels, classes, 56, extended) == expected
+
+
+def test_choose_count__all_that_extend_where_functions_are_smooth():
+    assert choose_count("auto", 20, 2, 56, 40, smooth=True) == 40
+    assert choose_count(7, 20, 2, 56, 40, smooth=True) == 7
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_roughness__is_tikhonov_regularisation_by_all_eigenvectors(rng, power):
+    # A path with all of its eigenvectors: minimise |f - y|^2 + weight f^T L^p f over all f.
+    n, known = 40, np.array([3, 20, 33])
+    L = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    L[0, 0] = L[-1, -1] = 1
+    values, U = np.linalg.eigh(L)
+    values[0] = 0
+    classes = np.array([0, 1, 0])
+    G, B = normal_equations(U[known].astype(np.float32), classes, 2)
+    gamma = 0.3
+    penalty = roughness(G, values, 1, gamma, power)
+    f = U @ solve(G + np.diag(penalty), B)
+    weight = gamma * np.diagonal(G)[1:].mean() / values[30] ** power
+    selected = np.zeros((n, n))
+    selected[known, known] = 1
+    Y = np.zeros((n, 2))
+    Y[known] = np.where(classes[:, None] == np.arange(2), 1, -1)
+    expected = np.linalg.solve(selected + weight * np.linalg.matrix_power(L, power), Y)
+    np.testing.assert_allclose(f, expected, atol=2e-4)
+
+
+@given(seed=st.integers(0, 99), scale=st.floats(1e-3, 1e3), unit=st.floats(1e-6, 1e3))
+def test_roughness__scale_of_vectors_and_eigenvalues_has_no_effect(seed, scale, unit):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 40)).astype(np.float32)
+    classes, values = rng.integers(0, 3, 60), np.sort(rng.random(40))
+    values[0] = 0
+
+    def fitted(factor, values):
+        longer = X * np.float32(factor)
+        G, B = normal_equations(longer, classes, 3)
+        return estimates(longer, solve(G + np.diag(roughness(G, values, 1, 0.1, 2)), B))
+
+    np.testing.assert_allclose(fitted(scale, unit * values), fitted(1, values), atol=1e-3)
+
+
+def test_roughness__few_eigenvectors_and_null_vectors():
+    G = 2 * np.eye(4)
+    found = roughness(G, np.array([0.0, 0.0, 1.0, 2.0]), 2, 0.5, 2)
+    np.testing.assert_allclose(found, [0, 0, 0.5 * 2 / 4, 0.5 * 2])
+    np.testing.assert_array_equal(roughness(G[:2, :2], np.zeros(2), 2, 0.5, 2), [0, 0])
 
 
 @given(seed=st.integers(0, 99), scale=st.floats(1e-3, 1e3))
