@@ -33,6 +33,7 @@ from eigenscape.workflow.choice.candidates import (
     GRAPHLESS,
     PROBE,
     ROOM,
+    VAST,
     Ladder,
     candidate,
     fitted,
@@ -55,6 +56,10 @@ with 108,111 pixels, six jobs and ten draws each."""
 MOST_ROOM = EXACT_ROWS
 """Pixels of a scene, or of a larger part of one, in which jobs with graphs are compared with others, at most.
 Harmonic functions and regularisation take few iterations there."""
+
+MOST_SOLVED = 2**20
+"""Pixels of a scene in which eigenvectors are computed for the comparison, at most. Measured: 47 s with
+640,976 pixels, which the run does not spend again if that job is chosen."""
 
 _HELD = 0.9
 """Share of the labels that the larger part holds at least."""
@@ -349,9 +354,11 @@ def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
         return _Room(job, f"the whole scene, {reason}", ROOM)
     if larger.lacking <= _MOST_LACKING and larger.labelled >= min(_HELD * total, _SUFFICIENT):
         return _Room(larger.job, f"{larger.notes}, {reason}", ROOM)
-    # Labels that are scattered over a large scene: graphs of all of it take too long.
-    few = total <= MOST_COMPARED
-    return _Room(job, f"the whole scene, {reason}", GRAPHLESS) if few else None
+    if total > MOST_COMPARED:
+        return None
+    # Labels that are scattered over a large scene: spreading them on graphs of all of it takes too long.
+    ladder = VAST if scene.pixels <= MOST_SOLVED else GRAPHLESS
+    return _Room(job, f"the whole scene, {reason}", ladder)
 
 
 def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:
