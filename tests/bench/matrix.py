@@ -380,6 +380,12 @@ def combinations() -> list[Cell]:
         # Few neighbours: several components.
         keys = {"graph.components": components, "neighbors.k": 2, "learn.method": "eigenfunctions"}
         found.append(Cell(f"apply x {components}", keys, applied=True))
+    smooth = {"learn.method": "eigenfunctions", "learn.gamma": 0.1}
+    found += [
+        Cell("roughness x apply", smooth, applied=True),
+        Cell("roughness x each", {**smooth, "graph.components": "each", "neighbors.k": 2}),
+        Cell("roughness x barrier", {**smooth, **spatial["barrier"][0]}, {}, ("pixels",)),
+    ]
     return found
 
 

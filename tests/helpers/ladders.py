@@ -32,6 +32,16 @@ QUICK_RUNGS = {
     ],
 }  # fmt: skip
 
+SCATTERED_RUNGS = {
+    "start": {"learn.method": "eigenfunctions", "learn.gamma": 0.1},
+    "rungs": [
+        {
+            "name": "roughness", "draws": 2, "keep": 1,
+            "options": [{"keys": {}}, {"keys": {"learn.gamma": 0.3}}],
+        }
+    ],
+}  # fmt: skip
+
 CLUSTER_RUNGS = {
     "start": {"learn.method": "spectral-clustering", "learn.clusters": 4},
     "rungs": [

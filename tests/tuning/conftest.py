@@ -10,7 +10,7 @@ from eigenscape import load_job, tune
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
 from harness import Counted
-from ladders import CLUSTER_RUNGS, QUICK_RUNGS, RUNGS
+from ladders import CLUSTER_RUNGS, QUICK_RUNGS, RUNGS, SCATTERED_RUNGS
 
 JOB = {
     "scene": {"path": "scene.npy", "labels": "labels.npy"},
@@ -26,6 +26,7 @@ def few_rungs():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "LADDER", read_ladder(RUNGS))
         patch.setattr(tuning, "GRAPHLESS", read_ladder(QUICK_RUNGS))
+        patch.setattr(tuning, "SCATTERED", read_ladder(SCATTERED_RUNGS))
         patch.setattr(tuning, "CLUSTERS", read_ladder(CLUSTER_RUNGS))
         yield
 

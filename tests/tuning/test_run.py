@@ -142,10 +142,22 @@ def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
     monkeypatch.setattr(tuning, "LADDER", read_ladder(first))
     monkeypatch.setattr(tuning, "MOST_PIXELS", 600)
     monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
+    monkeypatch.setattr(tuning, "is_scattered", lambda window, scene: False)
     tuned = tune(load_job(write_tunable()), budget=300)
     assert any("a part of the scene: 600 of 1,080 pixels" in line for line in tuned.notes)
     assert load_job(tuned.outputs["job"]).scene.mask is None
     assert np.load(tuned.path / "window.npy").sum() == 600
+
+
+def test_tune__labels_that_no_part_holds_in_the_whole_scene(write_tunable, monkeypatch):
+    monkeypatch.setattr(tuning, "MOST_PIXELS", 300)
+    monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
+    tuned = tune(load_job(write_tunable()), budget=300)
+    assert "Tuned on the whole scene, as labels are scattered over it." in tuned.notes
+    assert {one.candidate.job.scene.mask for one in tuned.tried} == {None}
+    # By eigenvectors, whatever lies near to labels; a job without a graph, too.
+    methods = [one.candidate.job.learn.method for one in tuned.tried[1:]]
+    assert sorted(methods) == ["eigenfunctions", "eigenfunctions", "k-nn"]
 
 
 @pytest.mark.slow

@@ -13,8 +13,9 @@
 The manifests of the variants record what is finished: a call after a kill continues and repeats nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,12 @@ from eigenscape.tuning.picture import draw_tried
 from eigenscape.tuning.report import write_job, write_tried
 from eigenscape.tuning.stability import Stability
 from eigenscape.workflow.choice.accuracy import Accuracy
-from eigenscape.workflow.choice.auto import choose
+from eigenscape.workflow.choice.auto import choose, is_scattered
 from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
     GRAPHLESS,
     LADDER,
+    SCATTERED,
     Candidate,
     Ladder,
     candidate,
@@ -47,7 +49,7 @@ from eigenscape.workflow.choice.candidates import (
 from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.tried import Interval
-from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import (
     TUNING_FILE,
     check_kept,
@@ -58,7 +60,8 @@ from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
 
 MOST_PIXELS = 2**16
-"""Largest number of pixels used for tuning; of a larger scene, a part is used."""
+"""Largest number of pixels used for tuning; of a larger scene, a part is used, unless few labels are
+scattered over it."""
 
 
 def tune(
@@ -137,12 +140,16 @@ def tune(
             (path / "variants").mkdir(exist_ok=True)
         spent = Budget(budget, path / TUNING_FILE)
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
+        ladder = CLUSTERS if clusters else LADDER
+        if not clusters and is_scattered(window, scene):
+            ladder = SCATTERED
+            window = Window(job, "the whole scene, as labels are scattered over it")
         part, notes = window.job, [f"Tuned on {window.notes}."] if window.notes else []
         for note in notes:
             reporter.note(note)
         limits = job.limits
         connection = connect(on, limits.threads, limits.memory_bytes, reporter.note)
-        siblings = Siblings((path / "variants").iterdir)
+        siblings = Siblings(partial(_tried, path))
         with connection as executor, collected_quickly():
             kind = Stability if clusters else Accuracy
             scorer = kind(path, on, StudyProgress(reporter, 0, []), executor, siblings)
@@ -156,7 +163,14 @@ def tune(
                 chosen = choose(part, path / "default", on, reporter, executor, "choosing")
                 start = chosen.values
             given = candidate(part, start)
-            return _tune(search, CLUSTERS if clusters else LADDER, spent, job, given, path, notes)
+            return _tune(search, ladder, spent, job, given, path, notes)
+
+
+def _tried(path: Path) -> Iterator[Path]:
+    """Yield the directories of jobs that were tried, for the default too."""
+    for parent in (path, path / "default"):
+        if (variants := parent / "variants").is_dir():
+            yield from variants.iterdir()
 
 
 def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
@@ -182,7 +196,7 @@ def _tune(
 ) -> Tuned:
     first = search.add(given, "as given")
     # Quick jobs without a graph come first: whatever time the others take, the best of these is a finalist.
-    quick = search.climb(GRAPHLESS) if ladder is LADDER else []
+    quick = search.climb(GRAPHLESS) if ladder is not CLUSTERS else []
     best = search.climb(ladder)
     others = [*quick, *(one for one in best if one not in quick)]
     others = [one for one in others if one is not first]

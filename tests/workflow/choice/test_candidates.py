@@ -8,6 +8,8 @@ from eigenscape.workflow.choice.candidates import (
     GRAPHLESS,
     LADDER,
     ROOM,
+    SCATTERED,
+    VAST,
     Option,
     candidate,
 )
@@ -20,7 +22,7 @@ def job_of(**tables):
     return parse_job({"scene": {"path": "scene.tif"}, **tables})
 
 
-@pytest.mark.parametrize("ladder", [LADDER, CLUSTERS, AUTO, GRAPHLESS, ROOM])
+@pytest.mark.parametrize("ladder", [LADDER, SCATTERED, CLUSTERS, AUTO, GRAPHLESS, VAST, ROOM])
 def test_ladders__every_option_is_a_job(ladder):
     for rung in ladder.rungs:
         for option in rung.options:

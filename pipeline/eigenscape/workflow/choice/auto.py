@@ -352,13 +352,24 @@ def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
     reason = "as a smaller part tells too little"
     if not larger.notes:
         return _Room(job, f"the whole scene, {reason}", ROOM)
-    if larger.lacking <= _MOST_LACKING and larger.labelled >= min(_HELD * total, _SUFFICIENT):
+    if not _leaves_out(larger, total):
         return _Room(larger.job, f"{larger.notes}, {reason}", ROOM)
     if total > MOST_COMPARED:
         return None
     # Labels that are scattered over a large scene: spreading them on graphs of all of it takes too long.
-    ladder = VAST if scene.pixels <= MOST_SOLVED else GRAPHLESS
+    ladder = VAST if is_scattered(larger, scene) else GRAPHLESS
     return _Room(job, f"the whole scene, {reason}", ladder)
+
+
+def is_scattered(part: Window, scene: Survey) -> bool:
+    """Return whether a part of an image leaves out labels, and jobs can be compared by all of them."""
+    total = sum(scene.labelled.values())
+    can = not scene.table and scene.pixels <= MOST_SOLVED and total <= MOST_COMPARED
+    return can and bool(part.notes) and _leaves_out(part, total)
+
+
+def _leaves_out(part: Window, total: int) -> bool:
+    return part.lacking > _MOST_LACKING or part.labelled < min(_HELD * total, _SUFFICIENT)
 
 
 def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:

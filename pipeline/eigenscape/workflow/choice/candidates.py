@@ -181,6 +181,9 @@ _TABLES = tomllib.loads(Path(__file__).with_name("candidates.toml").read_text(en
 LADDER = read_ladder(_TABLES["ladder"])
 """What `eigenscape tune` tries with labels."""
 
+SCATTERED = read_ladder(_TABLES["scattered"])
+"""What it tries where few labels are scattered over a large scene."""
+
 CLUSTERS = read_ladder(_TABLES["clusters"])
 """What it tries without."""
 
