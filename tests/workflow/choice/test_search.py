@@ -119,16 +119,18 @@ def test_climb__what_is_tried_once_is_added_to_the_best_job(monkeypatch):
 class Level(Fake):
     """Jobs with more neighbours are a little worse by squares, and differently at random."""
 
-    def __init__(self, step, random):
+    def __init__(self, step, random, noise=0.002):
         super().__init__()
-        self.step, self.random = step, random
+        self.step, self.random, self.noise = step, random, noise
 
     def score(self, job, trials):
         by_squares = 0.9 - self.step * job.neighbors.k
         accuracy = by_squares if trials.split == "blocked" else self.random[job.neighbors.k]
         draws = [
             {
-                "overall_accuracy": accuracy + 0.002 * ((trial + job.neighbors.k // 4) % 2),
+                "overall_accuracy": accuracy
+                + (self.noise if trials.split == "blocked" else 0.002)
+                * ((trial + job.neighbors.k // 4) % 2),
                 "samples": 7,
             }
             for trial in range(trials.first, trials.last)
@@ -137,18 +139,25 @@ class Level(Fake):
 
 
 @pytest.mark.parametrize(
-    ("step", "random", "chosen"),
+    ("step", "noise", "random", "chosen"),
     [
-        (1e-4, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 8),
-        (1e-4, {4: 0.795, 8: 0.8, 16: 0.8, 32: 0.8}, 4),  # ahead at random by too little
-        (1e-2, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 4),  # behind by squares
+        (1e-4, 0.002, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 8),
+        (1e-4, 0.002, {4: 0.795, 8: 0.8, 16: 0.8, 32: 0.8}, 4),  # ahead at random by too little
+        (1e-2, 0.002, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 4),  # behind by squares, beyond noise
+        (
+            5e-3,
+            0.1,
+            {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7},
+            8,
+        ),  # behind by 2 points of noise, ahead by 20
+        (5e-3, 0.1, {4: 0.8, 8: 0.88, 16: 0.8, 32: 0.7}, 4),  # ahead by 8
     ],
 )
-def test_settle_tie__random_draws_decide_between_jobs_that_are_level_by_squares(
-    monkeypatch, step, random, chosen
+def test_settle_tie__random_draws_decide_between_jobs_within_noise_by_squares(
+    monkeypatch, step, noise, random, chosen
 ):
     offline(monkeypatch)
-    search = search_of(Level(step, random))
+    search = search_of(Level(step, random, noise))
     rungs = [{**LADDER_TABLE["rungs"][0], "draws": 4, "keep": 1}]
     (best,) = search.climb(read_ladder({**LADDER_TABLE, "rungs": rungs}))
     assert best.candidate.values["neighbors.k"] == 4
@@ -157,7 +166,7 @@ def test_settle_tie__random_draws_decide_between_jobs_that_are_level_by_squares(
     assert bool(said) == (chosen != 4)
     if said:
         assert said.startswith(
-            'level by squares with learn.method = "interpolated", neighbors.k = 4'
+            'within noise by squares of learn.method = "interpolated", neighbors.k = 4'
         )
         assert said.endswith("ahead of it at random, 90.1 to 70.1 %")
 
