@@ -86,6 +86,7 @@ def feature_tables(bands: int) -> dict[str, dict[str, Any]]:
     fractions = {"method": "mnf", "dimension": min(15, bands - 1)}
     return {
         "bands": {"method": "none"},
+        "standard": {"method": "none", "standardize": True},
         "fractions": fractions,
         "bilateral": {**fractions, "spatial": {"method": "bilateral"}},
         "profiles": {
@@ -105,6 +106,7 @@ def our_tables(bands: int) -> dict[str, dict[str, Any]]:
         return {"features": kinds[features], "graph": {**graph, **others}, "learn": learn}
 
     edges = {"spatial": {"weight": 5.0}}
+    near = {"spatial": {"weight": 1.0}}
     smooth = {"gamma": 1e-3, "power": 2}
     return {
         "two lines": {},
@@ -113,6 +115,8 @@ def our_tables(bands: int) -> dict[str, dict[str, Any]]:
         "interpolated, bilateral": job("bilateral", "interpolated"),
         "interpolated, fractions, edges": job("fractions", "interpolated", **edges),
         "tikhonov 2, fractions, edges": job("fractions", "tikhonov", learn=smooth, **edges),
+        "eigenfunctions, bilateral": job("bilateral", "eigenfunctions", learn={"gamma": 0.1}),
+        "eigenfunctions, bands, edges": job("standard", "eigenfunctions", learn={"gamma": 0.3}, **near),
         "svm, bands": job("bands", "svm"),
         "svm, bilateral": job("bilateral", "svm"),
         "svm, profiles": job("profiles", "svm"),
