@@ -44,6 +44,11 @@ JOBS: dict[str, dict[str, dict[str, Any]]] = {
         "features": {"method": "none", "standardize": True},
         "learn": {"method": "tikhonov", "gamma": 1e-3},
     },
+    "smooth": {
+        "features": {"method": "mnf", "dimension": 15, "spatial": {"method": "bilateral"}},
+        "learn": {"method": "eigenfunctions", "gamma": 0.1},
+        "spectrum": {"dimension": 55},
+    },
     "k-nn": {"features": {"method": "none", "standardize": True}, "learn": {"method": "k-nn"}},
 }
 """Our jobs, less what all of them have."""
