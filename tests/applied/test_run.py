@@ -119,6 +119,8 @@ METHODS = [
         {"learn": {"prior": "uniform"}, "graph": {"laplacian": "unnormalized"}}, "eigenvectors",
     ),
     ("k-nn", {"neighbors": {"metric": "angle"}}, "support-vectors"),
+    # A weight of roughness keeps functions to the samples of the run.
+    ("eigenfunctions", {"learn": {"gamma": 0.1}}, "support-vectors"),
     ("tikhonov", {"graph": {"spatial": {}}}, "support-vectors"),
     # Fewer labels than a machine wants.
     (

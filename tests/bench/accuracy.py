@@ -116,7 +116,9 @@ def our_tables(bands: int) -> dict[str, dict[str, Any]]:
         "interpolated, fractions, edges": job("fractions", "interpolated", **edges),
         "tikhonov 2, fractions, edges": job("fractions", "tikhonov", learn=smooth, **edges),
         "eigenfunctions, bilateral": job("bilateral", "eigenfunctions", learn={"gamma": 0.1}),
-        "eigenfunctions, bands, edges": job("standard", "eigenfunctions", learn={"gamma": 0.3}, **near),
+        "eigenfunctions, bands, edges": job(
+            "standard", "eigenfunctions", learn={"gamma": 0.3}, **near
+        ),
         "svm, bands": job("bands", "svm"),
         "svm, bilateral": job("bilateral", "svm"),
         "svm, profiles": job("profiles", "svm"),

@@ -112,6 +112,19 @@ def test_learn_stage__eigenfunctions_equal_lstsq(learn, scene, count):
     assert found["trials"] == 3
 
 
+@pytest.mark.parametrize(("gamma", "power"), [(0.1, 2), (30.0, 1)])
+def test_learn_stage__smooth_eigenfunctions_equal_a_penalised_solve(learn, scene, gamma, power):
+    classes, vectors, given = scene
+    harness, _ = learn(method="eigenfunctions", gamma=gamma, power=power, trials=1)
+    labelled = np.flatnonzero(given)
+    X = vectors[labelled].astype(float)
+    # Eigenvalues of the harness; the last one counts as 1, as there are few.
+    penalty = gamma * (X[:, 1:] ** 2).sum(axis=0).mean() * (np.arange(6) / 5) ** power
+    C = np.where(classes[labelled, None] == np.arange(3), 1.0, -1.0)
+    expected = vectors @ np.linalg.solve(X.T @ X + np.diag(penalty), X.T @ C)
+    np.testing.assert_array_equal(harness["labels/class"], 10 * (expected.argmax(axis=1) + 1))
+
+
 def weights_of(harness):
     """The weights of the graph stage, rows and columns in the order of the samples."""
     graph = Graph(harness, harness.run_directory.record("graph").summary)

@@ -236,7 +236,7 @@ def choose_way(
 def _why_not_extended(run: Run, job: Job, learned: Mapping[str, Any]) -> str:
     """Return why the eigenvectors of a run are not extended, nothing if they are."""
     if not learn_method(job).extends():
-        return f'learn.method = "{job.learn.method}" is no function of eigenvectors'
+        return f'learn.method = "{job.learn.method}" has no scores for new samples'
     if job.graph.spatial is not None:
         return "the run has edges between neighbouring pixels, which a new scene has no share in"
     if job.neighbors.most_landmarks is not None:
