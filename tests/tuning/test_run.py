@@ -155,6 +155,7 @@ def test_tune__labels_that_no_part_holds_in_the_whole_scene(write_tunable, monke
     tuned = tune(load_job(write_tunable()), budget=300)
     assert "Tuned on the whole scene, as labels are scattered over it." in tuned.notes
     assert {one.candidate.job.scene.mask for one in tuned.tried} == {None}
+    assert not (tuned.path / "window.npy").exists()
     # By eigenvectors, whatever lies near to labels; a job without a graph, too.
     methods = [one.candidate.job.learn.method for one in tuned.tried[1:]]
     assert sorted(methods) == ["eigenfunctions", "eigenfunctions", "k-nn"]

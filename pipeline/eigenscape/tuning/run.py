@@ -143,6 +143,7 @@ def tune(
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):
             ladder = SCATTERED
+            (path / "window.npy").unlink(missing_ok=True)
             window = Window(job, "the whole scene, as labels are scattered over it")
         part, notes = window.job, [f"Tuned on {window.notes}."] if window.notes else []
         for note in notes:

@@ -149,6 +149,8 @@ def test_eigenfunctions__smooth_functions_keep_to_the_shape_of_few_labels(moons)
     assert EigenfunctionClassifier(gamma=0.1).fit(X, y).coef_.shape[0] > 41
     with pytest.raises(EstimatorError, match="gamma = -1"):
         EigenfunctionClassifier(gamma=-1).fit(X, y)
+    with pytest.raises(EstimatorError, match="gamma = 'much'"):
+        EigenfunctionClassifier(gamma="much").fit(X, y)
 
 
 def test_eigenfunctions__leave_out_what_does_not_extend(rng):

@@ -144,13 +144,9 @@ class Level(Fake):
         (1e-4, 0.002, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 8),
         (1e-4, 0.002, {4: 0.795, 8: 0.8, 16: 0.8, 32: 0.8}, 4),  # ahead at random by too little
         (1e-2, 0.002, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 4),  # behind by squares, beyond noise
-        (
-            5e-3,
-            0.1,
-            {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7},
-            8,
-        ),  # behind by 2 points of noise, ahead by 20
-        (5e-3, 0.1, {4: 0.8, 8: 0.88, 16: 0.8, 32: 0.7}, 4),  # ahead by 8
+        # Behind by 2 points within noise, and ahead by 20; and by 8.
+        (5e-3, 0.1, {4: 0.7, 8: 0.9, 16: 0.8, 32: 0.7}, 8),
+        (5e-3, 0.1, {4: 0.8, 8: 0.88, 16: 0.8, 32: 0.7}, 4),
     ],
 )
 def test_settle_tie__random_draws_decide_between_jobs_within_noise_by_squares(

@@ -133,7 +133,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             most = min(_MOST_COMPONENTS, X.shape[0] - 1)
             labels = int((classes >= 0).sum())
             dimension = eigenfunctions.choose_count(
-                "auto", labels, len(self.classes_), most, most, smooth=self.gamma > 0
+                "auto", labels, len(self.classes_), most, most, smooth=self.gamma != 0
             )
         given: dict[str, Any] = {"method": "eigenfunctions", "n_components": dimension}
         with parameter_names():
@@ -183,10 +183,9 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             assert isinstance(coordinates, np.ndarray), "eigenvectors are dense"
             sums = eigenfunctions.normal_equations(coordinates, classes[own], count)
             G, B = G + sums[0], B + sums[1]
-        if self.gamma > 0:
-            G[np.diag_indices(modes)] += eigenfunctions.roughness(
-                G, self.eigenvalues_, nulls, self.gamma, self.power
-            )
+        G[np.diag_indices(modes)] += eigenfunctions.roughness(
+            G, self.eigenvalues_, nulls, self.gamma, self.power
+        )
         return eigenfunctions.solve(G, B)
 
     def decision_function(self, X: Any) -> Any:

@@ -57,11 +57,9 @@ class Eigenfunctions(OfEigenvectors, WithPrior):
             sums = eigenfunctions.normal_equations(vectors[:, :used], classes, count)
             G += sums[0]
             B += sums[1]
-        if self.gamma > 0:
-            values = tiles.values[:used]
-            G[np.diag_indices(used)] += eigenfunctions.roughness(
-                G, values, tiles.nulls, self.gamma, self.power
-            )
+        G[np.diag_indices(used)] += eigenfunctions.roughness(
+            G, tiles.values[:used], tiles.nulls, self.gamma, self.power
+        )
         return eigenfunctions.solve(G, B)
 
     def estimate(

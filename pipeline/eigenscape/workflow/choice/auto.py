@@ -357,7 +357,7 @@ def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
     if total > MOST_COMPARED:
         return None
     # Labels that are scattered over a large scene: spreading them on graphs of all of it takes too long.
-    ladder = VAST if is_scattered(larger, scene) else GRAPHLESS
+    ladder = VAST if scene.pixels <= MOST_SOLVED else GRAPHLESS
     return _Room(job, f"the whole scene, {reason}", ladder)
 
 

@@ -37,7 +37,7 @@ WORTHWHILE = 1.0
 """Percentage points that matter: a slow job has to be ahead by more in a larger scene, beyond noise. A job
 that is behind by less, within noise, is level with the best one."""
 
-_LEVEL = 3
+_NEAR = 3
 """Jobs that are compared at random at most, if by squares they are behind within noise."""
 
 _TRADED = 5
@@ -178,12 +178,12 @@ class Search:
         note
             What decided, for messages; empty where squares did.
         """
-        level = [one for one in among if one is not best and self._is_near(one, best)]
-        if self.split != "blocked" or not level:
+        near = [one for one in among if one is not best and self._is_near(one, best)]
+        if self.split != "blocked" or not near:
             return best, ""
-        level.sort(key=lambda one: -one.mean(best.drawn))
+        near.sort(key=lambda one: -one.mean(best.drawn))
         shares: list[tuple[Tried, list[float]]] = []
-        for one in [best, *level[:_LEVEL]]:
+        for one in [best, *near[:_NEAR]]:
             trials = Trials(self.part, "random", 0, min(4, best.drawn))
             there = self.scorer.finished(one.candidate.job, trials)
             if not there and not self.budget.allows(_VERDICT + 2):

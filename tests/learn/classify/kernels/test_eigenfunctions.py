@@ -97,6 +97,18 @@ def test_roughness__few_eigenvectors_and_null_vectors():
     np.testing.assert_array_equal(roughness(G[:2, :2], np.zeros(2), 2, 0.5, 2), [0, 0])
 
 
+@pytest.mark.parametrize("small", [1e-3, 1e-7, 1e-9, 0.0])
+@pytest.mark.parametrize("power", [1, 2, 8])
+def test_roughness__many_eigenvalues_next_to_0_leave_functions_on_their_vectors(rng, small, power):
+    X = np.column_stack([np.ones(300), rng.standard_normal((300, 59))]).astype(np.float32)
+    classes = (X[:, 1] > 0).astype(int)
+    values = np.r_[0, np.full(35, small), np.linspace(0.1, 0.2, 24)]
+    G, B = normal_equations(X, classes, 2)
+    weights = solve(G + np.diag(roughness(G, values, 1, 0.1, power)), B)
+    assert (estimates(X, weights).argmax(axis=1) == classes).mean() > 0.95
+    assert np.abs(weights[36:]).max() < 0.02 * np.abs(weights).max()
+
+
 @given(seed=st.integers(0, 99), scale=st.floats(1e-3, 1e3))
 def test_estimates__do_not_depend_on_the_length_of_the_vectors(seed, scale):
     rng = np.random.default_rng(seed)

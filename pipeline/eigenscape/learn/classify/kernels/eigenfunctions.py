@@ -20,6 +20,10 @@ _REFERENCE = 30
 """Number of the eigenvector whose eigenvalue counts as 1: graphs of unlike features have eigenvalues of
 unlike size, and one weight suits them all. Measured on eight scenes: best at weights of 0.03 to 1."""
 
+_MOST_PENALTY = 1e4
+"""Of a coefficient, in units of its part in the error: more leaves as little of it, and would hide the
+others in `_LEAST_SHARE`."""
+
 _LEAST_SHARE = 1e-10
 """Of the largest eigenvalue of the normal equations: what is below carries no information."""
 
@@ -49,9 +53,7 @@ def choose_count(
     """
     if asked != "auto":
         return min(asked, modes)
-    if smooth:
-        return min(modes, max(1, extended))
-    wanted = max(1, classes - 1, labels // LABELS_PER_EIGENVECTOR)
+    wanted = modes if smooth else max(1, classes - 1, labels // LABELS_PER_EIGENVECTOR)
     return min(wanted, modes, max(1, extended))
 
 
@@ -88,7 +90,8 @@ def roughness(
 
     It is gamma sum_i (lambda_i / lambda_30)^power c_i^2, for each training sample and for functions whose
     mean square there is sum_i c_i^2; null vectors are free. Of fewer than 30 eigenvectors the last one counts
-    as 1.
+    as 1. Where 30 eigenvalues are next to 0, as of clumps that hang together by single edges, functions are
+    constant on these.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def roughness(
     nulls
         Number of null vectors.
     gamma, power
-        Weight, and exponent.
+        Weight, and exponent. Without weight all is 0.
 
     Returns
     -------
@@ -107,10 +110,12 @@ def roughness(
     """
     found = np.zeros(len(values))
     others = np.maximum(values[nulls:], 0)
-    if len(others):
-        unit = max(others[min(_REFERENCE, len(others)) - 1], np.finfo(np.float64).tiny)
+    if others.any():
+        # Eigenvalues are known to single precision.
+        least = np.finfo(np.float32).eps * others[-1]
+        unit = max(others[min(_REFERENCE, len(others)) - 1], least)
         scale = np.diagonal(G)[nulls:].mean()
-        found[nulls:] = gamma * scale * (others / unit) ** power
+        found[nulls:] = scale * np.minimum(gamma * (others / unit) ** power, _MOST_PENALTY)
     return found
 
 
