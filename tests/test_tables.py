@@ -187,6 +187,28 @@ def test_tables__apply_takes_columns_by_name(tmp_path, write_job, blobs, name):
         apply(run, tmp_path / "fewer.csv")
 
 
+@pytest.mark.parametrize("method", ["spectral-clustering", "normalized-cut"])
+def test_tables__clusters_without_any_label(tmp_path, method):
+    """From the plan to a run on another table: nothing asks for labels on the way."""
+    X, y = make_blobs(600, 5, centers=3, cluster_std=0.5, random_state=1)
+    np.save(tmp_path / "table.npy", X.astype(np.float32))
+    np.save(tmp_path / "other.npy", X[:100].astype(np.float32))
+    table = {
+        "scene": {"path": "table.npy"},
+        "spectrum": {"dimension": 4},
+        "learn": {"method": method, "clusters": 3},
+    }
+    job = eigenscape.parse_job(table, name="blobs", base=tmp_path)
+    result = eigenscape.run(job, run_dir=tmp_path / "run")
+    classes = array(result.path, "labels/class")
+    assert sorted(result.outputs) == ["classes", "embedding", "legend", "report"]
+    # Blobs far apart: each is a cluster.
+    assert len({(int(a), int(b)) for a, b in zip(classes, y, strict=True)}) == 3
+    assert result.plot().axes
+    other = apply(result, tmp_path / "other.npy", run_dir=tmp_path / "other")
+    np.testing.assert_array_equal(array(other.path, "labels/class"), classes[:100])
+
+
 def test_tables__more_than_one_chunk(tmp_path, write_job):
     """What several chunks and several blocks of text become in a run is what the file says."""
     X = np.random.default_rng(0).normal(size=(140_000, 3)).astype(np.float32)

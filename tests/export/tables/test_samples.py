@@ -48,6 +48,7 @@ def export(tmp_path, rng):
                 "bands": {"good": [True] * 4, "wavelength": None},
                 "class_names": {"1": "aa, short", "2": "iy"},
                 "class_colors": {},
+                "labelled": {str(number): int((given == number).sum()) for number in (1, 2, 3)},
             },
         )
         spectrum = {"spectrum/vector": values, "spectrum/value": np.arange(4.0)}
@@ -115,6 +116,18 @@ def test_export_stage__of_a_table_without_labels_is_a_picture(export):
     assert picture.shape[0] > 500
     # Points in the one colour, on white.
     assert (np.abs(picture[..., :3] - [0, 114 / 255, 178 / 255]).max(axis=-1) < 0.02).any()
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_export_stage__of_a_table_leaves_nothing_outside_the_picture(export, learned):
+    picture = matplotlib.image.imread(export(learned=learned)[0]["embedding"])[..., :3]
+    inked = picture.min(axis=2) < 0.9
+    for edge in (inked[:4], inked[-4:], inked[:, :4], inked[:, -4:]):
+        assert not edge.any()
+    # The name of the vertical axis stands left of its numbers, and these left of the panel.
+    frame = np.flatnonzero(inked.mean(axis=0) > 0.5)[0]
+    columns = inked[:, :frame].any(axis=0)
+    assert columns.sum() > 20
 
 
 def test_export_stage__of_a_table_writes_what_is_asked(export):

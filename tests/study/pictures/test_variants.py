@@ -164,6 +164,29 @@ def test_draw_pictures__of_a_table_and_on_the_page(tmp_path):
         )  # fmt: skip
 
 
+def test_draw_pictures__of_clusters_without_any_label(tmp_path, make_scene):
+    np.save(tmp_path / "scene.npy", make_scene(20, 25, 12, 3, hole=False).cube)
+    kinds = ["embedding", "class-maps", "eigenvectors"]
+    table = {
+        "scene": {"path": "scene.npy"},
+        "features": {"method": "none"},
+        "neighbors": {"method": "exact", "k": 6},
+        "spectrum": {"dimension": 4},
+        "learn": {"method": "spectral-clustering", "clusters": 3},
+        "limits": {"threads": 1},
+        "study": {
+            "measure": "max_residual",
+            "variants": [{"name": "three"}],
+            "pictures": [{"kind": kind, "color": "class", "training": True} for kind in kinds],
+        },
+    }
+    job = parse_job(table, name="study", base=tmp_path)
+    outputs = run_study(job, run_dir=tmp_path / "study").outputs
+    for kind in kinds:
+        pixels = matplotlib.image.imread(outputs[kind])[..., :3]
+        assert (pixels.min(axis=2) < 0.9).mean() > 0.01, kind
+
+
 @pytest.mark.parametrize(
     ("picture", "words"),
     [

@@ -338,6 +338,8 @@ def save_figure(figure: Figure, path: Path) -> None:
         with replacing(path) as temporary, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             # `bbox_inches="tight"` would draw all images once more to find the same box.
+            if (engine := figure.get_layout_engine()) is not None:
+                engine.execute(figure)
             box = figure.get_tightbbox().padded(_MARGIN)
             figure.savefig(temporary, format="png", metadata={"Software": None}, bbox_inches=box)
     except OSError as error:

@@ -85,9 +85,11 @@ def embedding_parts(
     panels: dict[str, NDArray[np.integer] | None] = {"Samples": None}
     if classified:
         panels = {"Classes": run.open("labels/class")[::step]}
-        given = run.open("labels/given")[::step]
-        if given.any():
-            panels = {"Given labels": given, **panels}
+        ingest = run.record("ingest")
+        assert ingest is not None, "export follows ingest"
+        # Clusters need no labels: without any there is no array of them.
+        if ingest.summary["labelled"]:
+            panels = {"Given labels": run.open("labels/given")[::step], **panels}
     vectors = run.open("spectrum/vector")
     shown = [
         vectors[start:stop][-start % step :: step, columns]

@@ -27,12 +27,12 @@ _WIDEST = 4
 
 
 def draw_maps(picture: Picture) -> Figure:
-    """Draw the labels given and the class map of each variant, with one legend.
+    """Draw the labels given, if there are any, and the class map of each variant, with one legend.
 
     Raises
     ------
     JobError
-        The samples are no image, or there are no labels.
+        The samples are no image.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
@@ -40,7 +40,9 @@ def draw_maps(picture: Picture) -> Figure:
     panels = picture.panels
     first = panels[0].shown
     check_images(panels)
-    images = [("Labels given", first.image("labels/given", _MOST_PIXELS))]
+    images = []
+    if first.labels("given") is not None:
+        images = [("Labels given", first.image("labels/given", _MOST_PIXELS))]
     images += [(panel.title, panel.shown.image("labels/class", _MOST_PIXELS)) for panel in panels]
     present = {int(n) for _, image in images for n in np.unique(image[np.isfinite(image)])} - {0}
     legend = complete_legend(first.legend, present)
@@ -78,7 +80,7 @@ def draw_eigenvectors(picture: Picture) -> Figure:
 
     options, panels = picture.options, picture.panels
     check_images(panels)
-    shape = panels[0].shown.image("labels/given", _MOST_PIXELS).shape
+    shape = panels[0].shown.image_shape(_MOST_PIXELS)
     figure, axes = _image_grid(
         Figure, shape, len(panels) * len(options.modes), width=len(options.modes), room=0.9
     )

@@ -141,10 +141,10 @@ class Shown:
     def training(self) -> NDArray[np.int64]:
         """Return the samples that the class map learned from; none where it learned from all."""
         options = self.job.learn
-        given = self.run.open("labels/given")[...]
-        sample = np.flatnonzero(given)
-        if isinstance(options.train, str) or options.unsupervised or not len(sample):
+        given = self.labels("given")
+        if isinstance(options.train, str) or options.unsupervised or given is None:
             return np.empty(0, np.int64)
+        sample = np.flatnonzero(given)
         _, classes = np.unique(given[sample], return_inverse=True)
         pixel = self.run.open("samples/pixel")[...][sample]
         row, column = np.divmod(pixel, self.grid.width)
@@ -175,8 +175,8 @@ class Shown:
         Every few rows and columns are taken: classes have no mean.
         """
         grid, array, pixel = self.grid, self.run.open(name), self.run.open("samples/pixel")
-        step = -(-max(grid.height, grid.width) // most)
-        picture = np.full((-(-grid.height // step), -(-grid.width // step)), np.nan)
+        step = self._step(most)
+        picture = np.full(self.image_shape(most), np.nan)
         for block in self._blocks(array.chunks[0]):
             row, place = np.divmod(pixel[slice(*block)], grid.width)
             taken = (row % step == 0) & (place % step == 0)
@@ -184,6 +184,14 @@ class Shown:
             values = values if column is None else values[:, column]
             picture[row[taken] // step, place[taken] // step] = values[taken]
         return picture
+
+    def image_shape(self, most: int) -> tuple[int, int]:
+        """Return the shape of such a picture."""
+        step = self._step(most)
+        return -(-self.grid.height // step), -(-self.grid.width // step)
+
+    def _step(self, most: int) -> int:
+        return -(-max(self.grid.height, self.grid.width) // most)
 
     def _blocks(self, step: int) -> Iterator[Block]:
         yield from blocks(self.samples, step)

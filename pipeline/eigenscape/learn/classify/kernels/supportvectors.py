@@ -7,6 +7,7 @@ The class that wins most pairs is called (Cortes, Vapnik 1995; pairs of classes 
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy.sparse
@@ -218,11 +219,15 @@ def search(
         None to search for it.
     """
     squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
+    sides = [
+        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
+        for number in np.unique(fold)
+    ]
 
+    @cache
     def right(cost: float, gamma: float) -> int:
         kernel, total = np.exp(-gamma * squares), 0
-        for number in np.unique(fold):
-            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        for train, test in sides:
             if len(np.unique(classes[train])) > 1:
                 found = SVC(C=cost, kernel="precomputed", break_ties=False)
                 found.fit(kernel[np.ix_(train, train)], classes[train])
