@@ -13,6 +13,7 @@ import pytest
 
 import eigenscape
 from eigenscape.estimators import base, documents
+from eigenscape.job.options import REGISTRIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -95,6 +96,16 @@ def test_pages__links_lead_to_files_and_headings():
                 wrong.append((page.name, link))
     assert seen > 50
     assert not wrong
+
+
+@pytest.mark.parametrize("registry", REGISTRIES.values(), ids=lambda registry: registry.table)
+def test_methods__and_their_keys_are_in_the_readme_of_jobs(registry):
+    text = (ROOT / "jobs" / "README.md").read_text(encoding="utf-8")
+    compared = (ROOT / "jobs" / "MEASUREMENTS.md").read_text(encoding="utf-8")
+    for name in registry.names():
+        assert f'`"{name}"`' in text or f"| `{name}`" in compared, name
+        for key in set(registry.find(name).model_fields) - {"method"}:
+            assert re.search(rf"`{registry.table}\.{key}[`.]", text), f"{registry.table}.{key}"
 
 
 def test_measurements__every_command_can_be_given(tmp_path):

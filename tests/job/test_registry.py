@@ -165,7 +165,7 @@ def test_parse_job__an_entry_point_that_is_broken(install, points, said):
     )
     assert "of the package broken-package (group eigenscape.features) cannot be used" in message
     assert said in message
-    assert "Update that package, or uninstall it." in message
+    assert "Update that package, correct its entry point, or uninstall it." in message
     # It is in nobody else's way.
     assert parse(method="pca").features.method == "pca"
     with pytest.raises(JobError, match=r"no such method of \[features\]"):
@@ -181,6 +181,28 @@ def test_parse_job__entry_points_that_contradict(install):
     install("bands_two", OTHER, "first-bands = bands_two:First")
     with pytest.raises(JobError, match=r"two of them are .*package bands-two .*package bands-one"):
         parse(method="first-bands")
+
+
+def test_parse_job__an_entry_point_in_another_group(install):
+    folder = install("bands_astray", OTHER, "first-bands = bands_astray:First")
+    points = folder / "bands_astray-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[eigenscape.feature]\nfirst-bands = bands_astray:First\n")
+    with pytest.raises(JobError) as caught:
+        parse(method="first-bands")
+    assert (
+        "There is the entry point bands_astray:First of the package bands-astray (group "
+        "eigenscape.feature); the group of a method of [features] is eigenscape.features."
+    ) in str(caught.value)
+
+
+def test_register__refuses_a_name_that_a_job_could_change():
+    class Loose(PrincipalComponents):
+        """A name of any text."""
+
+        method: str = "loose"
+
+    with pytest.raises(JobError, match=r'Write method: Literal\["loose"\] = "loose"'):
+        register(Loose)
 
 
 def test_register__is_a_decorator(install):

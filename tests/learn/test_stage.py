@@ -13,6 +13,7 @@ from eigenscape.labels import splits
 from eigenscape.learn.classify import coordinates
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.decide.kernels.decisions import evidence
+from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
 from harness import Frail, Harness, KilledError
@@ -229,6 +230,14 @@ def test_learn_stage__samples_without_coordinates_get_no_class(learn, scene, met
     right = harness["labels/class"][known] == 10 * (classes[known] + 1)
     assert right.mean() > 0.8
     assert summary["scores"]["overall_accuracy"] > 0.75
+
+
+def test_learn_stage__names_a_method_whose_scores_have_another_shape(learn, monkeypatch):
+    monkeypatch.setattr(CentroidAngle, "estimate", lambda self, X, model: X[:, :1])
+    with pytest.raises(
+        TypeError, match=r"CentroidAngle.estimate returned an array of shape \(\d+, 1\)"
+    ):
+        learn(method="centroid-angle")
 
 
 @pytest.mark.parametrize("k", [1, 5])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from eigenscape.errors import InputError, did_you_mean
 
@@ -68,8 +68,16 @@ class Additions:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
         return self.error(
             f"{entry.name!r}: the {self.what} of {origin_of(entry)} cannot be used ({reason}). Update that "
-            "package, or uninstall it."
+            "package, correct its entry point, or uninstall it."
         )
+
+    def misplaced(self, name: str) -> str:
+        """Return a sentence about an entry point of that name in another group of ours, or an empty text."""
+        found = _all_entry_points(tuple(sys.path)).select(name=name)
+        for entry in found:
+            if entry.group.startswith("eigenscape."):
+                return f" There is {origin_of(entry)}; the group of a {self.what} is {self.group}."
+        return ""
 
     def twice(self, name: str, first: str, second: str) -> InputError:
         """Return the error to raise for a name that two of them have."""
@@ -134,7 +142,7 @@ class Registry(Generic[Base]):
             return self._of_entry(entries[0])
         raise self.error(
             f"{name!r}: no such {self.what}.{did_you_mean(name, self.names())} There are: "
-            f"{', '.join(self.names())}."
+            f"{', '.join(self.names())}.{self.additions.misplaced(name)}"
         )
 
     def __iter__(self) -> Iterator[type[Base]]:
@@ -184,6 +192,12 @@ class Registry(Generic[Base]):
         name = self._name_of(given)
         if not isinstance(name, str):
             raise self.error(f'{shown}: it has no name. Give it {self.key} = "NAME".')
+        fields = getattr(given, "model_fields", {})
+        if self.key in fields and get_args(fields[self.key].annotation) != (name,):
+            raise self.error(
+                f"{shown}: its name may be changed by a job. Write "
+                f'{self.key}: Literal["{name}"] = "{name}".'
+            )
         return name
 
     def _name_of(self, given: type[Any]) -> object:

@@ -127,7 +127,8 @@ class Classifier(LearnMethod):
     model
         Stem of the files ``STEM-FIT.npy`` in which fits leave an array: all that `estimate` needs to classify
         new samples by their eigenvectors. Empty where scores are no function of these; `apply` then
-        takes the classes of the nearest samples.
+        fits a support vector machine to the labels of the run, or, of few labels, takes the classes of the
+        nearest samples.
     most_classes
         Largest number of classes, and the method to use for more classes; None for no limit.
     needs_eigenvectors
@@ -157,7 +158,7 @@ class Classifier(LearnMethod):
         model
             What a fit has left.
         """
-        raise NotImplementedError(f"{type(self).__name__}.model is not set")
+        raise NotImplementedError(f"{type(self).__name__} does not define estimate")
 
     @property
     def reads(self) -> Literal["eigenvectors", "graph", "features"]:

@@ -103,7 +103,7 @@ def test_row_parts__give_the_bits_of_the_columns(
     plan = FilterPlan(degree, 0.3, problem.operator.bound, 0.0)
     by_columns = [problem.named(f"{part}-columns", range(3)) for part in ("filtered", "image")]
     by_rows = [problem.named(f"{part}-rows", range(3)) for part in ("filtered", "image")]
-    columns = tasks.Filter(problem, X, by_columns[0], plan, values)
+    columns = tasks.Filter(problem, X, by_columns[0], plan, values, np.zeros(len(values)))
     norms = tasks.Residuals(problem, X, values)
     expected = []
     for group in range(3):
@@ -129,7 +129,7 @@ def grid(make_problem):
     X, expected = filled(problem, "x", 2), problem.named("expected", range(2))
     plan = FilterPlan(21, 0.3, 2.0, 0.0)
     for group in range(2):
-        tasks.Filter(problem, X, expected, plan, np.zeros(2 * WIDTH))(group)
+        tasks.Filter(problem, X, expected, plan, *np.zeros((2, 2 * WIDTH)))(group)
     return problem, X, plan, expected.read(slice(None))
 
 
@@ -327,7 +327,7 @@ def test_filter__when_a_worker_is_lost_between_two_steps(make_problem, monkeypat
     X, plan = filled(problem, "x", 2), FilterPlan(60, 0.3, 2.0, 0.0)
     expected, result = (problem.named(name, range(2)) for name in ("expected", "result"))
     for group in range(2):
-        tasks.Filter(problem, X, expected, plan, np.zeros(2 * WIDTH))(group)
+        tasks.Filter(problem, X, expected, plan, *np.zeros((2, 2 * WIDTH)))(group)
     lost = []
 
     def end_one(pids):

@@ -130,7 +130,10 @@ def test_filter__applies_the_polynomial_and_the_operator(problem, rng, in_memory
     X = filled(problem, "x", 2, rng)
     filtered, image = (problem.named(name, range(2)) for name in ("filtered", "image"))
     plan = FilterPlan(9, 0.3, 2.0, 0.0)
-    for work in (Filter(problem, X, filtered, plan, np.zeros(64)), Image(problem, filtered, image)):
+    for work in (
+        Filter(problem, X, filtered, plan, np.zeros(64), np.zeros(64)),
+        Image(problem, filtered, image),
+    ):
         for group in range(2):
             work(group)
     A = problem.operator.open().matrix().toarray()

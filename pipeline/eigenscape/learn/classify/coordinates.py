@@ -130,6 +130,12 @@ class ByTiles:
     def _estimate(self, X: NDArray[np.float32], model: NDArray[Any]) -> NDArray[np.float32]:
         """Return the scores of samples; NaN for those outside the graph, which have no coordinates."""
         scores = np.asarray(self.method.estimate(X, model), np.float32)
+        wanted = (len(X), self.coordinates.labelled.count)
+        if scores.shape != wanted:
+            raise TypeError(
+                f"{type(self.method).__name__}.estimate returned an array of shape {scores.shape}, not "
+                f"(samples, classes) = {wanted}"
+            )
         scores[np.isnan(X[:, 0])] = np.nan  # A sample has all coordinates or none.
         return scores
 

@@ -177,25 +177,37 @@ def solve_densely(problem: Problem, vectors: Vectors, _: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Filter:
-    """p(A) X for one group."""
+    """p(A) X for one group.
+
+    Attributes
+    ----------
+    problem, vectors, filtered, plan
+        A, X, where the result goes, and p.
+    values, residuals
+        Ritz values of all columns of X, and their residuals.
+    balanced
+        Whether stiff rows follow the others.
+    """
 
     problem: Problem
     vectors: Vectors
     filtered: Vectors
     plan: FilterPlan
     values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
     balanced: bool = False
 
     def __call__(self, group: int) -> None:
         """Filter one group."""
         problem = self.problem
         operator, null = problem.operator.open(), problem.null_space()
-        values = self.values[group * WIDTH : (group + 1) * WIDTH]
+        here = slice(group * WIDTH, (group + 1) * WIDTH)
+        values, residuals = self.values[here], self.residuals[here]
         if self.plan.halves:
             filtered = self.filtered.attach(group, "r+")
             with problem.bench(np.uint16) as halves:
                 X = self.vectors.attach(group)
-                filter_corrections(operator, X, values, self.plan, halves, filtered)
+                filter_corrections(operator, X, values, residuals, self.plan, halves, filtered)
             null.remove_from(filtered)
             note_rows(filtered)
             return

@@ -61,24 +61,11 @@ def filter_halves(indptr, indices, data, diagonal, first, shift, D, Z, R, a, b):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def square_residuals(indptr, indices, data, diagonal, first, X, values, squares):  # type: ignore[no-untyped-def]
-    """Add the squares of (A - values) X in the rows of one block to those of every column, in double.
-
-    See `filter_step` for the matrix; values and squares have shape (WIDTH,).
-    """
-    sums = np.empty(WIDTH, X.dtype)
-    last = len(indices) - 1
-    for row in range(len(indptr) - 1):
-        here = first + row
-        add_rows(indices, data, indptr[row], indptr[row + 1], last, X, sums)
-        for column in range(WIDTH):
-            own = (np.float64(diagonal[here]) - values[column]) * X[here, column]
-            squares[column] += (own - sums[column]) ** 2
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def halve_residuals(indptr, indices, data, diagonal, first, X, values, scale, R):  # type: ignore[no-untyped-def]
-    """R <- scale (A - values) X for the rows of one block, in half precision (`step_halves`)."""
+    """R <- scale (A - values) X for the rows of one block, in half precision (`step_halves`).
+
+    See `filter_step` for the matrix; values and scale have shape (WIDTH,).
+    """
     sums = np.empty(WIDTH, X.dtype)
     scaled = np.empty(WIDTH, np.float32)
     last = len(indices) - 1

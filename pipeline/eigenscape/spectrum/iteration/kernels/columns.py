@@ -245,7 +245,9 @@ def plan_filter(
         # Null vectors are kept out in the same way; they are exact but for rounding.
         below, left = np.append(values[:locked], 0.0), np.append(residuals[:locked], 0.0)
         times = math.ceil(degree / clean_degree(plan, dtype, below, left))
-    return replace(plan, degree=math.ceil(degree / times), times=times)
+    # Corrections need Ritz vectors and their residuals, which there are before the first time alone.
+    halves = plan.halves and times == 1
+    return replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)
 
 
 def plan_short(

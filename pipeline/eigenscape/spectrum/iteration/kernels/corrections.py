@@ -29,6 +29,7 @@ def filter_corrections(
     operator: Operator,
     X: Array,
     values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
     plan: FilterPlan,
     halves: Callable[[], NDArray[np.uint16]],
     Y: Array,
@@ -40,9 +41,9 @@ def filter_corrections(
     operator
         A, without ties.
     X : array, shape (n, WIDTH)
-        Ritz vectors, or any others: what is added to them is as exact as they are close.
-    values : array, shape (WIDTH,)
-        Ritz values; infinite where a column carries no direction.
+        Ritz vectors of length 1, or any others: what is added to them is as exact as they are close.
+    values, residuals : array, shape (WIDTH,)
+        Ritz values, and the norms |A x - theta x|; infinite where a column carries no direction.
     plan
         p.
     halves
@@ -53,19 +54,9 @@ def filter_corrections(
     X = read_only(X)
     # p is 0 at places above the cut, where nothing can be divided by it.
     shift = np.minimum(values, plan.cut)
-    squares = np.zeros(WIDTH)
-    for block in operator.blocks:
-        kernels.square_residuals(
-            block.indptr,
-            block.indices,
-            block.data,
-            operator.diagonal,
-            block.first,
-            X,
-            shift,
-            squares,
-        )
-    length = np.sqrt(squares / operator.rows) / _UNIT
+    # A residual is orthogonal to its Ritz vector.
+    norm = np.where(np.isfinite(residuals), np.hypot(residuals, values - shift), plan.bound)
+    length = norm / np.sqrt(operator.rows) / _UNIT
     scale = np.divide(1, length, out=np.zeros(WIDTH), where=length > 0)
     D, Z, R = halves(), halves(), halves()
     for block in operator.blocks:
