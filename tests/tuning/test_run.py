@@ -19,6 +19,8 @@ from eigenscape.tuning import run as tuning
 from eigenscape.tuning.run import split_of
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.choice.search import Search
+from eigenscape.workflow.choice.tried import Interval
 from harness import Counted
 from ladders import RUNGS
 
@@ -219,6 +221,8 @@ import sys
 from eigenscape import load_job
 from eigenscape.tuning import run as tuning
 from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.choice.search import Search
+from eigenscape.workflow.choice.tried import Interval
 tuning.LADDER = tuning.GRAPHLESS = read_ladder(json.loads(sys.argv[2]))
 tuning.tune(load_job(sys.argv[1]), budget=600)
 """
@@ -267,3 +271,18 @@ def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, 
     assert "learn.method" in tuned.given
     assert any("by itself" in line for line in tuned.notes)
     assert not load_job(tuned.outputs["job"]).open
+
+
+@pytest.mark.parametrize(("half", "kept"), [(2.0, True), (0.1, False)])
+def test_tune__keeps_the_given_job_unless_another_is_ahead_beyond_noise(
+    write_tunable, monkeypatch, half, kept
+):
+    monkeypatch.setattr(tuning, "lead", lambda one, other: Interval(0.5, half, 10))
+    monkeypatch.setattr(Search, "settle_tie", lambda self, best, among: (best, ""))
+    tuned = tune(load_job(write_tunable()), budget=300)
+    assert (tuned.values == tuned.tried[0].candidate.values) == kept
+    said = [note for note in tuned.notes if note.startswith("Kept as given")]
+    assert len(said) == kept
+    if kept:
+        assert "is ahead by 0.5 +- 2.0 %, within noise." in said[0]
+        assert tuned.gain.mean == 0
