@@ -192,8 +192,8 @@ class Registry(Generic[Base]):
         name = self._name_of(given)
         if not isinstance(name, str):
             raise self.error(f'{shown}: it has no name. Give it {self.key} = "NAME".')
-        fields = getattr(given, "model_fields", {})
-        if self.key in fields and get_args(fields[self.key].annotation) != (name,):
+        field = self._field_of(given)
+        if field is not None and get_args(field.annotation) != (name,):
             raise self.error(
                 f"{shown}: its name may be changed by a job. Write "
                 f'{self.key}: Literal["{name}"] = "{name}".'
@@ -201,8 +201,12 @@ class Registry(Generic[Base]):
         return name
 
     def _name_of(self, given: type[Any]) -> object:
-        fields = getattr(given, "model_fields", {})
-        return fields[self.key].default if self.key in fields else getattr(given, self.key, None)
+        field = self._field_of(given)
+        return getattr(given, self.key, None) if field is None else field.default
+
+    def _field_of(self, given: type[Any]) -> Any:
+        """Return the field of a model that holds the name; None of a class that is no model."""
+        return getattr(given, "model_fields", {}).get(self.key)
 
     def _home(self, name: str) -> str:
         return f"{self.folder}.{name.replace('-', '_')}"

@@ -48,7 +48,7 @@ from eigenscape.workflow.choice.candidates import (
 )
 from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
-from eigenscape.workflow.choice.tried import Interval, Tried, lead
+from eigenscape.workflow.choice.tried import Interval, lead
 from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import (
     TUNING_FILE,
@@ -208,11 +208,12 @@ def _tune(
     if first.error:
         raise InputError(f"{job.name}: as it was given it cannot work: {first.reason}")
     winner, tie = search.settle_tie(ranked[0], ranked)
-    if search.split != "parts" and not tie and not _is_ahead(winner, first):
+    ahead = lead(winner, first)
+    if winner is not first and search.split != "parts" and not tie and not ahead.beyond_noise:
         # The best of many is ahead of any by luck. Measured on a historical map and on points of Landsat:
         # ahead by 7.6 and 1.6 points within noise, and behind on squares not seen, by 7.0 and 0.6.
         title = winner.candidate.title or "the next job"
-        tie = f"Kept as given: {title} is ahead by {lead(winner, first)}, within noise."
+        tie = f"Kept as given: {title} is ahead by {ahead}, within noise."
         winner = first
     chosen = winner.candidate
     judged, default = _judge(search, chosen, given)
@@ -234,11 +235,6 @@ def _tune(
     title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])
     draw_tried(outputs["plot"], tried, chosen, given, title, measured)
     return tuned
-
-
-def _is_ahead(winner: Tried, first: Tried) -> bool:
-    """Whether a job is the given one itself, or ahead of it beyond noise."""
-    return winner is first or lead(winner, first).beyond_noise
 
 
 def _judge(

@@ -340,6 +340,7 @@ def save_figure(figure: Figure, path: Path) -> None:
             # `bbox_inches="tight"` would draw all images once more to find the same box.
             if (engine := figure.get_layout_engine()) is not None:
                 engine.execute(figure)
+                figure.set_layout_engine("none")  # or it would move what was measured
             box = figure.get_tightbbox().padded(_MARGIN)
             figure.savefig(temporary, format="png", metadata={"Software": None}, bbox_inches=box)
     except OSError as error:

@@ -88,8 +88,13 @@ def embedding_parts(
         ingest = run.record("ingest")
         assert ingest is not None, "export follows ingest"
         # Clusters need no labels: without any there is no array of them.
-        if ingest.summary["labelled"]:
-            panels = {"Given labels": run.open("labels/given")[::step], **panels}
+        given = (
+            run.open("labels/given")[::step]
+            if ingest.summary["labelled"]
+            else np.zeros(0, np.uint16)
+        )
+        if given.any():
+            panels = {"Given labels": given, **panels}
     vectors = run.open("spectrum/vector")
     shown = [
         vectors[start:stop][-start % step :: step, columns]

@@ -272,7 +272,7 @@ class Subspace:
         active = range(locked, vectors.groups)
         fixed = locked * WIDTH
         groups = list(range(len(active)))
-        values, residuals = np.array(state.values[fixed:]), np.array(state.residuals[fixed:])
+        values, known = np.array(state.values[fixed:]), np.array(state.residuals[fixed:])
         filtered, parts = vectors[locked:], self.row_parts(len(groups))
         for time in range(plan.times):
             source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
@@ -280,9 +280,7 @@ class Subspace:
             if parts is not None and not balanced and not plan.halves:
                 parts.filter(name, source, filtered, plan, label)
             else:
-                work: Any = tasks.Filter(
-                    problem, source, filtered, plan, values, residuals, balanced
-                )
+                work: Any = tasks.Filter(problem, source, filtered, plan, values, known, balanced)
                 self.run(name, work, groups, label=label)
             if time:
                 source.remove()
@@ -321,13 +319,13 @@ class Subspace:
             norms = self.run(f"residual-{step}", work, groups, label="residuals")
         if balanced:
             rotated.remove()
-        found = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
-        gained = max(found[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
+        residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
+        gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
         after = replace(
             state,
             files=state.files[:locked] + following.files,
             values=state.values[:fixed] + tuple(map(float, rotation.values)),
-            residuals=found,
+            residuals=residuals,
             balanced=state.balanced and (gained or not balanced),
             halves=state.halves and (gained or not plan.halves),
             passes=number + 1,

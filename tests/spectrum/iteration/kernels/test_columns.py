@@ -170,6 +170,22 @@ def test_plan_filter__brings_residuals_down_step_by_step_in_half_precision():
     assert not plan(values, np.full(64, np.inf), halves=True).halves
 
 
+def test_plan_filter__works_in_half_precision_where_it_is_applied_once():
+    """After a first time there are no Ritz vectors, nor residuals of them."""
+    values = np.linspace(0.01, 0.5, 96)
+    limits = np.full(80, 1e-9)
+    found = []
+    for locked in (1e-12, 1e-4):
+        residuals = np.r_[np.full(32, locked), np.full(64, 1e-2)]
+        found.append(
+            plan_filter(
+                values, residuals, 80, limits, 0.17, 2.0, 0.45, DOUBLE, 32, halves=True
+            )
+        )  # fmt: skip
+    assert [one.times > 1 for one in found] == [False, True]
+    assert [one.halves for one in found] == [True, False]
+
+
 def test_plan_filter__keeps_the_cut_below_its_most():
     values = np.linspace(0.01, 0.9, 64)
     assert plan(values, np.full(64, 1e-4), most_cut=0.4).cut == 0.4
