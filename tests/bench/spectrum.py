@@ -70,7 +70,7 @@ def make_graph(folder: Path, case: str, data: Path | None) -> dict[str, Any]:
     if not (folder / "graph.npz").exists():
         features = str(folder / "features.npy")
         if case == "mnist":
-            neighbors.make_mnist(str(data), features)
+            neighbors.make_mnist(str(data), features, 100)
         else:
             neighbors.make_scene((679, 944), features)
         in_child(function="build_graph", features=features, folder=str(folder), k=CASES[case][0])
