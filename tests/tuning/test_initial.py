@@ -130,6 +130,12 @@ def test_find_bad_bands__water_by_wavelength_constant_and_empty(
     assert plan(job).bands == 20 - len({*wet, 5, 8})
 
 
+def test_find_bad_bands__a_constant_image_keeps_its_bands(tmp_path):
+    np.save(tmp_path / "scene.npy", np.full((20, 20, 8), 3.0))
+    job = parse_job({"scene": {"path": "scene.npy"}}, base=tmp_path)
+    assert find_bad_bands(job, open_scene(job.scene, job.resolve)) == []
+
+
 def test_write_new__never_overwrites_unless_forced(tmp_path):
     path = tmp_path / "job.toml"
     write_new(path, "a", force=False)

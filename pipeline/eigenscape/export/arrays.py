@@ -48,6 +48,10 @@ class RunDirectory(Protocol):
         """Return the directory of an array."""
         ...
 
+    def has(self, name: str) -> bool:
+        """Whether there is an array of this name."""
+        ...
+
     def open(self, name: str) -> Any:
         """Open an array for reading."""
         ...

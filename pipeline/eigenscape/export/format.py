@@ -72,7 +72,7 @@ class Product:
 
     def has(self, name: str) -> bool:
         """Return whether the run has an array, such as "labels/entropy"."""
-        return (self.context.run.array_path(name) / "zarr.json").exists()
+        return self.context.run.has(name)
 
     def path(self, name: str) -> Path:
         """Return where to write the file or directory of ``outputs/`` of a name."""

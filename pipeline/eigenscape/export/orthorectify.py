@@ -115,7 +115,7 @@ class Map:
         return found
 
     def _confidence(self, samples: NDArray[np.int64]) -> NDArray[np.float32]:
-        if not (self.context.run.array_path(_CONFIDENCE) / "zarr.json").exists():
+        if not self.context.run.has(_CONFIDENCE):
             return np.where(samples >= 0, 0, -1).astype(np.float32)
         return np.asarray(self.take(_CONFIDENCE, samples, -1), np.float32)
 

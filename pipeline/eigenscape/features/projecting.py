@@ -22,7 +22,7 @@ from eigenscape.base.vectors import Vectors, join
 from eigenscape.context import Context
 from eigenscape.features.linear import COPY_ENTRIES, LinearMap, LinearMethod
 from eigenscape.features.spectral.preparation import PreparedRows, sample_rows
-from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, whole_file, write_rows
+from eigenscape.store.arrays import chunk_rows, open_memmap, whole_file, write_rows
 from eigenscape.store.rows import Rows, create_sparse
 from eigenscape.store.run import Run
 
@@ -83,18 +83,16 @@ def stored_map(method: LinearMethod, run: Run, bands: int) -> LinearMap:
 
 
 def _stored(run: Run, name: str) -> NDArray[np.float32] | None:
-    there = (run.array_path(name) / "zarr.json").exists()
-    return np.asarray(run.open(name)[...]) if there else None
+    return np.asarray(run.open(name)[...]) if run.has(name) else None
 
 
 def _origin(
     context: Context, source: PreparedRows, basis: NDArray[np.float32] | None
 ) -> dict[str, Any]:
     """Return the origin of the samples as an attribute of their features; nothing without one."""
-    path = Path(context.path("samples/origin"))
-    if source.prepare is not None or not (path / "zarr.json").exists():
+    if source.prepare is not None or not context.run.has("samples/origin"):
         return {}
-    origin = np.asarray(open_array(path)[...])
+    origin = np.asarray(context.open("samples/origin")[...])
     return {"origin": (origin if basis is None else origin @ basis).tolist()}
 
 

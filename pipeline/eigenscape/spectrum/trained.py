@@ -328,8 +328,7 @@ class Trained:
 
 def read_origin(run: Run) -> NDArray[np.float64] | None:
     """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
-    stored = (run.array_path("samples/origin") / "zarr.json").exists()
-    return np.asarray(run.open("samples/origin")[...]) if stored else None
+    return np.asarray(run.open("samples/origin")[...]) if run.has("samples/origin") else None
 
 
 def _nearest(

@@ -135,7 +135,7 @@ class Run:
         return (
             record is not None
             and record.key == key
-            and all((self.array_path(name) / "zarr.json").exists() for name in record.arrays)
+            and all(self.has(name) for name in record.arrays)
             and all((self.path / "outputs" / name).exists() for name in record.files)
         )
 

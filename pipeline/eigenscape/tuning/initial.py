@@ -147,7 +147,9 @@ def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
         BadBands(_numbers(empty), "has no value in most pixels where other bands have one")
     )
     constant = np.setdiff1d(_constant_bands(job, scene, empty), empty)
-    found.append(BadBands(_numbers(constant), "constant in the rows that were looked at"))
+    # Where all are, the rows say nothing about the bands; a run refuses pixels that are all alike.
+    if len(constant) + len(empty) < bands.count:
+        found.append(BadBands(_numbers(constant), "constant in the rows that were looked at"))
     return [each for each in found if each.numbers]
 
 

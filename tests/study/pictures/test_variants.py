@@ -16,15 +16,21 @@ from eigenscape.study.run import run_study
 
 
 @pytest.fixture
-def draw(finished, tmp_path, monkeypatch):
-    """Return a function that draws one picture of the finished study; it returns the figure."""
-    figures = []
+def figures(monkeypatch):
+    """Return the list of the figures that are saved from here on."""
+    saved = []
     save = Figure.savefig
     monkeypatch.setattr(
         Figure,
         "savefig",
-        lambda self, *args, **keys: figures.append(self) or save(self, *args, **keys),
+        lambda self, *args, **keys: saved.append(self) or save(self, *args, **keys),
     )
+    return saved
+
+
+@pytest.fixture
+def draw(finished, tmp_path, figures):
+    """Return a function that draws one picture of the finished study; it returns the figure."""
     job, result = finished
 
     def draw_one(**options):
@@ -164,7 +170,7 @@ def test_draw_pictures__of_a_table_and_on_the_page(tmp_path):
         )  # fmt: skip
 
 
-def test_draw_pictures__of_clusters_without_any_label(tmp_path, make_scene):
+def test_draw_pictures__of_clusters_without_any_label(tmp_path, make_scene, figures):
     np.save(tmp_path / "scene.npy", make_scene(20, 25, 12, 3, hole=False).cube)
     kinds = ["embedding", "class-maps", "eigenvectors"]
     table = {
@@ -185,6 +191,10 @@ def test_draw_pictures__of_clusters_without_any_label(tmp_path, make_scene):
     for kind in kinds:
         pixels = matplotlib.image.imread(outputs[kind])[..., :3]
         assert (pixels.min(axis=2) < 0.9).mean() > 0.01, kind
+    # No sample is drawn large, so that no legend has a line for labels.
+    names = [name for figure in figures if figure.legends for name in legend(figure)]
+    assert len(names) > 3
+    assert "large: label given" not in names
 
 
 @pytest.mark.parametrize(

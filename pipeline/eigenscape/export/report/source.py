@@ -68,7 +68,7 @@ class Source:
 
     def has(self, name: str) -> bool:
         """Return whether the run has an array."""
-        return (self.run.array_path(name) / "zarr.json").exists()
+        return self.run.has(name)
 
     def summary(self, stage: str) -> Mapping[str, Any]:
         """Return the summary of a stage, an empty one of a stage that the run does not have."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectralOptions
-from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
 
 if TYPE_CHECKING:
@@ -189,8 +187,8 @@ def sample_rows(context: Context, options: SpectralOptions | None) -> PreparedRo
         return PreparedRows(path)
     ingest = context.run.record("ingest")
     assert ingest is not None, "features follow ingest"
-    known = Path(context.path("samples/origin"))
-    origin = np.asarray(open_array(known)[...]) if (known / "zarr.json").exists() else None
+    there = context.run.has("samples/origin")
+    origin = np.asarray(context.open("samples/origin")[...]) if there else None
     found = find_preparation(
         options, ingest.summary["bands"], origin, sparse=PreparedRows(path).sparse
     )

@@ -68,6 +68,7 @@ class Planes:
         self._first: NDArray[np.float32] | None = None
         self._scale: Any = None
         self._axes: list[Axes] = []
+        self._any_trained = False
         present: set[int] = set()
         if self._options.color in ("label", "class"):
             present = {int(n) for shown in variants for n in np.unique(self._classes(shown))} - {0}
@@ -89,6 +90,7 @@ class Planes:
         trained = np.zeros(len(plane), np.bool_)
         if self._options.training:
             trained[shown.training()] = True
+            self._any_trained |= bool(trained.any())
         area = float(np.clip(_INKED / max(int(kept.sum()), 1), _LEAST, _LARGEST))
         area = min(area, 8.0) if trained.any() else area
         along = shown.parameter() if self._options.color == "along" else None
@@ -115,7 +117,7 @@ class Planes:
                 Line2D([], [], linestyle="", markersize=6, markeredgewidth=0,
                        label=self._legend.names[number].replace("$", r"\$"), **self._look(number))
             )  # fmt: skip
-        if self._options.training:
+        if self._any_trained:
             handles.append(
                 Line2D([], [], linestyle="", marker="o", markersize=7, color="white",
                        markeredgecolor=INK, label="large: label given")

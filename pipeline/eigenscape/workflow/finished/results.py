@@ -15,7 +15,6 @@ from eigenscape.errors import InputError
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.report.source import Source
 from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import open_array
 from eigenscape.store.manifest import HasPath, path_of, read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
@@ -107,9 +106,8 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
     store = Run(path, create=False)
     variables: dict[str, Any] = {}
     for name, place in _ARRAYS.items():
-        where = store.array_path(place)
-        if (where / "zarr.json").exists() and not Rows(str(where)).sparse:
-            array = open_array(where)
+        if store.has(place) and not Rows(str(store.array_path(place))).sparse:
+            array = store.open(place)
             variables[name] = (array.metadata.dimension_names, dask.array.from_zarr(array))
     pixel = dask.array.from_zarr(store.open("samples/pixel"))
     row, column = pixel // grid["width"], pixel % grid["width"]

@@ -119,8 +119,7 @@ class Shown:
 
     def labels(self, kind: Literal["given", "class"]) -> NDArray[np.uint16] | None:
         """Return given labels or called classes, shape (samples,), 0 = none; None without any."""
-        path = self.run.array_path(f"labels/{kind}")
-        if not (path / "zarr.json").exists():
+        if not self.run.has(f"labels/{kind}"):
             return None
         found: NDArray[np.uint16] = self.run.open(f"labels/{kind}")[...]
         return found if found.any() else None
