@@ -18,7 +18,6 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.scenes.views.resampled import ResampledScene, counterparts, to_bands
-from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.verification import require_whole
@@ -115,7 +114,7 @@ def open_model(path: str | Path) -> Model:
     )
     run = Run(path, create=False)
     way, why = choose_way(run, job, numbers, learn)
-    origin = read_origin(run)
+    origin = run.read("samples/origin")
     bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
         path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,

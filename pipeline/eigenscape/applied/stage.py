@@ -25,7 +25,6 @@ from eigenscape.context import Context
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import Job
 from eigenscape.learn.classmap import ClassMap
-from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.arrays import chunk_rows
 from eigenscape.store.rows import Rows
 
@@ -34,7 +33,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     """Write ``labels/class``, ``labels/confidence`` and ``labels/entropy`` of a scene by a run."""
     values = Rows(context.path("samples/values"))
     samples, _ = values.shape
-    origin, ingest = read_origin(context.run), context.run.record("ingest")
+    origin, ingest = context.run.read("samples/origin"), context.run.record("ingest")
     assert ingest is not None, "extend follows ingest"
     extension = Extension(
         model, context.workspace.folder("model"), values,

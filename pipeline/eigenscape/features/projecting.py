@@ -74,7 +74,7 @@ def stored_map(method: LinearMethod, run: Run, bands: int) -> LinearMap:
     InputError
         An earlier version made the run, which did not store all of it.
     """
-    shift, basis, scale = (_stored(run, f"features/{name}") for name in ("shift", "basis", "scale"))
+    shift, basis, scale = (run.read(f"features/{name}") for name in ("shift", "basis", "scale"))
     if basis is None:
         basis = np.ones(bands, np.float32) if scale is None else scale
     elif not method.is_projected(bands):
@@ -82,17 +82,13 @@ def stored_map(method: LinearMethod, run: Run, bands: int) -> LinearMap:
     return LinearMap(shift, basis)
 
 
-def _stored(run: Run, name: str) -> NDArray[np.float32] | None:
-    return np.asarray(run.open(name)[...]) if run.has(name) else None
-
-
 def _origin(
     context: Context, source: PreparedRows, basis: NDArray[np.float32] | None
 ) -> dict[str, Any]:
     """Return the origin of the samples as an attribute of their features; nothing without one."""
-    if source.prepare is not None or not context.run.has("samples/origin"):
+    origin = context.run.read("samples/origin")
+    if source.prepare is not None or origin is None:
         return {}
-    origin = np.asarray(context.open("samples/origin")[...])
     return {"origin": (origin if basis is None else origin @ basis).tolist()}
 
 

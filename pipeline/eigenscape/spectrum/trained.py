@@ -138,7 +138,7 @@ class Trained:
     @cached_property
     def origin(self) -> NDArray[np.float64] | None:
         """Origin that was subtracted from the run's samples; None for nothing."""
-        return read_origin(self.run)
+        return self.run.read("samples/origin")
 
     def search(self, features: Vectors) -> FlatNeighbors:
         """Find the neighbours of new samples among those that have coordinates.
@@ -324,11 +324,6 @@ class Trained:
                 starts = np.array(whole[start : stop + 1])
                 piece = slice(int(starts[0]), int(starts[-1]))
                 yield start, (starts - starts[0], index[piece], distance[piece])
-
-
-def read_origin(run: Run) -> NDArray[np.float64] | None:
-    """Return the origin that was subtracted from a run's samples as they were read; None for nothing."""
-    return np.asarray(run.open("samples/origin")[...]) if run.has("samples/origin") else None
 
 
 def _nearest(

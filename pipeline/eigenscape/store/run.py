@@ -30,6 +30,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eigenscape.base import html
 from eigenscape.base.files.sums import file_sum
 from eigenscape.base.files.whole import (
@@ -182,6 +185,10 @@ class Run:
     def open(self, name: str) -> Any:
         """Open a committed zarr array for reading."""
         return open_array(self.array_path(name))
+
+    def read(self, name: str) -> NDArray[Any] | None:
+        """Return a whole array, None if there is none of this name."""
+        return np.asarray(self.open(name)[...]) if self.has(name) else None
 
     def workspace(
         self, stage: str, key: str, tell: Callable[[str], None] = lambda _: None

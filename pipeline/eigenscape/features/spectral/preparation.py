@@ -187,8 +187,7 @@ def sample_rows(context: Context, options: SpectralOptions | None) -> PreparedRo
         return PreparedRows(path)
     ingest = context.run.record("ingest")
     assert ingest is not None, "features follow ingest"
-    there = context.run.has("samples/origin")
-    origin = np.asarray(context.open("samples/origin")[...]) if there else None
+    origin = context.run.read("samples/origin")
     found = find_preparation(
         options, ingest.summary["bands"], origin, sparse=PreparedRows(path).sparse
     )

@@ -90,9 +90,10 @@ class Planes:
         trained = np.zeros(len(plane), np.bool_)
         if self._options.training:
             trained[shown.training()] = True
-            self._any_trained |= bool(trained.any())
+        large = bool(trained.any())
+        self._any_trained |= large
         area = float(np.clip(_INKED / max(int(kept.sum()), 1), _LEAST, _LARGEST))
-        area = min(area, 8.0) if trained.any() else area
+        area = min(area, 8.0) if large else area
         along = shown.parameter() if self._options.color == "along" else None
         if along is not None:
             x, y = plane[kept].T

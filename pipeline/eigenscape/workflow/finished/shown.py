@@ -119,10 +119,8 @@ class Shown:
 
     def labels(self, kind: Literal["given", "class"]) -> NDArray[np.uint16] | None:
         """Return given labels or called classes, shape (samples,), 0 = none; None without any."""
-        if not self.run.has(f"labels/{kind}"):
-            return None
-        found: NDArray[np.uint16] = self.run.open(f"labels/{kind}")[...]
-        return found if found.any() else None
+        found = self.run.read(f"labels/{kind}")
+        return found if found is not None and found.any() else None
 
     def parameter(self) -> NDArray[np.float64] | None:
         """Return the first parameter of every sample of a made manifold; None of anything else."""

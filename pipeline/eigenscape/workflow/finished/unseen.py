@@ -14,7 +14,6 @@ from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.views.centred import centred
 from eigenscape.scenes.views.subset import subset_of
-from eigenscape.spectrum.trained import read_origin
 from eigenscape.store.run import Run
 
 _READ_ROWS = 4096
@@ -54,7 +53,7 @@ def held_out_error(job: Job, run: Path, count: int) -> float:
             f"{job.name}: study.held_out = {count}: scene.samples = {job.scene.samples} leaves "
             f"{left} labelled samples out. Lower one of the two, and take a table with labels."
         )
-    origin = read_origin(Run(run, create=False))
+    origin = Run(run, create=False).read("samples/origin")
     if origin is not None:
         scene = centred(scene, origin)
     rest = np.setdiff1d(np.arange(drawn.total), drawn.rows)
