@@ -10,7 +10,13 @@ from eigenscape.base.memory import ROW_TILE
 from eigenscape.graph.footprint import entry_count
 from eigenscape.job.options import PotentialOptions
 from eigenscape.job.sizes import JobSizes
-from eigenscape.spectrum.iteration.kernels.columns import MOST_COLUMNS, column_count, tile_rows
+from eigenscape.spectrum.iteration.kernels.columns import (
+    MOST_COLUMNS,
+    PANEL_BYTES,
+    column_count,
+    gram_block,
+    tile_rows,
+)
 from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, WHOLE, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import fits
@@ -99,6 +105,10 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     by_rows = filtered.layout.footprint(n, filtered.entries, filtered.dtype, filtered.groups)
     vectors = max(vectors, by_rows[0])
     tile = 16 * min(tile_rows(block), n) * block
+    # Gram matrices: tiles of X, Y and A Y; where there are locked columns, Y, a product and a panel of them.
+    tile = max(tile, 24 * min(n, ROW_TILE) * min(block, gram_block(block, np.dtype(np.float64))))
+    if columns > block:
+        tile = max(tile, min(tile_rows(block), n) * (2 * block * size + PANEL_BYTES))
     # What strong ties set at their members.
     vectors += 16 * WIDTH * _tied(sizes)
     each = max(vectors, tile, 16 * modes * min(n, chunk_rows(n, 4 * modes)))

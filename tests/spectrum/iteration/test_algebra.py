@@ -21,7 +21,8 @@ def filled(problem, name, groups, rng):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("eigenscape.spectrum.iteration.algebra.BLOCK", 2 * WIDTH)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.algebra.gram_block", lambda *of: 2 * WIDTH)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.algebra.PANEL_BYTES", 2 * WIDTH * 8)
     monkeypatch.setattr("eigenscape.spectrum.iteration.algebra._SUM_ROWS", 70)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.spectrum.iteration.kernels.columns import BLOCK
+from eigenscape.spectrum.iteration.kernels.columns import PANEL_BYTES, gram_block
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.gather import WIDTH
 
@@ -36,7 +36,7 @@ class Gram:
     def __call__(self, item: GramItem) -> list[NDArray[np.float64]]:
         """Return the sums of one task: one matrix for every Y."""
         first, last, i, j = item
-        left, rights = self.left[_block(i)], [right[_block(j)] for right in self.rights]
+        left, rights = self._block(self.left, i), [self._block(right, j) for right in self.rights]
         sums = [np.zeros((left.columns, right.columns)) for right in rights]
         for begin, end in blocks(last - first, _SUM_ROWS):
             rows = slice(first + begin, first + end)
@@ -50,9 +50,15 @@ class Gram:
         """Whether all matrices are: X^T X and X^T A X."""
         return self.left == self.rights[0]
 
+    @property
+    def block(self) -> int:
+        """Number of columns of a block."""
+        most = max(self.left.columns, self.rights[0].columns)
+        return gram_block(most, np.dtype(self.dtype))
+
     def items(self, ranges: list[Block]) -> list[GramItem]:
         """Return all tasks; of symmetric matrices the upper half."""
-        along, across = _block_count(self.left), _block_count(self.rights[0])
+        along, across = (-(-each.columns // self.block) for each in (self.left, self.rights[0]))
         pairs = [(i, j) for j in range(across) for i in range(j + 1 if self.symmetric else along)]
         return [(*block, i, j) for block in ranges for i, j in pairs]
 
@@ -60,24 +66,19 @@ class Gram:
         self, items: list[GramItem], parts: list[list[NDArray[np.float64]]]
     ) -> list[NDArray[np.float64]]:
         """Return X^T Y for every Y from the results of the tasks, in their order."""
+        block = self.block
         whole = [np.zeros((self.left.columns, right.columns)) for right in self.rights]
         for (_, _, i, j), part in zip(items, parts, strict=True):
             for matrix, values in zip(whole, part, strict=True):
-                matrix[i * BLOCK : (i + 1) * BLOCK, j * BLOCK : (j + 1) * BLOCK] += values
+                matrix[i * block : (i + 1) * block, j * block : (j + 1) * block] += values
         for matrix in whole if self.symmetric else []:
-            for j in range(0, len(matrix), BLOCK):
-                matrix[j + BLOCK :, j : j + BLOCK] = matrix[j : j + BLOCK, j + BLOCK :].T
+            for j in range(0, len(matrix), block):
+                matrix[j + block :, j : j + block] = matrix[j : j + block, j + block :].T
         return whole
 
-
-def _block(number: int) -> slice:
-    """Return the groups of a block of columns."""
-    width = BLOCK // WIDTH
-    return slice(number * width, (number + 1) * width)
-
-
-def _block_count(vectors: Vectors) -> int:
-    return -(-vectors.columns // BLOCK)
+    def _block(self, vectors: Vectors, number: int) -> Vectors:
+        width = self.block // WIDTH
+        return vectors[number * width : (number + 1) * width]
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,13 @@ class Project:
         for begin, end in blocks(block[1] - block[0], _SUM_ROWS):
             rows = slice(block[0] + begin, block[0] + end)
             Y = self.vectors.read(rows, dtype)
-            for i in range(_block_count(self.locked)):
-                part = overlap[i * BLOCK : (i + 1) * BLOCK]
-                Y -= self.locked[_block(i)].read(rows, dtype) @ part
+            product = np.empty_like(Y)
+            # A narrower panel would read and write the product more often.
+            panel = PANEL_BYTES // Y.itemsize // WIDTH
+            for first in range(0, self.locked.groups, panel):
+                V = self.locked[first : first + panel].read(rows, dtype)
+                np.matmul(V, overlap[first * WIDTH :][: V.shape[1]], out=product)
+                Y -= product
             self.following.write(rows, Y)
 
 

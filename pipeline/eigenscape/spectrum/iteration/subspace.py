@@ -192,7 +192,8 @@ class Subspace:
         file = self.problem.directory / f"overlap-{step}.npy"
         if not file.exists():
             gram = algebra.Gram(locked, (vectors,), vectors.dtype)
-            items = gram.items(columns.gram_rows(rows, min(locked.columns, vectors.columns)))
+            least = min(locked.columns, vectors.columns)
+            items = gram.items(columns.gram_rows(rows, least, gram.block))
             parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
             save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
         work = algebra.Project(locked, vectors, result, str(file))
@@ -284,10 +285,11 @@ class Subspace:
                 self.run(name, work, groups, label=label)
             if time:
                 source.remove()
-            if locked:
+            last = time == plan.times - 1
+            if taken := locked if last else -(-plan.between[time] // WIDTH):
                 projected = problem.named(f"projected-{number}-{time}", active)
                 part = f"{step}-{time}"
-                filtered = self.project(part, vectors[:locked], filtered, projected)
+                filtered = self.project(part, vectors[:taken], filtered, projected)
         image = problem.named(f"image-{number}", active)
         if parts is not None:
             parts.image(f"image-{step}", filtered, image, "Rayleigh-Ritz")
@@ -295,7 +297,7 @@ class Subspace:
             work = tasks.Image(problem, filtered, image)
             self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
         gram = algebra.Gram(filtered, (filtered, image))
-        items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns))
+        items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns, gram.block))
         sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
         G, H = gram.assemble(items, sums)
         products = state.products + len(groups) * (plan.times * plan.degree + 1)

@@ -13,6 +13,7 @@ from eigenscape.spectrum.iteration.kernels.columns import (
     column_count,
     cut_above,
     extrapolate,
+    gram_block,
     gram_rows,
     plan_filter,
     plan_short,
@@ -259,9 +260,18 @@ def test_cut_above__takes_the_last_finite_value_within_limits():
     assert cut_above(np.array([2.99]), 1.0, 3.0) == pytest.approx(2.8)
 
 
-@given(rows=st.integers(1, 10**9), count=st.integers(1, 700))
-def test_gram_rows__covers_every_row_once(rows, count):
-    ranges = gram_rows(rows, WIDTH * count)
+@given(count=st.integers(1, 700), dtype=st.sampled_from([np.float32, np.float64]))
+def test_gram_block__takes_whole_groups_and_larger_blocks_of_many_columns(count, dtype):
+    block = gram_block(WIDTH * count, np.dtype(dtype))
+    assert block % WIDTH == 0
+    assert block == 256 if count <= 32 else 512 <= block <= 1024
+
+
+@given(
+    rows=st.integers(1, 10**9), count=st.integers(1, 700), block=st.sampled_from([256, 512, 1024])
+)
+def test_gram_rows__covers_every_row_once(rows, count, block):
+    ranges = gram_rows(rows, WIDTH * count, block)
     assert ranges[0][0] == 0
     assert ranges[-1][1] == rows
     assert all(one[1] == other[0] for one, other in pairwise(ranges))

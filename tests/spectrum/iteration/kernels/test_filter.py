@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from eigenscape.spectrum.iteration.kernels.filter import (
     FilterPlan,
     NullSpace,
+    amplified_counts,
     chebyshev_filter,
     clean_degree,
     degree_for,
@@ -106,8 +109,28 @@ def test_clean_degree__keeps_locked_vectors_below_the_columns_at_the_cut(count, 
         return np.linalg.norm(share**2 * np.exp(degree * growth) / 2)
 
     degree = clean_degree(plan, kind, values, np.full(count, residual))
-    assert left(degree) <= 1e-2 < left(degree + 1)
+    assert left(degree) <= 0.1 < left(degree + 1)
     assert clean_degree(plan, kind, values, np.full(count, 10 * residual + 1e-5)) < degree
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 5])
+@pytest.mark.parametrize(("dtype", "residual"), [("float32", 1e-5), ("float64", 1e-6)])
+def test_amplified_counts__leave_out_what_later_projections_remove(times, dtype, residual):
+    kind, count = np.dtype(dtype), 640
+    values, residuals = np.linspace(0.01, 0.39, count), np.full(count, residual)
+    plan = FilterPlan(1, 0.4, 2.0, 0.3)
+    plan = replace(plan, degree=clean_degree(plan, kind, values, residuals), times=times)
+    counts = amplified_counts(plan, kind, values, residuals)
+    assert len(counts) == times - 1
+    assert all(0 < some < count for some in counts[:1])
+    # What is in a column of each: the share that a projection leaves, amplified until the next one.
+    share = np.maximum(residual / (0.4 - values), np.finfo(kind).eps)
+    factor = np.cosh(plan.degree * np.arccosh(1 + 2 * (0.4 - values) / 1.6))
+    inside = share.copy()
+    for taken in (*counts, count):
+        inside *= factor
+        assert np.linalg.norm((share * inside)[:taken]) <= 0.1 * (1 + 1e-3)
+        inside[:taken] = share[:taken]
 
 
 @pytest.mark.parametrize("parts", [None, 1, 4])

@@ -12,6 +12,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.spectrum.iteration.kernels.filter import (
     FilterPlan,
+    amplified_counts,
     clean_degree,
     degree_for,
     safe_correction_degree,
@@ -25,9 +26,10 @@ MOST_COLUMNS = 2048
 PROBES = 8
 """Columns that start at random beside a coarse start, for the vectors that it misses."""
 
-BLOCK = 256
-"""Columns of a block of the Gram matrices."""
+PANEL_BYTES = 4096
+"""Bytes of a row of a panel: of the columns that are multiplied at a time where there are many."""
 
+_GRAM_BLOCK, _MOST_SMALL_BLOCKS = 256, 4
 _LEAST_GUARDS = 8
 _TILE_BYTES = 2**23
 _TILE_ROWS = min(2048, ROW_TILE)
@@ -243,11 +245,13 @@ def plan_filter(
     times = 1
     if locked:
         # Null vectors are kept out in the same way; they are exact but for rounding.
-        below, left = np.append(values[:locked], 0.0), np.append(residuals[:locked], 0.0)
+        below, left = np.append(0.0, values[:locked]), np.append(0.0, residuals[:locked])
         times = math.ceil(degree / clean_degree(plan, dtype, below, left))
     # Corrections need Ritz vectors and their residuals, which there are before the first time alone.
     halves = plan.halves and times == 1
-    return replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)
+    plan = replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)
+    between = amplified_counts(plan, dtype, values[:locked], residuals[:locked])
+    return replace(plan, between=between)
 
 
 def plan_short(
@@ -284,9 +288,34 @@ def rotation_rows(rows: int, tile: int) -> int:
     return tile * max(1, -(-rows // (64 * tile)))
 
 
-def gram_rows(rows: int, columns: int) -> list[tuple[int, int]]:
-    """Return the row ranges in which Gram matrices are summed: about 16 tasks, one if they are large."""
-    across = -(-columns // BLOCK)
+def gram_block(columns: int, dtype: np.dtype[Any]) -> int:
+    """Return the columns of a block of the Gram matrices X^T Y.
+
+    Every block of X is read once for each block of Y. Of many columns, where the reading took half of the
+    time, the blocks are larger.
+
+    Parameters
+    ----------
+    columns
+        Of X or Y, whichever has more.
+    dtype
+        Floating type in which rows are multiplied.
+    """
+    few = columns <= _MOST_SMALL_BLOCKS * _GRAM_BLOCK
+    return _GRAM_BLOCK if few else PANEL_BYTES // dtype.itemsize
+
+
+def gram_rows(rows: int, columns: int, block: int) -> list[tuple[int, int]]:
+    """Return the row ranges in which Gram matrices are summed: about 16 tasks, one if they are large.
+
+    Parameters
+    ----------
+    rows, columns
+        Of the vectors.
+    block
+        Columns of a block of the matrices.
+    """
+    across = -(-columns // block)
     count = max(1, 16 // (across * (across + 1) // 2))
     step = -(-rows // count // _TILE_ROWS) * _TILE_ROWS if count > 1 else rows
     return blocks(rows, max(step, _TILE_ROWS))

@@ -5,7 +5,7 @@ small: eigenvalues below the cut are amplified, the more the lower they are.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels import tiles
 from eigenscape.spectrum.kernels.operator import Array, read_only
 
-_LOCKED_NOISE = 1e-2
+_LOCKED_NOISE = 0.1
 """Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
 
 _MOST_SPREAD = 2e4
@@ -41,6 +41,8 @@ class FilterPlan:
         Where it is 1: the lowest eigenvalue.
     times
         How often it is applied, with locked vectors projected out after each time.
+    between
+        Numbers of locked vectors, the lowest ones, that are projected out after each time but the last.
     halves
         Whether it works in half precision, on what the vectors lack (`corrections`).
     """
@@ -50,6 +52,7 @@ class FilterPlan:
     bound: float
     low: float
     times: int = 1
+    between: tuple[int, ...] = ()
     halves: bool = False
 
 
@@ -164,18 +167,63 @@ def clean_degree(
     values, residuals : array, shape (l,)
         Of the locked vectors.
     """
-    below = np.maximum(plan.cut - values, 1e-12)
-    share = np.log(np.maximum(residuals / below, float(np.finfo(dtype).eps)))
-    growth = np.arccosh(1 + 2 * below / (plan.bound - plan.cut))
+    left = _leftovers(plan, dtype, values, residuals)
     least, most = 1, _MOST_CLEAN
     while most - least > 1:
         degree = (least + most) // 2
-        left = np.exp(2 * np.minimum(2 * share + degree * growth, 300))
-        if math.sqrt(left.sum()) / 2 <= _LOCKED_NOISE:
+        if math.sqrt(left(degree).sum()) <= _LOCKED_NOISE:
             least = degree
         else:
             most = degree
     return least
+
+
+def amplified_counts(
+    plan: FilterPlan,
+    dtype: np.dtype[Any],
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+) -> tuple[int, ...]:
+    """Return how many locked vectors to project out after each application of a filter but the last.
+
+    Those near the cut are amplified so little that one of several projections removes them; all are
+    projected out after the last application.
+
+    Parameters
+    ----------
+    plan
+        The filter, of any number of applications.
+    dtype
+        Floating type of the products.
+    values, residuals : array, shape (l,)
+        Of the locked vectors, ascending.
+    """
+    left, counts = _leftovers(plan, dtype, values, residuals), []
+    since = np.zeros(len(values), np.int64)
+    for _ in range(plan.times - 1):
+        since += plan.degree
+        ahead = left(since + plan.degree)
+        counts.append(int(np.count_nonzero(np.cumsum(ahead[::-1]) > _LOCKED_NOISE**2)))
+        since[: counts[-1]] = 0
+    return tuple(counts)
+
+
+def _leftovers(
+    plan: FilterPlan,
+    dtype: np.dtype[Any],
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+) -> Callable[[int | NDArray[np.int64]], NDArray[np.float64]]:
+    """Return a function of a filter's degree: squared lengths that a projection after it leaves."""
+    below = np.maximum(plan.cut - values, 1e-12)
+    share = np.log(np.maximum(residuals / below, float(np.finfo(dtype).eps)))
+    growth = np.arccosh(1 + 2 * below / (plan.bound - plan.cut))
+
+    def left(degree: int | NDArray[np.int64]) -> NDArray[np.float64]:
+        squares: NDArray[np.float64] = np.exp(2 * np.minimum(2 * share + degree * growth, 300)) / 4
+        return squares
+
+    return left
 
 
 class NullSpace:
