@@ -14,6 +14,7 @@ from eigenscape.base.memory import (
     anonymous_bytes,
     bound_heaps,
     format_bytes,
+    format_excess,
     heap_bytes,
     parse_bytes,
     release,
@@ -46,6 +47,14 @@ def test_parse_bytes__refuses(text):
 @pytest.mark.parametrize("count", [0, 1, 1023, 1024, 2**20, 3 * 2**30, 5 * 2**40, 2**60])
 def test_format_bytes__reads_back(count):
     assert parse_bytes(format_bytes(count)) == pytest.approx(count, rel=0.05)
+
+
+@given(limit=st.integers(2**26, 2**45), more=st.integers(1, 2**45))
+def test_format_excess__never_reads_as_two_equal_numbers(limit, more):
+    count, allowed = format_excess(limit + more, limit)
+    assert count != allowed
+    assert parse_bytes(count) > parse_bytes(allowed)
+    assert parse_bytes(count) == pytest.approx(limit + more, rel=0.05)
 
 
 def test_rows_within__whole_tiles():

@@ -36,6 +36,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENES = {"small": (145, 145, 110), "scene": (679, 944, 110), "large": (2500, 4000, 110)}
 """Rows, columns and bands of the synthetic scenes."""
 
+MEMORY = {"large": "4GiB"}
+"""Limits of memory that are not the default."""
+
 PAIRS = {"pairs-1e-5": 1e-5, "pairs-1e-8": 1e-8}
 """Residuals to which 56 pairs of the graph of "scene" are sought, alone."""
 
@@ -178,7 +181,8 @@ def write_job(scene: Path, folder: Path) -> Path:
     job = folder / "job.toml"
     job.write_text(
         f'preset = "halevy-2011"\n[scene]\npath = "{scene}"\n'
-        f'labels = "{scene.with_name(scene.stem + "_labels.tif")}"\n[limits]\nthreads = 2\n'
+        f'labels = "{scene.with_name(scene.stem + "_labels.tif")}"\n'
+        f'[limits]\nthreads = 2\nmemory = "{MEMORY.get(scene.stem, "2GiB")}"\n'
     )
     return job
 

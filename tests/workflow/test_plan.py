@@ -27,6 +27,11 @@ def project(written, write_job):
     return work
 
 
+def test_check__shows_that_a_stage_needs_more_than_the_limit():
+    with pytest.raises(MemoryLimitError, match=r"limits.memory = 2999 MiB.* to need 3000 MiB"):
+        make_plan(graph=3000).check(3000 * MIB - 1)
+
+
 def test_check__names_the_stage_the_numbers_and_a_limit_that_works():
     planned = make_plan(ingest=100, graph=700, spectrum=650)
     planned.check(700 * MIB)

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import math
 import os
 import re
 import threading
@@ -93,6 +94,22 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def format_excess(count: float, limit: float) -> tuple[str, str]:
+    """Return a number of bytes and the limit that it exceeds, so that people see that it does.
+
+    Examples
+    --------
+    >>> format_excess(3 * 2**30, 2**31)
+    ('3.0 GiB', '2.0 GiB')
+    >>> format_excess(2**31 + 1, 2**31)
+    ('2049 MiB', '2048 MiB')
+    """
+    texts = format_bytes(count), format_bytes(limit)
+    if texts[0] != texts[1]:
+        return texts
+    return f"{math.ceil(count / 2**20)} MiB", f"{math.floor(limit / 2**20)} MiB"
 
 
 def anonymous_bytes() -> int:

@@ -12,7 +12,7 @@ import platformdirs
 from eigenscape.base import html
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.footprint import enough
-from eigenscape.base.memory import format_bytes
+from eigenscape.base.memory import format_bytes, format_excess
 from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
@@ -100,9 +100,10 @@ class Plan:
         worst = max(self.stages, key=lambda stage: stage.peak_bytes)
         if worst.peak_bytes > limit:
             one = self.threads == 1
+            needed, allowed = format_excess(worst.peak_bytes, limit)
             refused = (
-                f"limits.memory = {format_bytes(limit)}: the stage {worst.name} is projected to need "
-                f"{format_bytes(worst.peak_bytes)}{' with one thread' if one else ''} for {self.samples} "
+                f"limits.memory = {allowed}: the stage {worst.name} is projected to need "
+                f"{needed}{' with one thread' if one else ''} for {self.samples} "
                 "samples. Set limits.memory to"
             )
             least = enough(worst.peak_bytes)
@@ -227,10 +228,10 @@ def fed_plan(
         return replace(planned, threads=tasks)
     assert refused is not None, "with one more it did not fit"
     more = tasks + (planned.peak_bytes <= limit)
+    needed, allowed = format_excess(refused.peak_bytes, limit)
     fewer = (
         f"{tasks} {'thread' if tasks == 1 else 'threads'} of {asked}: limits.memory = "
-        f"{format_bytes(limit)} is too small for more (with {more} the stage {refused.name} would need "
-        f"{format_bytes(refused.peak_bytes)})"
+        f"{allowed} is too small for more (with {more} the stage {refused.name} would need {needed})"
     )
     return replace(planned, threads=tasks, fewer=fewer)
 
