@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.spectrum.iteration.kernels.columns import PANEL_BYTES, gram_block
+from eigenscape.spectrum.iteration.kernels.columns import PANEL_BYTES, gram_block, gram_rows
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.gather import WIDTH
 
@@ -55,6 +55,12 @@ class Gram:
         """Number of columns of a block."""
         most = max(self.left.columns, self.rights[0].columns)
         return gram_block(most, np.dtype(self.dtype))
+
+    @property
+    def ranges(self) -> list[Block]:
+        """The row ranges of the tasks."""
+        least = min(self.left.columns, self.rights[0].columns)
+        return gram_rows(self.left.rows, least, self.block)
 
     def items(self, ranges: list[Block]) -> list[GramItem]:
         """Return all tasks; of symmetric matrices the upper half."""

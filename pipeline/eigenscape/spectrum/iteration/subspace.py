@@ -192,8 +192,7 @@ class Subspace:
         file = self.problem.directory / f"overlap-{step}.npy"
         if not file.exists():
             gram = algebra.Gram(locked, (vectors,), vectors.dtype)
-            least = min(locked.columns, vectors.columns)
-            items = gram.items(columns.gram_rows(rows, least, gram.block))
+            items = gram.items(gram.ranges)
             parts = self.run(f"overlap-{step}", gram, items, label="projecting", keep=False)
             save_array(file, gram.assemble(items, parts)[0].astype(vectors.dtype))
         work = algebra.Project(locked, vectors, result, str(file))
@@ -297,7 +296,7 @@ class Subspace:
             work = tasks.Image(problem, filtered, image)
             self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
         gram = algebra.Gram(filtered, (filtered, image))
-        items = gram.items(columns.gram_rows(problem.operator.rows, filtered.columns, gram.block))
+        items = gram.items(gram.ranges)
         sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
         G, H = gram.assemble(items, sums)
         products = state.products + len(groups) * (plan.times * plan.degree + 1)

@@ -245,7 +245,7 @@ def plan_filter(
     times = 1
     if locked:
         # Null vectors are kept out in the same way; they are exact but for rounding.
-        below, left = np.append(0.0, values[:locked]), np.append(0.0, residuals[:locked])
+        below, left = np.append(values[:locked], 0.0), np.append(residuals[:locked], 0.0)
         times = math.ceil(degree / clean_degree(plan, dtype, below, left))
     # Corrections need Ritz vectors and their residuals, which there are before the first time alone.
     halves = plan.halves and times == 1
