@@ -343,9 +343,10 @@ def check_factors(job: Job, samples: int, columns: int) -> None:
     solved = min(samples, job.neighbors.most_landmarks or samples)
     factors = FACTOR_BYTES * solved**1.5
     if job.spectrum.solver == "shift-invert" and columns > 1 and factors > limit:
+        needed, allowed = format_excess(factors, limit)
         raise MemoryLimitError(
             f'spectrum.solver = "shift-invert": the factors of a graph of {solved} samples take '
-            f"{format_bytes(factors)} and more, and limits.memory = {format_bytes(limit)}. Set "
+            f"{needed} and more, and limits.memory = {allowed}. Set "
             'spectrum.solver to "auto", which takes it where the factors turn out to be small, or '
             "limits.memory to more."
         )

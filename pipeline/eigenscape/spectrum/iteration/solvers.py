@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.memory import format_bytes
+from eigenscape.base.memory import format_excess
 from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
@@ -203,9 +203,10 @@ def choose_by_graph(
     """
     if solver == "shift-invert":
         if costs.bytes > budget:
+            needed, left = format_excess(costs.bytes, budget)
             raise MemoryLimitError(
                 f"spectrum.solver = 'shift-invert': the factors of a graph of {rows} samples can take "
-                f"{format_bytes(costs.bytes)}, and limits.memory leaves {format_bytes(budget)} for them. "
+                f"{needed}, and limits.memory leaves {left} for them. "
                 "Set spectrum.solver to 'auto', or limits.memory to more."
             )
         return solver, "as asked for"
