@@ -126,7 +126,8 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
         # A curve: its factors are small.
         inverted = WHOLE["shift-invert"].bytes(n, modes, entries)
         shared = max(shared, inverted - at_once * (each + sizes.heap))
-    copies = 4 + (job.graph.potential is not None)
+    # Of the columns of a block: filtered ones; as they are projected or, with stiff rows, rotated.
+    copies = 1 + (columns > block or job.graph.potential is not None)
     scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
     return Footprint(8 * groups, each, shared, disk, scratch)
 

@@ -18,7 +18,9 @@ from eigenscape.clusters.workers.executors import one_blas_thread
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.kernels import oracles
+from eigenscape.spectrum.kernels.gather import WIDTH
 from harness import KilledError
 
 loop = Loop(Serial())
@@ -321,6 +323,25 @@ def test_solve__locks_what_has_converged(make_problem, monkeypatch, plane):
     files = {str(path) for path in problem.directory.iterdir()}
     assert {*solution.vectors.files} == {file for file in files if "pass-" in file}
     assert not [file for file in files if "filtered" in file or "image" in file]
+
+
+@pytest.mark.parametrize("layout", [BY_COLUMNS, Layout("rows", slots=2)], ids=["columns", "rows"])
+@pytest.mark.parametrize("measured", [1e-5, 1e-9])
+def test_solve__holds_two_sets_of_vectors_at_most(make_problem, plane, layout, measured):
+    dtype = np.float32 if measured > 1e-6 else np.float64
+    problem, sets = make_problem(plane[0], kind="normalized", dtype=dtype), []
+
+    def watching(step, *rest, **options):
+        results = loop(step, *rest, **options)
+        size = problem.operator.rows * WIDTH * np.dtype(dtype).itemsize
+        # What steps by rows exchange is not counted.
+        there = [path for path in problem.directory.glob("[!w]*") if path.is_file()]
+        large = [path for path in there if path.stat().st_size == size]
+        sets.append(len({path.name.rpartition("-")[0] for path in large}))
+        return results
+
+    assert solve(problem, 20, measured, watching, quiet, layout).converged
+    assert max(sets) == 2
 
 
 def test_solve__gives_the_same_bits_from_mapped_memory(make_problem, plane):

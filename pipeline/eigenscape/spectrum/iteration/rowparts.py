@@ -97,8 +97,8 @@ class RowParts:
 
     def filter(
         self, step: str, vectors: Vectors, filtered: Vectors, plan: FilterPlan, label: str
-    ) -> None:
-        """Write p(A) X; see `eigenscape.spectrum.iteration.tasks.Filter`.
+    ) -> bool:
+        """Write p(A) X; return whether it is usable: see `eigenscape.spectrum.iteration.tasks.Filter`.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class RowParts:
         """
         done = Path(f"{filtered.files[0]}-done.npy")
         if done.exists():
-            return
+            return bool(np.load(done))
         stem, stored, groups = (
             str(scratch_stem(self.problem.directory)),
             self._stored,
@@ -142,10 +142,11 @@ class RowParts:
             }
             self._save_shares(shares, [last[item] for item in self._items(groups)])
         finish = rows.Finish(steps, filtered, shares)
-        self.run(f"{step}-{self.cut.parts}", finish, self._items(groups), label=label)
+        usable = all(self.run(f"{step}-{self.cut.parts}", finish, self._items(groups), label=label))
         for path in self.problem.directory.glob(f"{Path(stem).name}-*"):
             path.unlink(missing_ok=True)
-        save_array(done, np.zeros(0))
+        save_array(done, np.array(usable))
+        return usable
 
     def image(self, step: str, vectors: Vectors, image: Vectors, label: str) -> None:
         """Write A X."""

@@ -35,7 +35,7 @@ from eigenscape.base.files.mapped import (
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.spectrum.iteration.halos import Cut, Sender
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan, recurrence
-from eigenscape.spectrum.iteration.tasks import Problem
+from eigenscape.spectrum.iteration.tasks import Problem, usable
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels import products as kernels
 from eigenscape.spectrum.kernels import tiles
@@ -351,17 +351,19 @@ class Finish:
     filtered: Vectors
     shares: str | None
 
-    def __call__(self, item: PartItem) -> None:
-        """Write the rows of one part of one group."""
+    def __call__(self, item: PartItem) -> bool:
+        """Write the rows of one part of one group; return whether they are `usable`."""
         part, group = item
         problem, rows = self.steps.problem, self.steps.cut.rows(part)
-        size = WIDTH * np.dtype(problem.dtype).itemsize
+        size, good = WIDTH * np.dtype(problem.dtype).itemsize, True
         for begin, end in tiles.tiles(problem.rows, rows.start, rows.stop):
             X = np.empty((end - begin, WIDTH), problem.dtype)
             read_scratch(self.steps.result(part, group), (begin - rows.start) * size, X)
             if self.shares is not None:
                 problem.remove_nulls(slice(begin, end), X, f"{self.shares}-{group}")
             write_range(self.filtered.files[group], begin, X)
+            good = good and usable(X)
+        return good
 
 
 def _gather(

@@ -12,13 +12,34 @@ from eigenscape.spectrum.iteration.vectors import Vectors
 
 
 @dataclass(frozen=True)
+class Pass:
+    """A pass whose filter is done, so that the vectors before it are deleted.
+
+    Attributes
+    ----------
+    measured
+        Whether residuals are taken at its end.
+    balanced, halves
+        Whether its filter set stiff rows by the others, and whether it worked in half precision.
+    rotation
+        Path of the rotation to Ritz vectors, once it is known; the Ritz values of the state are its own
+        then, the residuals still those of the pass before.
+    """
+
+    measured: bool
+    balanced: bool
+    halves: bool
+    rotation: str | None = None
+
+
+@dataclass(frozen=True)
 class State:
-    """Where the iteration stands, as it is noted after every pass.
+    """Where the iteration stands, as it is noted after every pass and within it.
 
     Attributes
     ----------
     files
-        Path of each group of vectors.
+        Path of each group of vectors: Ritz vectors, or filtered ones of a pass that was begun.
     values, residuals
         Ritz values, ascending, and residual norms of all columns; null vectors are not among them.
     goal
@@ -39,6 +60,8 @@ class State:
     most_cut
         Where a filter's damping may begin at most: known from the density of states where the
         Ritz values of vectors that began at random would say too much.
+    begun
+        The pass that was begun and is to be completed, None between passes.
     """
 
     files: tuple[str, ...]
@@ -53,6 +76,7 @@ class State:
     settled: bool = False
     passes: int = 0
     products: int = 0
+    begun: Pass | None = None
 
     @classmethod
     def read(cls, file: Path) -> "State":
@@ -60,6 +84,8 @@ class State:
         noted: dict[str, Any] = json.loads(file.read_text())
         for name in ("files", "values", "residuals"):
             noted[name] = tuple(noted[name])
+        if noted["begun"] is not None:
+            noted["begun"] = Pass(**noted["begun"])
         return cls(**noted)
 
 

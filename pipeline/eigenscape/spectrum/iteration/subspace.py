@@ -19,7 +19,7 @@ from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.rowparts import RowParts
-from eigenscape.spectrum.iteration.state import State
+from eigenscape.spectrum.iteration.state import Pass, State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.gather import CONVERTS_HALVES, WIDTH
@@ -31,7 +31,9 @@ DENSE_ROWS = 1200
 _COARSE_DEGREES = (12, 36)
 """Filters of a coarse level: more of it gains nothing, as its vectors are approximate anyway."""
 
-_OF_A_PASS = ("filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap")
+_OF_A_PASS = (
+    "pass", "filtered", "projected", "image", "rotation", "rotated", "fresh", "overlap",
+)  # fmt: skip
 """Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
@@ -84,8 +86,11 @@ class Subspace:
         return self.problem.directory / "state.json"
 
     def load(self) -> State | None:
-        """Return the state to go on from, None if there is none yet."""
-        return self._refuse_damage(State.read(self.file)) if self.file.exists() else None
+        """Return the state to go on from, None if there is none yet; a pass that was begun is completed."""
+        if not self.file.exists():
+            return None
+        state = self._refuse_damage(State.read(self.file))
+        return state if state.begun is None else self._complete(state, state.begun)
 
     def note(self, state: State, before: State | None = None) -> State:
         """Make a state the one to go on from, and only then delete what it does not need.
@@ -97,12 +102,15 @@ class Subspace:
         """
         self._refuse_damage(state)
         write_json(self.file, asdict(state))
+        needed = {*state.files}
+        if state.begun is not None and state.begun.rotation is not None:
+            needed.add(state.begun.rotation)
         spent: list[str | Path] = []
         if before is not None:
-            spent += {*before.files} - {*state.files}
+            spent += {*before.files} - needed
         for name in _OF_A_PASS:
             found = self.problem.directory.glob(f"{name}-*")
-            spent += [file for file in found if str(file) not in state.files]
+            spent += [file for file in found if str(file) not in needed | {*spent}]
         remove(*spent)
         clear_scratch(self.problem.directory)
         return state
@@ -160,7 +168,10 @@ class Subspace:
         work = partial(tasks.start, problem, start, rough)
         self.run(f"start-{level}", work, list(range(start.groups)), label="start")
         unknown = (np.inf,) * len(values)
-        return self.note(State(start.files, tuple(values), unknown, most_cut, goal))
+        state = self.note(State(start.files, tuple(values), unknown, most_cut, goal))
+        if rough is not None:
+            rough.remove()
+        return state
 
     def grow(self, state: State, most: int, goal: int) -> State:
         """Put random columns beside those there are, up to `most`, to look for further pairs."""
@@ -265,7 +276,20 @@ class Subspace:
         measured
             Whether to take residuals: on coarse levels they are not worth their products.
         """
-        balanced = measured and self.balances(state)
+        balanced, locked = measured and self.balances(state), state.locked
+        filtered, usable = self._filter(state, plan, balanced)
+        products = state.products + filtered.groups * plan.times * plan.degree
+        if not usable:
+            after = replace(state, passes=state.passes + 1, products=products)
+            return self._retreat(after, balanced)
+        # From here on the vectors before the filter are not needed, nor is the space that they take.
+        begun = Pass(measured, balanced, plan.halves)
+        files = state.files[:locked] + filtered.files
+        after = replace(state, files=files, products=products, begun=begun)
+        return self._complete(self.note(after, state), begun)
+
+    def _filter(self, state: State, plan: FilterPlan, balanced: bool) -> tuple[Vectors, bool]:
+        """Return the filtered columns that are not locked, and whether they hold numbers to go on with."""
         problem, number, locked = self.problem, state.passes, state.locked
         step = f"{problem.level}-{number}"
         vectors = problem.vectors(state.files)
@@ -274,14 +298,15 @@ class Subspace:
         groups = list(range(len(active)))
         values, known = np.array(state.values[fixed:]), np.array(state.residuals[fixed:])
         filtered, parts = vectors[locked:], self.row_parts(len(groups))
+        usable = False
         for time in range(plan.times):
             source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
             label, name = f"filter, degree {plan.degree}", f"filter-{step}-{time}"
             if parts is not None and not balanced and not plan.halves:
-                parts.filter(name, source, filtered, plan, label)
+                usable = parts.filter(name, source, filtered, plan, label)
             else:
-                work: Any = tasks.Filter(problem, source, filtered, plan, values, known, balanced)
-                self.run(name, work, groups, label=label)
+                work = tasks.Filter(problem, source, filtered, plan, values, known, balanced)
+                usable = all(self.run(name, work, groups, label=label))
             if time:
                 source.remove()
             last = time == plan.times - 1
@@ -289,48 +314,65 @@ class Subspace:
                 projected = problem.named(f"projected-{number}-{time}", active)
                 part = f"{step}-{time}"
                 filtered = self.project(part, vectors[:taken], filtered, projected)
-        image = problem.named(f"image-{number}", active)
-        if parts is not None:
-            parts.image(f"image-{step}", filtered, image, "Rayleigh-Ritz")
-        else:
-            work = tasks.Image(problem, filtered, image)
-            self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
-        gram = algebra.Gram(filtered, (filtered, image))
-        items = gram.items(gram.ranges)
-        sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
-        G, H = gram.assemble(items, sums)
-        products = state.products + len(groups) * (plan.times * plan.degree + 1)
-        if not (np.isfinite(G).all() and np.isfinite(H).all()):
-            return self._retreat(replace(state, passes=number + 1, products=products), balanced)
-        rotation = rayleigh_ritz(G, H)
-        file = problem.directory / f"rotation-{number}.npy"
-        save_array(file, rotation.C)
+        return filtered, usable
+
+    def _complete(self, state: State, begun: Pass) -> State:
+        """Return the state after a pass whose filter is done: Ritz vectors, and their residuals."""
+        problem, number, locked = self.problem, state.passes, state.locked
+        step, fixed = f"{problem.level}-{number}", locked * WIDTH
+        filtered = problem.vectors(state.files)[locked:]
+        groups, active = list(range(filtered.groups)), range(locked, len(state.files))
+        parts = self.row_parts(len(groups))
+        if begun.rotation is None:
+            image = problem.named(f"image-{number}", active)
+            if parts is not None:
+                parts.image(f"image-{step}", filtered, image, "Rayleigh-Ritz")
+            else:
+                work: Any = tasks.Image(problem, filtered, image)
+                self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
+            gram = algebra.Gram(filtered, (filtered, image))
+            items = gram.items(gram.ranges)
+            sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
+            G, H = gram.assemble(items, sums)
+            if not (np.isfinite(G).all() and np.isfinite(H).all()):
+                raise self._damaged()
+            rotation = rayleigh_ritz(G, H)
+            file = str(problem.directory / f"rotation-{number}.npy")
+            save_array(file, rotation.C)
+            begun = replace(begun, rotation=file)
+            after = replace(
+                state,
+                values=state.values[:fixed] + tuple(map(float, rotation.values)),
+                products=state.products + len(groups),
+                begun=begun,
+            )
+            state = self.note(after, state)
+        assert begun.rotation is not None, "it is known by now"
+        values = np.array(state.values[fixed:])
         following = problem.named(f"pass-{number + 1}", active)
-        rotated = problem.named(f"rotated-{number}", active) if balanced else following
-        tile = columns.tile_rows(filtered.columns)
-        work = algebra.Rotate(filtered, rotated, str(file), rotation.rank, number, tile)
+        rotated = problem.named(f"rotated-{number}", active) if begun.balanced else following
+        tile, rank = columns.tile_rows(filtered.columns), int(np.isfinite(values).sum())
+        work = algebra.Rotate(filtered, rotated, begun.rotation, rank, number, tile)
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
-        if measured and parts is not None and not balanced:
-            norms = parts.residuals(f"residual-{step}", rotated, rotation.values, "residuals")
-        elif measured:
-            even = following if balanced else None
-            work = tasks.Residuals(problem, rotated, rotation.values, even)
+        if begun.measured and parts is not None and not begun.balanced:
+            norms = parts.residuals(f"residual-{step}", rotated, values, "residuals")
+        elif begun.measured:
+            even = following if begun.balanced else None
+            work = tasks.Residuals(problem, rotated, values, even)
             norms = self.run(f"residual-{step}", work, groups, label="residuals")
-        if balanced:
-            rotated.remove()
         residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
         gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
         after = replace(
             state,
             files=state.files[:locked] + following.files,
-            values=state.values[:fixed] + tuple(map(float, rotation.values)),
             residuals=residuals,
-            balanced=state.balanced and (gained or not balanced),
-            halves=state.halves and (gained or not plan.halves),
+            balanced=state.balanced and (gained or not begun.balanced),
+            halves=state.halves and (gained or not begun.halves),
             passes=number + 1,
-            products=products + len(groups) * measured,
+            products=state.products + len(groups) * begun.measured,
+            begun=None,
         )
         return self.note(after, state)
 
@@ -349,7 +391,10 @@ class Subspace:
             return self.note(replace(state, balanced=False), state)
         if not state.overflowed:
             return self.note(replace(state, overflowed=True), state)
-        raise ScratchError(
+        raise self._damaged()
+
+    def _damaged(self) -> ScratchError:
+        return ScratchError(
             f"{self.problem.directory}: the vectors of the eigensolver are not finite, though its "
             "filter cannot overflow: files were damaged, or another machine reads them as they were "
             "before (`eigenscape cluster check` tries that)."

@@ -35,6 +35,7 @@ _RESOLVED = 0.05
 _ROW_BYTES = 32
 _COPY_ROWS = CHUNK_ROWS // 2
 _LEAST_SHRINK = 0.9
+_MOST_ENTRY = 1e120
 
 
 @dataclass(frozen=True)
@@ -197,8 +198,8 @@ class Filter:
     residuals: NDArray[np.float64]
     balanced: bool = False
 
-    def __call__(self, group: int) -> None:
-        """Filter one group."""
+    def __call__(self, group: int) -> bool:
+        """Filter one group; return whether the result is `usable`."""
         problem = self.problem
         operator, null = problem.operator.open(), problem.null_space()
         here = slice(group * WIDTH, (group + 1) * WIDTH)
@@ -210,7 +211,7 @@ class Filter:
                 filter_corrections(operator, X, values, residuals, self.plan, halves, filtered)
             null.remove_from(filtered)
             note_rows(filtered)
-            return
+            return usable(filtered)
         with problem.bench() as zeros:
             X = zeros()
             X[:] = self.vectors.attach(group)
@@ -224,6 +225,17 @@ class Filter:
             filtered = self.filtered.attach(group, "r+")
             filtered[:] = Y
             note_rows(filtered)
+            return usable(Y)
+
+
+def usable(X: Array) -> bool:
+    """Return whether entries are numbers, and so small that no sum of products of two of them overflows."""
+    for rows in (slice(*block) for block in blocks(len(X), _COPY_ROWS)):
+        least, most = float(X[rows].min()), float(X[rows].max())
+        # Neither holds if an entry is no number.
+        if not (-_MOST_ENTRY < least and most < _MOST_ENTRY):
+            return False
+    return True
 
 
 def _apply(operator: Operator, X: Array, image: Array) -> None:
