@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eigenscape.clusters import Threads
+from eigenscape.clusters import ClusterOptions, Threads
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import load_job
 from eigenscape.spectrum.iteration.state import State
+from eigenscape.workflow.plan import project_plan
 from eigenscape.workflow.spine import run
 from harness import KilledError
 
@@ -70,6 +71,49 @@ def test_run__no_scratch_file_is_written_again_or_comes_back(
     watching = Watching(tmp_path / "run")
     run(job, run_dir=tmp_path / "run", executor=watching)
     assert watching.steps > 20
+
+
+class Weighing(Threads):
+    """Threads that weigh the files of each unfinished stage after each step."""
+
+    def __init__(self, path):
+        super().__init__(2)
+        self.path, self.most = path / "work", {}
+
+    def run(self, function, items, on_done, order=None):
+        def done(*result):
+            self.weigh()
+            on_done(*result)
+
+        super().run(function, items, done, order)
+        self.weigh()
+
+    def weigh(self):
+        for stage in self.path.iterdir():
+            files = [path for path in stage.rglob("*") if path.is_file()]
+            name = stage.name.partition("-")[0]
+            size = sum(path.stat().st_blocks * 512 for path in files if path.exists())
+            self.most[name] = max(self.most.get(name, 0), size)
+
+
+@pytest.mark.parametrize(
+    "learn",
+    [{"method": "centroid-angle"}, {"method": "interpolated"}, {"method": "svm", "smoothing": 1.0}],
+    ids=lambda learn: learn["method"],
+)
+def test_run__takes_no_more_disk_than_planned(learn, write_tif, write_job, make_scene, tmp_path):
+    scene = make_scene(160, 150, 12)
+    write_tif("scene.tif", scene.cube, hole=scene.hole)
+    write_tif("labels.tif", scene.labels, nodata=0)
+    tables = {"scene": {"labels": "labels.tif"}, "spectrum": {"dimension": 40}, "learn": learn}
+    job = load_job(write_job(**tables))
+    planned = {stage.name: stage for stage in project_plan(job, ClusterOptions()).stages}
+    weighing = Weighing(tmp_path / "run")
+    run(job, run_dir=tmp_path / "run", executor=weighing)
+    for name, most in weighing.most.items():
+        # Each file takes whole pages, which is much where all are small.
+        limit = planned[name].disk_bytes + planned[name].scratch_bytes + 2**20
+        assert most <= 1.1 * limit, name
 
 
 class Ending(Threads):

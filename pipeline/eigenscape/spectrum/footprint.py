@@ -129,6 +129,10 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     # Of the columns of a block: filtered ones; as they are projected or, with stiff rows, rotated.
     copies = 1 + (columns > block or job.graph.potential is not None)
     scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
+    # Coarse graphs, each of which is a share of the one before.
+    scratch += 16 * n + joined / (1 - joined) * entries * (size + 4)
+    if not fits(n, filtered.dtype, sizes.budget):
+        scratch += 2 * WIDTH * size * n * min(groups, sizes.tasks * sizes.processes)
     return Footprint(8 * groups, each, shared, disk, scratch)
 
 

@@ -17,7 +17,7 @@ from eigenscape.graph.footprint import graph_footprint
 from eigenscape.job.sizes import JobSizes
 from eigenscape.learn.decide.calibration import MOST_VALUES as CALIBRATED_VALUES
 from eigenscape.learn.decide.smoothing import array_count
-from eigenscape.learn.method import Samples, learn_method
+from eigenscape.learn.method import Classifier, Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
 from eigenscape.scenes.ingest.footprint import ingest_footprint
@@ -175,7 +175,14 @@ class Sizes(JobSizes):
             self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, classes, fields,
             labelled,
         )  # fmt: skip
-        needs = learn_method(self.job).footprint(samples)
+        method = learn_method(self.job)
+        needs = method.footprint(samples)
+        if known and isinstance(method, Classifier):
+            # Of the labelled samples: coordinates or features, and scores by every fit; once more where
+            # maps are smoothed.
+            scores = fields * (2 if self.job.learn.smoothing else 1)
+            kept = 4 * labelled * (scores + max(modes, self.d))
+            needs = replace(needs, scratch=needs.scratch + kept)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
             count = 0 if known is None else len(known)

@@ -120,13 +120,18 @@ class FieldMethod(Classifier):
         inside = group + known * (samples.labelled < math.inf) <= samples.budget
         each = max(usual.each, min(group + known, samples.budget) if inside else 0)
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
-        scratch = n * (weights + 4 * WIDTH) + group * (not inside)
+        scratch = n * (weights + number * WIDTH + 32) + group * (not inside)
+        if samples.labelled < math.inf:
+            # What every fit spreads to the labelled samples; of the first group in the larger type.
+            scratch += samples.labelled * (4 * samples.fields + number * WIDTH)
         if self.takes_cycles:
             entries = 1.5 * samples.neighbors * n
             making = making_bytes(entries, number)
             each = max(each, making * (making <= samples.budget))
             # The smaller graphs have as many entries as the graph itself, or less.
             scratch += entries * (4 + number) + 2 * making * (making > samples.budget)
+            # In both types, where the first group is solved in double.
+            scratch += 8 * entries * (number > 4)
         each += 60 * n
         # Fits that stay whole leave less than half of a group empty.
         groups = samples.fields // (WIDTH / 2 if self.whole_fits else WIDTH) + 1

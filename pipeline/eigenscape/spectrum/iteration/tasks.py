@@ -233,7 +233,7 @@ def usable(X: Array) -> bool:
     for rows in (slice(*block) for block in blocks(len(X), _COPY_ROWS)):
         least, most = float(X[rows].min()), float(X[rows].max())
         # Neither holds if an entry is no number.
-        if not (-_MOST_ENTRY < least and most < _MOST_ENTRY):
+        if not (least > -_MOST_ENTRY and most < _MOST_ENTRY):
             return False
     return True
 
