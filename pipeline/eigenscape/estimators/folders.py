@@ -25,6 +25,9 @@ SMALL_BYTES = 4 * 2**20
 _ROOM = 2**28
 """What has to be free there, so that nobody is left without."""
 
+_SAFE: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""What keeps an archive from writing outside of its directory; Python 3.11 has it from 3.11.4 on."""
+
 
 class RunFolder:
     """A directory for one run: kept where the user asks for it, otherwise deleted with its owner.
@@ -117,7 +120,7 @@ class RunFolder:
             return
         self._make(len(state["files"]) < SMALL_BYTES)
         with tarfile.open(fileobj=io.BytesIO(state["files"])) as archive:
-            archive.extractall(self.path, filter="data")
+            archive.extractall(self.path, **_SAFE)
 
 
 def _remove(path: Path, owner: int) -> None:
