@@ -16,7 +16,7 @@ from eigenscape.spectrum.iteration import algebra, tasks
 from eigenscape.spectrum.iteration.coarse import coarse_component
 from eigenscape.spectrum.iteration.kernels import columns
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
-from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
+from eigenscape.spectrum.iteration.kernels.ritz import rank, rayleigh_ritz
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.rowparts import RowParts
 from eigenscape.spectrum.iteration.state import Pass, State
@@ -105,13 +105,10 @@ class Subspace:
         needed = {*state.files}
         if state.begun is not None and state.begun.rotation is not None:
             needed.add(state.begun.rotation)
-        spent: list[str | Path] = []
-        if before is not None:
-            spent += {*before.files} - needed
+        spent = set() if before is None else {*before.files}
         for name in _OF_A_PASS:
-            found = self.problem.directory.glob(f"{name}-*")
-            spent += [file for file in found if str(file) not in needed | {*spent}]
-        remove(*spent)
+            spent |= {str(file) for file in self.problem.directory.glob(f"{name}-*")}
+        remove(*sorted(spent - needed))
         clear_scratch(self.problem.directory)
         return state
 
@@ -351,8 +348,8 @@ class Subspace:
         values = np.array(state.values[fixed:])
         following = problem.named(f"pass-{number + 1}", active)
         rotated = problem.named(f"rotated-{number}", active) if begun.balanced else following
-        tile, rank = columns.tile_rows(filtered.columns), int(np.isfinite(values).sum())
-        work = algebra.Rotate(filtered, rotated, begun.rotation, rank, number, tile)
+        tile = columns.tile_rows(filtered.columns)
+        work = algebra.Rotate(filtered, rotated, begun.rotation, rank(values), number, tile)
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
         norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)

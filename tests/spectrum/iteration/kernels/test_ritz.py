@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
+from eigenscape.spectrum.iteration.kernels.ritz import rank, rayleigh_ritz
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def test_rayleigh_ritz__equals_eigh_of_the_pencil(rng, A, spread):
     rotation = rayleigh_ritz(Y.T @ Y, Y.T @ A @ Y)
     Q, _ = np.linalg.qr(Y)
     expected = np.linalg.eigvalsh(Q.T @ A @ Q)
-    assert rotation.rank == 12
+    assert rank(rotation.values) == 12
     np.testing.assert_allclose(rotation.values, expected, rtol=1e-8)
     X = Y @ rotation.C
     np.testing.assert_allclose(X.T @ X, np.eye(12), atol=1e-9)
@@ -36,7 +36,7 @@ def test_rayleigh_ritz__says_which_columns_carry_no_direction(rng, A):
     Y = rng.standard_normal((80, 4))
     Y[:, 1] = Y[:, 0] - Y[:, 3]
     rotation = rayleigh_ritz(Y.T @ Y, Y.T @ A @ Y)
-    assert rotation.rank == 3
+    assert rank(rotation.values) == 3
     assert np.isinf(rotation.values[3])
     assert not rotation.C[:, 3].any()
     X = (Y @ rotation.C)[:, :3]

@@ -29,10 +29,10 @@ class Rotation:
     values: Matrix
     C: Matrix
 
-    @property
-    def rank(self) -> int:
-        """Number of columns that carry a direction."""
-        return int(np.isfinite(self.values).sum())
+
+def rank(values: Matrix) -> int:
+    """Return the number of columns that carry a direction, from their Ritz values."""
+    return int(np.isfinite(values).sum())
 
 
 def rayleigh_ritz(G: Matrix, H: Matrix) -> Rotation:
