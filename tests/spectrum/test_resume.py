@@ -68,11 +68,15 @@ def problem_of(directory):
 
 
 KILLS = [
-    ("filter-0-0-0", 0),
-    ("filter-0-1-0", 1),
+    ("filter-single-0-0-0", 0),
+    ("filter-single-0-1-0", 1),
     ("gram", 1),
-    ("rotate-0-1", 0),
-    ("residual-0-1", 0),
+    ("rotate-single-0-1", 0),
+    ("residual-single-0-1", 0),
+    ("single", 0),
+    ("widen", 1),
+    ("filter-0-2-0", 0),
+    ("rotate-0-2", 0),
 ]
 
 

@@ -129,6 +129,8 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     # Of the columns of a block: filtered ones; as they are projected or, with stiff rows, rotated.
     copies = 1 + (columns > block or job.graph.potential is not None)
     scratch = entries * size + n * (columns + copies * block) * size + by_rows[1]
+    # Double precision begins with a matrix in single.
+    scratch += (4 * entries + 4 * n) * (size > 4)
     # Coarse graphs, each of which is a share of the one before.
     scratch += 16 * n + joined / (1 - joined) * entries * (size + 4)
     if not fits(n, filtered.dtype, sizes.budget):

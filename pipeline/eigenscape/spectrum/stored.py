@@ -1,7 +1,7 @@
 """Operators in files: row blocks that tasks map by their path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +122,23 @@ def store_operator(
         ties=ties,
         unit=operator.unit,
     )
+
+
+def store_rounded(stored: StoredOperator, directory: Path) -> StoredOperator:
+    """Write an operator without ties in single precision; it shares its structure and null vectors.
+
+    Parameters
+    ----------
+    stored
+        The operator.
+    directory
+        Where the rounded values go.
+    """
+    directory.mkdir(exist_ok=True)
+    operator, data = stored.open(), []
+    for number, block in enumerate(operator.blocks):
+        data.append(str(directory / f"data-{number}"))
+        save_raw(data[-1], block.data.astype(np.float32))
+    diagonal = str(directory / "diagonal")
+    save_raw(diagonal, operator.diagonal.astype(np.float32))
+    return replace(stored, data=tuple(data), diagonal=diagonal, dtype="float32")

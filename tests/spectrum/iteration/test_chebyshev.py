@@ -19,6 +19,7 @@ from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
+from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.kernels import oracles
 from eigenscape.spectrum.kernels.gather import WIDTH
 from harness import KilledError
@@ -292,7 +293,7 @@ def test_solve__finds_what_the_coarse_graph_does_not_show(
     monkeypatch.setattr("eigenscape.spectrum.iteration.coarse.prolong", prolong)
     problem = make_problem(W, kind="normalized")
     solution = solve(problem, 10, 1e-8, loop, quiet)
-    assert (problem.directory / "coarse").exists()
+    assert (problem.directory / "single" / "coarse").exists()
     assert solution.converged
     np.testing.assert_allclose(solution.values[:10], values[1:11], atol=1e-12)
     found = vectors_of(solution, 10)[:, missing - 1]
@@ -308,6 +309,7 @@ def test_solve__locks_what_has_converged(make_problem, monkeypatch, plane):
         return real(*rest)
 
     monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev._lock", lock)
+    monkeypatch.setattr(Subspace, "in_single", lambda self: None)
     # Short filters, so that the lowest vectors are there before the others.
     monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._MOST_DEGREE", 10)
     problem = make_problem(W, kind="normalized")
@@ -326,6 +328,29 @@ def test_solve__locks_what_has_converged(make_problem, monkeypatch, plane):
 
 
 @pytest.mark.parametrize("layout", [BY_COLUMNS, Layout("rows", slots=2)], ids=["columns", "rows"])
+@pytest.mark.parametrize("tolerance", [1e-7, 1e-9, 1e-11])
+def test_solve__begins_in_single_and_corrects_the_wanted_columns_alone(
+    make_problem, monkeypatch, plane, tolerance, layout
+):
+    W, values, vectors = plane
+    problem, said = make_problem(W, kind="normalized"), []
+    solution = solve(problem, 40, tolerance, loop, said.append, layout)
+    assert solution.converged
+    rough = [text for text in said if text.startswith("single precision, pass")]
+    assert rough == said[: len(rough)]
+    assert 1 <= len(rough) < len(said)
+    np.testing.assert_allclose(solution.values[:40], values[1:41], atol=1e-11)
+    assert scipy.linalg.subspace_angles(vectors_of(solution, 40), vectors[:, 1:41]).max() < 1e-5
+    # Without single precision, and with all columns filtered, it takes more products.
+    monkeypatch.setattr(Subspace, "in_single", lambda self: None)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._resting", lambda *_: 0)
+    whole = solve(make_problem(W, kind="normalized", name="w"), 40, tolerance, loop, quiet, layout)
+    assert whole.converged
+    assert solution.products < whole.products
+    np.testing.assert_allclose(solution.values[:40], whole.values[:40], atol=1e-11)
+
+
+@pytest.mark.parametrize("layout", [BY_COLUMNS, Layout("rows", slots=2)], ids=["columns", "rows"])
 @pytest.mark.parametrize("measured", [1e-5, 1e-9])
 def test_solve__holds_two_sets_of_vectors_at_most(make_problem, plane, layout, measured):
     dtype = np.float32 if measured > 1e-6 else np.float64
@@ -334,14 +359,15 @@ def test_solve__holds_two_sets_of_vectors_at_most(make_problem, plane, layout, m
     def watching(step, *rest, **options):
         results = loop(step, *rest, **options)
         size = problem.operator.rows * WIDTH * np.dtype(dtype).itemsize
-        # What steps by rows exchange is not counted.
-        there = [path for path in problem.directory.glob("[!w]*") if path.is_file()]
-        large = [path for path in there if path.stat().st_size == size]
-        sets.append(len({path.name.rpartition("-")[0] for path in large}))
+        # Neither what steps by rows exchange, nor vectors of coarse graphs.
+        folders = [problem.directory, problem.directory / "single"]
+        there = [path.stat() for folder in folders for path in folder.glob("[!w]*-[0-9]*")]
+        sets.append(sum(each.st_size for each in there if each.st_size in (size, size / 2)) / size)
         return results
 
-    assert solve(problem, 20, measured, watching, quiet, layout).converged
-    assert max(sets) == 2
+    solution = solve(problem, 20, measured, watching, quiet, layout)
+    assert solution.converged
+    assert max(sets) == 2 * solution.vectors.groups
 
 
 def test_solve__gives_the_same_bits_from_mapped_memory(make_problem, plane):

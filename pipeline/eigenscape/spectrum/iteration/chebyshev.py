@@ -26,7 +26,7 @@ from eigenscape.context import Map
 from eigenscape.spectrum.iteration.kernels import columns
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution, State
-from eigenscape.spectrum.iteration.subspace import Subspace
+from eigenscape.spectrum.iteration.subspace import LEAST_GAIN, Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.gather import WIDTH
 
@@ -70,15 +70,52 @@ def solve(
         Decides how the tasks of a product cut it.
     """
     subspace = Subspace.on(problem, map_blocks, layout)
+    state = subspace.load()
+    if state is None:
+        state = _begin(subspace, pairs, tolerance, note)
+    return _iterate(subspace, state, pairs, tolerance, note)
+
+
+def _begin(subspace: Subspace, pairs: int, tolerance: float, note: Callable[[str], None]) -> State:
+    """Return the state to begin with: where double precision is needed, what single comes to."""
     most, goal = columns.window(0, pairs)
+    single = subspace.in_single() if goal == pairs else None
+    if single is None:
+        return subspace.begin(most, goal, whole=goal == pairs)
+    state = single.load() or single.begin(most, goal, whole=True)
+    solution = _iterate(
+        single, state, pairs, columns.single_tolerance(tolerance, subspace.bound),
+        lambda text: note(f"single precision, {text}"), patient=False,
+    )  # fmt: skip
+    return subspace.take_over(solution, goal)
+
+
+def _iterate(
+    subspace: Subspace,
+    state: State,
+    pairs: int,
+    tolerance: float,
+    note: Callable[[str], None],
+    *,
+    patient: bool = True,
+) -> Solution:
+    """Run passes until the wanted pairs have converged; see `solve`.
+
+    Parameters
+    ----------
+    patient
+        Whether to go on after a pass that gained little.
+    """
+    problem = subspace.problem
+    _, goal = columns.window(0, pairs)
     most_passes = MOST_PASSES * -(-pairs // goal)
-    state = subspace.load() or subspace.begin(most, goal, whole=goal == pairs)
+    stalled = False
     while True:
         values, residuals = np.array(state.values), np.array(state.residuals)
         goal = state.goal
         limits = _limits(subspace, state, tolerance)
         excess = float((residuals[:goal] / limits).max())
-        if goal == pairs and (excess <= 1 or state.passes >= most_passes):
+        if goal == pairs and (excess <= 1 or stalled or state.passes >= most_passes):
             return Solution(
                 problem.vectors(state.files), values, residuals,
                 bool(residuals[:goal].max() <= tolerance), state.passes, state.products,
@@ -101,7 +138,8 @@ def solve(
             halves=goal == pairs and subspace.halves(state),
         )  # fmt: skip
         state = subspace.advance(replace(state, settled=excess <= 1), plan, measured=True)
-        residuals = np.array(state.residuals[:goal])
+        before, residuals = residuals[:goal].max(), np.array(state.residuals[:goal])
+        stalled = not patient and residuals.max() * LEAST_GAIN > before
         note(
             f"pass {state.passes}: degree {plan.times * plan.degree}, "
             f"{len(state.values) - state.locked * WIDTH} columns, largest residual "

@@ -63,14 +63,14 @@ class RowParts:
     @classmethod
     def prepare(cls, problem: Problem, run: Map, layout: Layout, parts: int) -> "RowParts | None":
         """Find the halos of all parts; None where the graph has too many components."""
-        level = problem.level
+        name = problem.name
         work: Any = partial(rows.null_squares, problem)
-        squares = run(f"squares-{level}", work, ["all"], label="null vectors")[0]
+        squares = run(f"squares-{name}", work, ["all"], label="null vectors")[0]
         if squares is None:
             return None
         cut = Cut.of(problem.operator.rows, parts, problem.directory)
         cut.folder.mkdir(exist_ok=True)
-        numbers, step = list(range(cut.parts)), f"{level}-{cut.parts}"
+        numbers, step = list(range(cut.parts)), f"{name}-{cut.parts}"
         work = partial(find_halo, problem.operator, cut)
         found = run(f"halo-{step}", work, numbers, label="halos")
         sent = run(f"outbox-{step}", partial(fill_outbox, cut), numbers, label="halos")

@@ -19,7 +19,7 @@ from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.kernels.ritz import rank, rayleigh_ritz
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.rowparts import RowParts
-from eigenscape.spectrum.iteration.state import Pass, State
+from eigenscape.spectrum.iteration.state import Pass, Solution, State
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.gather import CONVERTS_HALVES, WIDTH
@@ -37,7 +37,7 @@ _OF_A_PASS = (
 """Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
-_LEAST_GAIN = 3.0
+LEAST_GAIN = 3.0
 """Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
 
 
@@ -70,7 +70,7 @@ class Subspace:
     def on(cls, problem: Problem, run: Map, layout: Layout = BY_COLUMNS) -> "Subspace":
         """Return a level, its spectrum bounded."""
         work = partial(tasks.measure, problem)
-        bound, short_bound = run(f"bound-{problem.level}", work, ["all"], label="bounds")[0]
+        bound, short_bound = run(f"bound-{problem.name}", work, ["all"], label="bounds")[0]
         return cls(problem, run, bound, short_bound, layout)
 
     def row_parts(self, groups: int) -> RowParts | None:
@@ -134,13 +134,13 @@ class Subspace:
         whole
             Whether no further pairs are wanted, so that fewer columns may serve.
         """
-        problem, level = self.problem, self.problem.level
+        problem, name = self.problem, self.problem.name
         work: Any = partial(tasks.coarsen, problem, most)
-        stored = self.run(f"coarsen-{level}", work, ["all"], label="coarsening")[0]
+        stored = self.run(f"coarsen-{name}", work, ["all"], label="coarsening")[0]
         if stored is None:
             start = problem.named("pass-0", range(most // WIDTH))
             cut = self.run(
-                f"cut-{level}", partial(tasks.find_cut, problem, self.bound), [most], label="cut"
+                f"cut-{name}", partial(tasks.find_cut, problem, self.bound), [most], label="cut"
             )
             values, rough, most_cut = np.full(most, cut[0][0]), None, cut[0][1]
         else:
@@ -149,8 +149,9 @@ class Subspace:
                 StoredOperator.from_json(stored),
                 coarse_component(problem.component, directory),
                 directory,
-                level + 1,
+                problem.level + 1,
                 problem.in_memory,
+                problem.prefix,
             )
             state = Subspace.on(below, self.run, self.layout).solve_roughly(most)
             # Columns that carry no direction of their own are random ones by now.
@@ -163,16 +164,50 @@ class Subspace:
                 values = values[: columns.choose_columns(values, goal, self.bound, density)]
             start = problem.named("pass-0", range(len(values) // WIDTH))
         work = partial(tasks.start, problem, start, rough)
-        self.run(f"start-{level}", work, list(range(start.groups)), label="start")
+        self.run(f"start-{name}", work, list(range(start.groups)), label="start")
         unknown = (np.inf,) * len(values)
         state = self.note(State(start.files, tuple(values), unknown, most_cut, goal))
         if rough is not None:
             rough.remove()
         return state
 
+    def in_single(self) -> "Subspace | None":
+        """Return the same problem in single precision; None where this is no other or gains nothing.
+
+        Its rounding errors are too large beside stiff rows and ties.
+        """
+        problem = self.problem
+        if problem.operator.dtype == "float32" or self.short_bound is not None:
+            return None
+        directory = problem.directory / "single"
+        work = partial(tasks.round_operator, problem, directory)
+        stored = self.run("single", work, ["all"], label="single precision")[0]
+        rounded = replace(
+            problem,
+            operator=StoredOperator.from_json(stored),
+            directory=directory,
+            prefix="single-",
+        )
+        return Subspace(rounded, self.run, self.bound, None, self.layout)
+
+    def take_over(self, solution: Solution, goal: int) -> State:
+        """Return the state that begins with the vectors of a solution in single precision."""
+        problem, rough = self.problem, solution.vectors
+        vectors = problem.named(f"pass-{solution.passes}", range(rough.groups))
+        work = partial(tasks.widen, rough, vectors)
+        self.run("widen", work, list(range(rough.groups)), label="double precision")
+        state = State(
+            vectors.files, tuple(map(float, solution.values)),
+            tuple(map(float, solution.residuals)), self.bound, goal,
+            passes=solution.passes, products=solution.products,
+        )  # fmt: skip
+        self.note(state)
+        rough.remove()
+        return state
+
     def grow(self, state: State, most: int, goal: int) -> State:
         """Put random columns beside those there are, up to `most`, to look for further pairs."""
-        problem, step = self.problem, f"{self.problem.level}-{state.passes}"
+        problem, step = self.problem, f"{self.problem.name}-{state.passes}"
         further = range(len(state.files), most // WIDTH)
         fresh = problem.named(f"fresh-{state.passes}", further)
         self.run(
@@ -215,7 +250,7 @@ class Subspace:
         if problem.operator.rows <= max(DENSE_ROWS, 2 * most):
             vectors = problem.named("dense", range(most // WIDTH))
             work = partial(tasks.solve_densely, problem, vectors)
-            step = f"dense-{problem.level}"
+            step = f"dense-{problem.name}"
             values = self.run(step, work, ["all"], label="coarsest level")[0]
             dense = State(vectors.files, tuple(values), (0.0,) * most, self.bound, most)
             return self._refuse_damage(dense)
@@ -281,20 +316,22 @@ class Subspace:
             return self._retreat(after, balanced)
         # From here on the vectors before the filter are not needed, nor is the space that they take.
         begun = Pass(measured, balanced, plan.halves)
-        files = state.files[:locked] + filtered.files
+        resting = state.files[locked + filtered.groups :]
+        files = state.files[:locked] + filtered.files + resting
         after = replace(state, files=files, products=products, begun=begun)
         return self._complete(self.note(after, state), begun)
 
     def _filter(self, state: State, plan: FilterPlan, balanced: bool) -> tuple[Vectors, bool]:
         """Return the filtered columns that are not locked, and whether they hold numbers to go on with."""
         problem, number, locked = self.problem, state.passes, state.locked
-        step = f"{problem.level}-{number}"
+        step = f"{problem.name}-{number}"
         vectors = problem.vectors(state.files)
-        active = range(locked, vectors.groups)
+        last = vectors.groups - plan.resting // WIDTH
+        active = range(locked, last)
         fixed = locked * WIDTH
         groups = list(range(len(active)))
         values, known = np.array(state.values[fixed:]), np.array(state.residuals[fixed:])
-        filtered, parts = vectors[locked:], self.row_parts(len(groups))
+        filtered, parts = vectors[locked:last], self.row_parts(len(groups))
         usable = False
         for time in range(plan.times):
             source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
@@ -306,8 +343,8 @@ class Subspace:
                 usable = all(self.run(name, work, groups, label=label))
             if time:
                 source.remove()
-            last = time == plan.times - 1
-            if taken := locked if last else -(-plan.between[time] // WIDTH):
+            ends = time == plan.times - 1
+            if taken := locked if ends else -(-plan.between[time] // WIDTH):
                 projected = problem.named(f"projected-{number}-{time}", active)
                 part = f"{step}-{time}"
                 filtered = self.project(part, vectors[:taken], filtered, projected)
@@ -316,7 +353,7 @@ class Subspace:
     def _complete(self, state: State, begun: Pass) -> State:
         """Return the state after a pass whose filter is done: Ritz vectors, and their residuals."""
         problem, number, locked = self.problem, state.passes, state.locked
-        step, fixed = f"{problem.level}-{number}", locked * WIDTH
+        step, fixed = f"{problem.name}-{number}", locked * WIDTH
         filtered = problem.vectors(state.files)[locked:]
         groups, active = list(range(filtered.groups)), range(locked, len(state.files))
         parts = self.row_parts(len(groups))
@@ -360,7 +397,7 @@ class Subspace:
             work = tasks.Residuals(problem, rotated, values, even)
             norms = self.run(f"residual-{step}", work, groups, label="residuals")
         residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
-        gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
+        gained = max(residuals[: state.goal]) * LEAST_GAIN < max(state.residuals[: state.goal])
         after = replace(
             state,
             files=state.files[:locked] + following.files,

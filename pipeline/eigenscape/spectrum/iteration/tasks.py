@@ -28,7 +28,7 @@ from eigenscape.spectrum.kernels import oracles, tiles
 from eigenscape.spectrum.kernels.balance import Balanced, stiff_rows, tie_sweeps
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator, upper_bound
-from eigenscape.spectrum.stored import StoredOperator, open_stored
+from eigenscape.spectrum.stored import StoredOperator, open_stored, store_rounded
 
 _STIFF = "stiff.npy"
 _RESOLVED = 0.05
@@ -54,6 +54,8 @@ class Problem:
         0 for the problem itself, 1 for the first coarse one.
     in_memory
         Whether a task may hold two groups in memory; they are mapped from scratch files otherwise.
+    prefix
+        Sets the names of its steps apart from those of a problem of the same level.
     """
 
     operator: StoredOperator
@@ -61,6 +63,12 @@ class Problem:
     directory: Path
     level: int = 0
     in_memory: bool = True
+    prefix: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name for the steps of this problem."""
+        return f"{self.prefix}{self.level}"
 
     def null_space(self) -> NullSpace:
         """Return the null vectors."""
@@ -113,6 +121,19 @@ def coarsen(problem: Problem, columns: int, _: str) -> dict[str, Any] | None:
     component = None if problem.component is None else problem.null_space().component
     stored = coarse.store_coarse(operator, label, component, problem.directory / "coarse")
     return asdict(stored)
+
+
+def round_operator(problem: Problem, directory: Path, _: str) -> dict[str, Any]:
+    """Write the operator in single precision beside the structure that it shares."""
+    return asdict(store_rounded(problem.operator, directory))
+
+
+def widen(rough: Vectors, vectors: Vectors, group: int) -> None:
+    """Write one group of vectors in the precision of others."""
+    source, target = rough.attach(group), vectors.attach(group, "r+")
+    for rows in (slice(*block) for block in blocks(len(target), _COPY_ROWS)):
+        target[rows] = source[rows]
+    note_rows(target)
 
 
 def start(problem: Problem, vectors: Vectors, rough: Vectors | None, group: int) -> None:

@@ -171,6 +171,25 @@ def test_plan_filter__brings_residuals_down_step_by_step_in_half_precision():
     assert not plan(values, np.full(64, np.inf), halves=True).halves
 
 
+@pytest.mark.parametrize(
+    ("pairs", "guards", "resting"),
+    [(20, 1e-6, 32), (20, 0.2, 0), (20, np.inf, 0), (32, 1e-6, 32), (33, 1e-6, 0)],
+)
+def test_plan_filter__lets_guards_rest_that_are_known_well(pairs, guards, resting):
+    values = np.linspace(0.01, 0.5, 64)
+    residuals = np.where(np.arange(64) < pairs, 1e-6, guards)
+    # Probes lack anything, but no filter counts on them.
+    residuals[-PROBES:] = 0.4
+    assert plan(values, residuals, pairs=pairs, halves=True).resting == resting
+    assert plan(values, residuals, pairs=pairs).resting == 0
+
+
+def test_single_tolerance__is_no_less_than_rounding_allows():
+    assert columns.single_tolerance(1e-8, 2.0) == pytest.approx(1e-5)
+    assert 1e-6 < columns.single_tolerance(1e-12, 2.0) < 1e-5
+    assert columns.single_tolerance(1e-12, 40.0) == 20 * columns.single_tolerance(1e-12, 2.0)
+
+
 def test_plan_filter__works_in_half_precision_where_it_is_applied_once():
     """After a first time there are no Ritz vectors, nor residuals of them."""
     values = np.linspace(0.01, 0.5, 96)

@@ -13,8 +13,10 @@ from eigenscape.spectrum.iteration.kernels.filter import (
     chebyshev_filter,
     clean_degree,
     degree_for,
+    left_by_guards,
     safe_degree,
 )
+from eigenscape.spectrum.iteration.kernels.ritz import rayleigh_ritz
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
 
@@ -156,3 +158,35 @@ def test_null_space__of_a_regular_operator_is_empty(rng):
     expected = X.copy()
     space.remove_from(X)
     np.testing.assert_array_equal(X, expected)
+
+
+@pytest.mark.parametrize("lacking", [1e-3, 1e-2, 0.1, 0.5])
+@pytest.mark.parametrize("degree", [8, 20, 40])
+def test_left_by_guards__bounds_what_rests_of_an_error(rng, degree, lacking):
+    # The lowest eigenvectors are the first unit vectors; each Ritz vector lacks a share of itself.
+    values = np.sort(rng.uniform(0, 2, 400))
+    wanted, count = 16, 48
+    Y = (
+        np.eye(400, count)
+        + np.r_[
+            np.zeros((count, count)),
+            rng.standard_normal((400 - count, count)) * lacking / np.sqrt(400 - count),
+        ]
+    )
+
+    def ritz(Y):
+        rotation = rayleigh_ritz(Y.T @ Y, Y.T @ (values[:, None] * Y))
+        return rotation.values, Y @ rotation.C
+
+    def error(X):
+        return np.linalg.norm(X[wanted:, :wanted] @ X[:wanted, :wanted].T)
+
+    theta, X = ritz(Y)
+    residuals = np.linalg.norm(values[:, None] * X - X * theta, axis=0)
+    plan = FilterPlan(degree, values[count], 2.0, 0.0)
+    left = left_by_guards(plan, theta[wanted - 1], theta[wanted:], residuals[wanted:])
+    stretched = (2 * values - 2 - plan.cut) / (2 - plan.cut)
+    p = np.abs(np.polynomial.chebyshev.Chebyshev.basis(degree)(stretched))
+    filtered = np.hstack([p[:, None] * X[:, :wanted] / p[wanted - 1], X[:, wanted:]])
+    damped = p[count:].max() / p[wanted - 1]
+    assert error(ritz(filtered)[1]) <= 2 * (left.max() + damped) * error(X)

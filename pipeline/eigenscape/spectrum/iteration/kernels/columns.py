@@ -15,6 +15,7 @@ from eigenscape.spectrum.iteration.kernels.filter import (
     amplified_counts,
     clean_degree,
     degree_for,
+    left_by_guards,
     safe_correction_degree,
     safe_degree,
 )
@@ -47,6 +48,7 @@ _REDUCTION = 1e5
 _RITZ_PRODUCTS = 0.8
 _LOOSE = 0.125
 _HALF_REDUCTION = 3e2
+_CORRECTED = 1e3
 
 
 def column_count(pairs: int) -> int:
@@ -172,6 +174,23 @@ def residual_limits(
     return np.minimum(limits, tolerance)
 
 
+def single_tolerance(tolerance: float, bound: float) -> float:
+    """Return the residual to reach in single precision where double is needed for the tolerance.
+
+    From there on one pass of corrections reaches the tolerance, if rounding lets single precision come so
+    far.
+
+    Parameters
+    ----------
+    tolerance
+        Asked for.
+    bound
+        Upper bound of the spectrum.
+    """
+    least = _ROUNDING * float(np.finfo(np.float32).eps) * bound
+    return max(_CORRECTED * tolerance, least)
+
+
 def _whole_groups(columns: int) -> int:
     """Return the columns of a whole number of pairs of groups, of one for very few."""
     step = WIDTH if columns <= WIDTH else 2 * WIDTH
@@ -250,8 +269,30 @@ def plan_filter(
     # Corrections need Ritz vectors and their residuals, which there are before the first time alone.
     halves = plan.halves and times == 1
     plan = replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)
+    if halves:
+        plan = replace(plan, resting=_resting(plan, values, residuals, pairs, guards))
     between = amplified_counts(plan, dtype, values[:locked], residuals[:locked])
     return replace(plan, between=between)
+
+
+def _resting(
+    plan: FilterPlan,
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    pairs: int,
+    guards: int,
+) -> int:
+    """Return how many columns at the end a filter of corrections may leave as they are, in whole groups.
+
+    All that hold no wanted pair, if those below the cut are known so well that Rayleigh-Ritz steps tell
+    the wanted ones from them.
+    """
+    first = -(-pairs // WIDTH) * WIDTH
+    known = slice(first, guards)
+    if not np.isfinite([values[known], residuals[known]]).all():
+        return 0
+    left = left_by_guards(plan, float(values[pairs - 1]), values[known], residuals[known])
+    return 0 if (left > 1 / _HALF_REDUCTION).any() else max(0, len(values) - first)
 
 
 def plan_short(

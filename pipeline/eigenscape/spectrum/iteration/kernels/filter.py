@@ -45,6 +45,8 @@ class FilterPlan:
         Numbers of locked vectors, the lowest ones, that are projected out after each time but the last.
     halves
         Whether it works in half precision, on what the vectors lack (`corrections`).
+    resting
+        Number of columns at the end that stay as they are.
     """
 
     degree: int
@@ -54,6 +56,7 @@ class FilterPlan:
     times: int = 1
     between: tuple[int, ...] = ()
     halves: bool = False
+    resting: int = 0
 
 
 class Steps(Protocol):
@@ -115,6 +118,37 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
 def _growth(value: float, cut: float, bound: float) -> float:
     """Return arcosh of the stretched value: per degree a filter grows by its exponential there."""
     return math.acosh(1 + 2 * max(cut - value, 1e-12) / (bound - cut))
+
+
+def left_by_guards(
+    plan: FilterPlan,
+    value: float,
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the share of an error in direction of each guard that is left if it is not filtered.
+
+    A Ritz vector lacks next to nothing in the direction of another: the product of what both lack. A filter
+    leaves that as it is, but for its damping, and a Rayleigh-Ritz step takes it out but for what the guard
+    itself lacks.
+
+    Parameters
+    ----------
+    plan
+        A filter of corrections, which acts on every column by itself.
+    value
+        The last wanted eigenvalue.
+    values, residuals : array, shape (m,)
+        Ritz values and residuals of the guards.
+    """
+    gap = max(plan.cut - value, 1e-12)
+    lacking = residuals / gap
+    # The eigenvalue is below the Ritz value by about the square of the residual, divided by the gap.
+    below = np.maximum(plan.cut - (values - gap * lacking**2), 0)
+    growth = np.arccosh(1 + 2 * below / (plan.bound - plan.cut))
+    damping = plan.degree * (growth - _growth(value, plan.cut, plan.bound))
+    left: NDArray[np.float64] = lacking**2 * np.exp(np.minimum(damping, 300))
+    return left
 
 
 def safe_degree(plan: FilterPlan, dtype: np.dtype[Any]) -> int:
