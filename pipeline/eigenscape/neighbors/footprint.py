@@ -1,5 +1,7 @@
 """What the neighbors stage takes with every method; each adds its own (`NeighborMethod.footprint`)."""
 
+from dataclasses import replace
+
 from eigenscape.base.blocks import sample_blocks
 from eigenscape.base.footprint import Footprint
 from eigenscape.neighbors.kernels.partition import (
@@ -22,6 +24,12 @@ def part_count(rows: int, leaves: Leaves) -> int:
     return int(2 ** split_levels(rows, part_size(rows), leaves.overlap))
 
 
+def copy_count(rows: int, leaves: Leaves) -> float:
+    """Return how many samples all parts hold, those that several share counted in each."""
+    levels = split_levels(rows, part_size(rows), leaves.overlap)
+    return float(rows * (1 + leaves.overlap) ** levels)
+
+
 def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     """Add up what is held while samples are put in order and lists are written.
 
@@ -30,7 +38,7 @@ def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     k, n, row_bytes = method.k, table.rows, table.row_bytes
     leaves = method.leaves(n, table.columns, sparse=table.sparse)
     levels = split_levels(n, part_size(n), leaves.overlap)
-    parts, copies = 2**levels, n * (1 + leaves.overlap) ** levels
+    parts, copies = 2**levels, copy_count(n, leaves)
     part = copies / parts
     route_row = routed_bytes(row_bytes, leaves)
     route = sample_blocks(n, 1, table.budget, route_row)
@@ -43,8 +51,28 @@ def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     # Lists of the samples, and the arrays that they become.
     writing = min(n, chunk_rows(n, 4 * k)) * k * 22
     each = max(routed, search, tile, writing)
-    scratch = copies * (row_bytes + 12 + 8 * leaves.k) + n * (row_bytes + 24)
+    scratch = copies * (row_bytes + 12 + 8 * leaves.k) + _kept(table)
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
     shared = 24.0 * n
     return Footprint(tasks, each, shared, n * (8 * k + 8), scratch, tree)
+
+
+def with_lists(laid: Footprint, table: Table, size: float) -> Footprint:
+    """Add the disk that lists take, once the features are in order and their copies by part are gone.
+
+    Parameters
+    ----------
+    laid
+        What it takes to put the samples in order: see `laid_out`.
+    table
+        The samples.
+    size
+        Bytes of the lists.
+    """
+    return replace(laid, scratch=max(laid.scratch, _kept(table) + size))
+
+
+def _kept(table: Table) -> float:
+    """Return the bytes of the features in order, and of ranks and orders."""
+    return table.rows * (table.row_bytes + 24)

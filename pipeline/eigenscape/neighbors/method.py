@@ -199,9 +199,11 @@ class InMemoryMethod(NearestMethod):
         """Count the features, a copy, and what the library makes of them."""
         from dataclasses import replace
 
+        from eigenscape.neighbors.footprint import with_lists
+
         usual, n, k = super().footprint(table), table.rows, self.k
         each = 3 * table.row_bytes + self.list_bytes * k + self.sample_bytes
-        return replace(usual, shared=n * each, scratch=usual.scratch + 18 * n * k)
+        return with_lists(replace(usual, shared=n * each), table, 18 * n * k)
 
 
 def neighbor_method(job: "Job") -> NeighborMethod:

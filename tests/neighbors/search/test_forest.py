@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.neighbors.kernels.partition import Leaves
-from eigenscape.neighbors.search.forest import _number, load_tree
+from eigenscape.neighbors.search.forest import Tree, _number, load_tree
 from eigenscape.neighbors.search.layout import grow_tree, lay_out
 from lists import clustered, words
 
@@ -21,8 +21,9 @@ def test_number__counts_the_samples_that_are_no_copies(n, seed, share):
 
 
 @pytest.fixture(params=["dense", "sparse"])
-def planted(request, surround, rng, small_blocks):
-    """Features, a layout, and a second tree over the same samples."""
+def planted(request, surround, rng, small_blocks, monkeypatch):
+    """Features, a layout, and a second tree over the same samples; parts are kept."""
+    monkeypatch.setattr(Tree, "remove_runs", lambda tree: None)
     sparse = request.param == "sparse"
     features = words(rng, 2000) if sparse else clustered(rng, 2000)
     which = np.arange(2000)
@@ -79,3 +80,20 @@ def test_tree__mails_every_list_home(planted):
         for part in range(tree.parts):
             expected[tree.read_part(part)[1]] += 1
         np.testing.assert_array_equal(arrived, expected)
+
+
+def test_tree__removes_parts_and_mail_and_keeps_the_rest(planted, monkeypatch):
+    _, _, tree = planted
+    tree.sort_mail("all")
+    monkeypatch.undo()
+
+    def kinds():
+        return {path.name.partition("-")[0] for path in tree.folder.iterdir()}
+
+    assert kinds() == {"run", "mail", "tree.npz"}
+    tree.remove_runs()
+    assert kinds() == {"mail", "tree.npz"}
+    # Once more, as a run that goes on does.
+    for _ in range(2):
+        tree.remove_mail()
+        assert kinds() == {"tree.npz"}

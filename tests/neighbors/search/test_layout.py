@@ -49,6 +49,8 @@ def test_lay_out__sorts_the_features_by_rank(surround, rng, small_blocks, kind, 
     assert dict(zip(*(part.tolist() for part in layout.copies()), strict=True)) == copies
     for copy, represented in copies.items():
         assert rank[copy] == rank[represented]
+    # Nobody reads the samples by part any more.
+    assert not list(layout.tree.folder.glob("run-*"))
     found = layout.ranked.read(0, len(order))
     assert sp.issparse(found) == (kind == "sparse")
     found = found.toarray() if sp.issparse(found) else found

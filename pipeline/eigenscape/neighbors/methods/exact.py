@@ -29,8 +29,9 @@ class Exact(NearestMethod):
 
     def footprint(self, table: Table) -> Footprint:
         """Count the tasks over ranges of ranks, and the lists."""
+        from eigenscape.neighbors.footprint import with_lists
         from eigenscape.neighbors.search.exhaustive import TASK_RANKS
 
         usual, n = super().footprint(table), table.rows
         tasks = usual.tasks - (-n // TASK_RANKS)
-        return replace(usual, tasks=tasks, scratch=usual.scratch + 18 * n * self.k)
+        return with_lists(replace(usual, tasks=tasks), table, 18 * n * self.k)

@@ -53,13 +53,14 @@ class Landmarks(NeighborMethod):
 
     def footprint(self, table: Table) -> Footprint:
         """Count what k-means sees, its own copy and work."""
+        from eigenscape.neighbors.footprint import with_lists
         from eigenscape.neighbors.search.exhaustive import TASK_RANKS
         from eigenscape.neighbors.search.landmarks import DRAWN
 
         usual, n = super().footprint(table), table.rows
         each = max(usual.each, 3 * table.row_bytes * min(n, DRAWN * self.landmarks))
         tasks = usual.tasks + 1 - (-n // TASK_RANKS)
-        return replace(usual, tasks=tasks, each=each, scratch=usual.scratch + 18 * n * self.k)
+        return with_lists(replace(usual, tasks=tasks, each=each), table, 18 * n * self.k)
 
     def notes(self, table: Table) -> Sequence[str]:
         """Say whose eigenvectors are extended."""

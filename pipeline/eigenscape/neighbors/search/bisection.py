@@ -129,10 +129,12 @@ def bisect_lists(
             leaves = replace(layout.tree.leaves, turn=turn)
             source = layout.tree.source
             tree, _ = grow_tree(context, source, leaves, layout.folder, layout.ranked.rows)
+            tree.remove_runs()
         lists.create(version)
         context.map(f"mail-{turn}", tree.sort_mail, ["all"], label="sorting mail")
         merge = partial(search.merge, tree, version)
         context.map(f"merge-{turn}", merge, parts, label="merging lists")
+        tree.remove_mail()
         recall = measure(f"tree {turn + 1}")
         for number in range(rounds):
             if recall >= wanted:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import read_raw, save_array, save_raw
-from eigenscape.base.files.whole import written_whole
+from eigenscape.base.files.whole import remove, written_whole
 from eigenscape.base.vectors import Vectors, join
 from eigenscape.neighbors.kernels.partition import (
     TREE_ROWS,
@@ -156,6 +156,14 @@ class Tree:
         save_array(
             self.folder / _STARTS, np.searchsorted(home[sort], np.arange(self.home_parts() + 1))
         )
+
+    def remove_runs(self) -> None:
+        """Delete the samples as they were routed, once nobody reads a part any more."""
+        remove(*sorted(self.folder.glob("run-*")))
+
+    def remove_mail(self) -> None:
+        """Delete the mail, once it is merged."""
+        remove(*sorted(self.folder.glob("mail-*")))
 
     def home_parts(self) -> int:
         """Return the number of parts of the first tree."""

@@ -126,6 +126,7 @@ def lay_out(
     starts = np.load(folder / "part-starts.npy")
     layout = Layout(folder, rows, ranked, tree, tuple(starts.tolist()))
     context.map("gather", layout.gather, list(range(tree.parts)), label="sorting samples by place")
+    tree.remove_runs()
     return layout
 
 
