@@ -343,7 +343,9 @@ def test_solve__begins_in_single_and_corrects_the_wanted_columns_alone(
     assert scipy.linalg.subspace_angles(vectors_of(solution, 40), vectors[:, 1:41]).max() < 1e-5
     # Without single precision, and with all columns filtered, it takes more products.
     monkeypatch.setattr(Subspace, "in_single", lambda self: None)
-    monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns._resting", lambda *_: 0)
+    monkeypatch.setattr(
+        "eigenscape.spectrum.iteration.kernels.columns._lacking_groups", lambda *_: None
+    )
     whole = solve(make_problem(W, kind="normalized", name="w"), 40, tolerance, loop, quiet, layout)
     assert whole.converged
     assert solution.products < whole.products

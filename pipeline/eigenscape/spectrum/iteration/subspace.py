@@ -308,7 +308,7 @@ class Subspace:
         measured
             Whether to take residuals: on coarse levels they are not worth their products.
         """
-        balanced, locked = measured and self.balances(state), state.locked
+        balanced = measured and self.balances(state)
         filtered, usable = self._filter(state, plan, balanced)
         products = state.products + filtered.groups * plan.times * plan.degree
         if not usable:
@@ -316,9 +316,10 @@ class Subspace:
             return self._retreat(after, balanced)
         # From here on the vectors before the filter are not needed, nor is the space that they take.
         begun = Pass(measured, balanced, plan.halves)
-        resting = state.files[locked + filtered.groups :]
-        files = state.files[:locked] + filtered.files + resting
-        after = replace(state, files=files, products=products, begun=begun)
+        files = list(state.files)
+        for group, file in zip(_filtered_groups(state, plan), filtered.files, strict=True):
+            files[group] = file
+        after = replace(state, files=tuple(files), products=products, begun=begun)
         return self._complete(self.note(after, state), begun)
 
     def _filter(self, state: State, plan: FilterPlan, balanced: bool) -> tuple[Vectors, bool]:
@@ -326,12 +327,14 @@ class Subspace:
         problem, number, locked = self.problem, state.passes, state.locked
         step = f"{problem.name}-{number}"
         vectors = problem.vectors(state.files)
-        last = vectors.groups - plan.resting // WIDTH
-        active = range(locked, last)
-        fixed = locked * WIDTH
+        active = _filtered_groups(state, plan)
         groups = list(range(len(active)))
-        values, known = np.array(state.values[fixed:]), np.array(state.residuals[fixed:])
-        filtered, parts = vectors[locked:last], self.row_parts(len(groups))
+        values, known = (
+            np.array(numbers).reshape(-1, WIDTH)[active].ravel()
+            for numbers in (state.values, state.residuals)
+        )
+        filtered = problem.vectors(tuple(state.files[group] for group in active))
+        parts = self.row_parts(len(groups))
         usable = False
         for time in range(plan.times):
             source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
@@ -433,3 +436,8 @@ class Subspace:
             "filter cannot overflow: files were damaged, or another machine reads them as they were "
             "before (`eigenscape cluster check` tries that)."
         )
+
+
+def _filtered_groups(state: State, plan: FilterPlan) -> list[int]:
+    """Return the groups that a filter acts on: all that are not locked, or those of the plan."""
+    return [*(range(state.locked, len(state.files)) if plan.groups is None else plan.groups)]

@@ -1,6 +1,6 @@
 """The tasks of the iteration: each opens its input by path and leaves files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -83,7 +83,7 @@ class Problem:
         """Return the vectors in some files."""
         return Vectors(tuple(files), self.operator.rows, self.operator.dtype)
 
-    def named(self, name: str, groups: range) -> Vectors:
+    def named(self, name: str, groups: Iterable[int]) -> Vectors:
         """Return groups of vectors under one name, their space reserved."""
         files = tuple(str(self.directory / f"{name}-{group}") for group in groups)
         return self.vectors(files).create()

@@ -172,16 +172,28 @@ def test_plan_filter__brings_residuals_down_step_by_step_in_half_precision():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "guards", "resting"),
-    [(20, 1e-6, 32), (20, 0.2, 0), (20, np.inf, 0), (32, 1e-6, 32), (33, 1e-6, 0)],
-)
-def test_plan_filter__lets_guards_rest_that_are_known_well(pairs, guards, resting):
-    values = np.linspace(0.01, 0.5, 64)
-    residuals = np.where(np.arange(64) < pairs, 1e-6, guards)
+    ("pairs", "guards", "groups"),
+    [
+        (20, 1e-6, (0,)), (20, 0.2, None), (20, np.inf, None), (32, 1e-6, (0,)),
+        (33, 1e-6, (0, 1)), (40, 1e-10, (0, 1)),
+    ],
+)  # fmt: skip
+def test_plan_filter__lets_guards_rest_that_are_known_well(pairs, guards, groups):
+    values = np.linspace(0.01, 0.5, 96)
+    residuals = np.where(np.arange(96) < pairs, 1e-6, guards)
     # Probes lack anything, but no filter counts on them.
     residuals[-PROBES:] = 0.4
-    assert plan(values, residuals, pairs=pairs, halves=True).resting == resting
-    assert plan(values, residuals, pairs=pairs).resting == 0
+    assert plan(values, residuals, pairs=pairs, halves=True).groups == groups
+    assert plan(values, residuals, pairs=pairs).groups is None
+
+
+def test_plan_filter__lets_groups_rest_that_have_converged():
+    values, residuals = np.linspace(0.01, 0.5, 128), np.full(128, 1e-6)
+    residuals[32:64] = 1e-13
+    found = plan(values, residuals, pairs=90, halves=True)
+    assert found.groups == (0, 2)
+    residuals[50] = 1e-6
+    assert plan(values, residuals, pairs=90, halves=True).groups == (0, 1, 2)
 
 
 def test_single_tolerance__is_no_less_than_rounding_allows():

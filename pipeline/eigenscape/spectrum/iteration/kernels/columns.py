@@ -270,29 +270,33 @@ def plan_filter(
     halves = plan.halves and times == 1
     plan = replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)
     if halves:
-        plan = replace(plan, resting=_resting(plan, values, residuals, pairs, guards))
+        lacking = residuals[:pairs] > limits
+        lacking[:locked] = False
+        plan = replace(plan, groups=_lacking_groups(plan, values, residuals, lacking, guards))
     between = amplified_counts(plan, dtype, values[:locked], residuals[:locked])
     return replace(plan, between=between)
 
 
-def _resting(
+def _lacking_groups(
     plan: FilterPlan,
     values: NDArray[np.float64],
     residuals: NDArray[np.float64],
-    pairs: int,
+    lacking: NDArray[np.bool_],
     guards: int,
-) -> int:
-    """Return how many columns at the end a filter of corrections may leave as they are, in whole groups.
+) -> tuple[int, ...] | None:
+    """Return the groups that a filter of corrections has to act on; None for all.
 
-    All that hold no wanted pair, if those below the cut are known so well that Rayleigh-Ritz steps tell
-    the wanted ones from them.
+    Those with wanted pairs that have not converged, if the guards below the cut are known so well that
+    Rayleigh-Ritz steps tell the wanted pairs from them.
     """
-    first = -(-pairs // WIDTH) * WIDTH
-    known = slice(first, guards)
+    pairs = len(lacking)
+    known = slice(-(-pairs // WIDTH) * WIDTH, guards)
     if not np.isfinite([values[known], residuals[known]]).all():
-        return 0
+        return None
     left = left_by_guards(plan, float(values[pairs - 1]), values[known], residuals[known])
-    return 0 if (left > 1 / _HALF_REDUCTION).any() else max(0, len(values) - first)
+    if (left > 1 / _HALF_REDUCTION).any():
+        return None
+    return tuple(sorted({int(column) // WIDTH for column in np.flatnonzero(lacking)})) or None
 
 
 def plan_short(

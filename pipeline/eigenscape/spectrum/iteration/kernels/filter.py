@@ -45,8 +45,8 @@ class FilterPlan:
         Numbers of locked vectors, the lowest ones, that are projected out after each time but the last.
     halves
         Whether it works in half precision, on what the vectors lack (`corrections`).
-    resting
-        Number of columns at the end that stay as they are.
+    groups
+        Groups of columns that are filtered, the others stay as they are; None for all that are not locked.
     """
 
     degree: int
@@ -56,7 +56,7 @@ class FilterPlan:
     times: int = 1
     between: tuple[int, ...] = ()
     halves: bool = False
-    resting: int = 0
+    groups: tuple[int, ...] | None = None
 
 
 class Steps(Protocol):
