@@ -25,6 +25,7 @@ import eigenscape
 from eigenscape.learn import stage
 from eigenscape.learn.decide.calibration import calibrate, measure
 from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample
+from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.store.run import Run
 
 METHODS = (
@@ -62,21 +63,29 @@ def run(name: str, method: str, seed: int, job: dict[str, Any], folder: Path, ta
     """Run a job and keep the scores of its fits at the labelled pixels."""
     calibrated = stage.calibrate_fits
 
-    def keep(source, labelled, zones, protocols, own):  # type: ignore[no-untyped-def]
+    def whole(sampling, number):  # type: ignore[no-untyped-def]
+        return np.arange(len(sampling.labelled.sample))
+
+    def keep(source, sampling, zones):  # type: ignore[no-untyped-def]
+        labelled = sampling.labelled
         fits = range(len(labelled.train))
         np.savez_compressed(
             target, train=labelled.train, classes=labelled.classes, zones=zones.count,
-            S=np.array([np.asarray(source.at_labels(fit)) for fit in fits]),
-            Z=np.array([zones.at_labels(fit) for fit in fits]), prot=json.dumps(protocols),
+            S=np.array([source.at_labels(fit, whole(sampling, fit)) for fit in fits]),
+            Z=np.array([zones.at_labels(fit) for fit in fits]),
+            prot=json.dumps(sampling.protocols),
         )  # fmt: skip
-        return calibrated(source, labelled, zones, protocols, own)
+        return calibrated(source, sampling, zones)
 
     share = 0.5 if name == "landsat" else 0.1
     tables = {
         **job, "learn": {"method": method, "train": share, "seed": seed},
         "output": {"directory": str(folder / "runs"), "formats": []},
     }  # fmt: skip
-    with mock.patch.object(stage, "calibrate_fits", keep):
+    with (
+        mock.patch.object(stage, "calibrate_fits", keep),
+        mock.patch.object(Sampling, "of_fit", whole),
+    ):
         result = eigenscape.run(eigenscape.parse_job(tables, name=f"{name}-{method}-{seed}"))
     found = Run(result.path, create=False)
     sure, called = (

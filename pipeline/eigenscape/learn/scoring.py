@@ -21,7 +21,6 @@ from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import read_disjoint
 from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
-from eigenscape.learn.decide.kernels.decisions import choose
 from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.method import Classifier
@@ -91,6 +90,6 @@ def _score(
     source: FitScores, labelled: Labelled, tests: list[NDArray[np.bool_]], number: int
 ) -> dict[str, Any]:
     test = tests[number]
-    called = choose(source.at_labels(number)[test])
+    called = source.called(number)[test]
     found = accuracy(confusion_matrix(labelled.classes[test], called, labelled.count))
     return {name: found[name] for name in _KEPT}

@@ -34,6 +34,7 @@ from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.kernels.decisions import Calibration, decide
 from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
 from eigenscape.learn.decide.queries import propose
+from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.ingested import IngestedScene
@@ -72,7 +73,9 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     folder = context.workspace.folder("learn")
     labelled = labelled.stored(folder)
     method = chosen.prepare(context, labelled)
-    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder)
+    protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
+    sampling = Sampling(labelled, protocols, options.seed)
+    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     things = scene.grid.things
@@ -87,10 +90,9 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         scores = _score(confusions, fits, labelled, things)
         scores["unsmoothed"] = _accuracies(unsmoothed)
     zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
-    protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
     leading, test = fits[_leading(scores["held_out"])], TEST in fits
     judge: dict[str, Callable[[], Any]] = {
-        "calibration": partial(_calibrate, source, labelled, zones, protocols, options.seed),
+        "calibration": partial(_calibrate, source, sampling, zones),
         "intervals": partial(
             _find_intervals, source, labelled, zones.own, scene.grid, leading, test, options.seed
         ),
@@ -145,13 +147,9 @@ def _store(workspace: Workspace, name: str, values: NDArray[Any]) -> None:
 
 
 def _calibrate(
-    source: FitScores,
-    labelled: Labelled,
-    zones: Zones,
-    protocols: dict[str, list[int]],
-    seed: int,
+    source: FitScores, sampling: Sampling, zones: Zones
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    calibration, report = calibrate_fits(source, labelled, zones, protocols, seed)
+    calibration, report = calibrate_fits(source, sampling, zones)
     return calibration.to_json(), report
 
 

@@ -15,7 +15,7 @@ from eigenscape.features.method import Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.footprint import graph_footprint
 from eigenscape.job.sizes import JobSizes
-from eigenscape.learn.decide.calibration import MOST_VALUES as CALIBRATED_VALUES
+from eigenscape.learn.decide.sampling import MOST_CALLED, MOST_VALUES
 from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Classifier, Samples, learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
@@ -162,7 +162,7 @@ class Sizes(JobSizes):
         if known:
             # Draws of training pixels take 108 bytes of each that has a label, as measured.
             drawn = 120 * labelled
-            calibrated = max(calibrated, min(labelled, CALIBRATED_VALUES // len(known)))
+            calibrated = max(calibrated, min(labelled, MOST_VALUES // len(known)))
         calibrating = self.heap + max(1300 * calibrated, drawn)
         usual = Footprint(
             2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
@@ -178,10 +178,14 @@ class Sizes(JobSizes):
         method = learn_method(self.job)
         needs = method.footprint(samples)
         if known and isinstance(method, Classifier):
-            # Of the labelled samples: coordinates or features, and scores by every fit; once more where
-            # maps are smoothed.
-            scores = fields * (2 if self.job.learn.smoothing else 1)
-            kept = 4 * labelled * (scores + max(modes, self.d))
+            # Of the labelled samples: coordinates or features, numbers, classes and zones, and for every fit
+            # its training set; its calls and some scores, once more where maps are smoothed.
+            called = MOST_CALLED * (2 if self.job.learn.test is not None else 1)
+            held = 2 * MOST_VALUES / max(1, self.job.learn.trials)
+            read = min(labelled, (called + held) / classes + 4)
+            of_fit = (1 if classes <= 128 else 2) * labelled + read * (4 * classes + 8)
+            kept = labelled * (4 * max(modes, self.d) + 32 + fits)
+            kept += of_fit * fits * (2 if self.job.learn.smoothing else 1)
             needs = replace(needs, scratch=needs.scratch + kept)
         if self.job.learn.smoothing:
             # Edges of the pixels; shares, their image and a spare array, in memory if they fit.

@@ -36,7 +36,7 @@ def fitted(rng):
     classes, train = rng.integers(0, 3, 600), rng.random((2, 600)) < 0.3
     labelled = Labelled(np.arange(600), classes, np.arange(1, 4, dtype=np.uint16), train)
     scores = rng.random((2, 600, 3), np.float32) + 0.4 * np.eye(3, dtype=np.float32)[classes]
-    return SimpleNamespace(at_labels=lambda number: scores[number]), labelled, scores
+    return SimpleNamespace(called=lambda number: scores[number].argmax(axis=1)), labelled, scores
 
 
 def test_find_intervals__are_those_of_the_squares_of_the_scene(fitted, monkeypatch):

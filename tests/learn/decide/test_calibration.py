@@ -16,6 +16,7 @@ from eigenscape.learn.decide.calibration import (
 )
 from eigenscape.learn.decide.calibrationfit import Fit, Sample, fit_calibration
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.decide.sampling import Sampling
 
 
 def draw(rng, rows=4000, *, factor=1.0, offsets=(0, 0, 0)):
@@ -82,7 +83,7 @@ def fits_of(rng, trials, rows=600):
     train = rng.random((trials, rows)) < 0.3
     labelled = Labelled(np.arange(rows), sample.classes, np.arange(1, 4, dtype=np.uint16), train)
     zones = SimpleNamespace(count=1, at_labels=lambda number: sample.zones)
-    return SimpleNamespace(at_labels=lambda number: sample.scores), labelled, zones
+    return SimpleNamespace(at_labels=lambda number, rows: sample.scores[rows]), labelled, zones
 
 
 @pytest.mark.parametrize("trials", [1, 4])
@@ -95,7 +96,7 @@ def test_calibrate_fits__halves_share_no_pixel_and_no_fit(rng, monkeypatch, tria
         return plain(Calibration.none(3)), {}
 
     monkeypatch.setattr("eigenscape.learn.decide.calibration.calibrate", note)
-    calibrate_fits(source, labelled, zones, {"random": list(range(trials))}, 0)
+    calibrate_fits(source, Sampling(labelled, {"random": list(range(trials))}, 0), zones)
     halves, tests = seen
     for test, half in zip(tests["random"], halves[::-1], strict=True):
         np.testing.assert_array_equal(test.scores, half.scores)
@@ -112,15 +113,16 @@ def test_calibrate_fits__says_that_nothing_is_held_out(rng):
     everything = Labelled(
         labelled.sample, labelled.classes, labelled.numbers, np.ones_like(labelled.train)
     )
-    found, report = calibrate_fits(source, everything, zones, {"file": [0]}, 0)
+    found, report = calibrate_fits(source, Sampling(everything, {"file": [0]}, 0), zones)
     assert found == Calibration.none(3)
     assert "held out" in report["skipped"]
 
 
 def test_calibrate_fits__samples_without_scores_do_not_count(rng):
     source, labelled, zones = fits_of(rng, 2)
-    source.at_labels(0)[::7] = np.nan
-    found, report = calibrate_fits(source, labelled, zones, {"random": [0, 1]}, 0)
+    scores = source.at_labels(0, slice(None))
+    scores[::7] = np.nan
+    found, report = calibrate_fits(source, Sampling(labelled, {"random": [0, 1]}, 0), zones)
     assert np.isfinite(found.offsets).all()
     assert np.isfinite(report["after"]["random"]["log_loss"])
 
@@ -135,9 +137,11 @@ def test_calibrate_fits__a_class_that_one_fit_calls_too_often(rng):
     for trial in range(trials):
         called = classes if trial % 4 > 1 else np.full(rows, trial % 3)
         scores[trial, np.arange(rows), called] += np.float32(0.75)
-    source = SimpleNamespace(at_labels=lambda number: scores[number])
+    source = SimpleNamespace(at_labels=lambda number, rows: scores[number][rows])
     zones = SimpleNamespace(count=1, at_labels=lambda number: np.zeros(rows, np.intp))
-    found, report = calibrate_fits(source, labelled, zones, {"random": list(range(trials))}, 0)
+    found, report = calibrate_fits(
+        source, Sampling(labelled, {"random": list(range(trials))}, 0), zones
+    )
     assert report["before"]["random"]["expected_calibration_error"] > 0.2
     assert report["after"]["random"]["expected_calibration_error"] < 0.08
     # The first fit calls nothing but the first class, which a fifth of the samples have.

@@ -11,7 +11,6 @@ from eigenscape.labels.splits import square_of
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.decide.kernels.areas import estimate_areas
-from eigenscape.learn.decide.kernels.decisions import choose
 from eigenscape.learn.decide.kernels.intervals import LEVEL, bootstrap
 from eigenscape.learn.decide.kernels.scores import confusion_matrix
 from eigenscape.scenes.types import Grid
@@ -38,7 +37,7 @@ def find_intervals(
     Parameters
     ----------
     source
-        Scores of every fit at the labelled samples.
+        Calls of every fit at the labelled samples.
     labelled
         They, and what each fit learned from.
     pixel : array, shape (labelled,)
@@ -72,7 +71,7 @@ def find_intervals(
 
     def trials() -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
         for number in fits:
-            here, called = tested(number), choose(source.at_labels(number))
+            here, called = tested(number), source.called(number)
             yield groups[here], labelled.classes[here], called[here]
 
     return {**report, **bootstrap(trials(), int(groups.max()) + 1, labelled.count, rng)}
@@ -98,7 +97,7 @@ def find_areas(
         as ``sample``.
     """
     here = np.flatnonzero(labelled.tested if test else labelled.held(0))
-    called = choose(source.at_labels(0))[here]
+    called = source.called(0)[here]
     # Strata are what the map says: rows, where confusion matrices have the reference.
     sample = confusion_matrix(labelled.classes[here], called, labelled.count)[:, :-1].T
     mapped = _count_mapped(classes, labelled.numbers)

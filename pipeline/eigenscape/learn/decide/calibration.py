@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.labels.training import TEST, Labelled
+from eigenscape.labels.training import TEST
 from eigenscape.labels.zones import Zones
 from eigenscape.learn.decide.calibrationfit import LEAST, Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.decide.kernels.decisions import Calibration, choose, probabilities
+from eigenscape.learn.decide.sampling import Sampling
 
 F8 = NDArray[np.float64]
 
@@ -22,12 +23,6 @@ BINS = 15
 
 STEPS = (0.5, 1.0)
 """How far the odds may be taken: see `eigenscape.learn.decide.calibrationfit.Fit.taken`."""
-
-MOST_VALUES = 2**18
-"""Scores that a calibration is fitted to and measured on, at most: seconds of work."""
-
-_MOST_CALLED = 2**20
-"""Scores of a fit of which the ranks of calls are learned, at most: 4 MiB."""
 
 
 def measure(sample: Sample, fit: Fit) -> dict[str, float]:
@@ -119,23 +114,18 @@ def _pooled(pair: tuple[Sample, Sample], fitted: list[Fit]) -> dict[str, float]:
 
 
 def calibrate_fits(
-    source: FitScores, labelled: Labelled, zones: Zones, protocols: dict[str, list[int]], seed: int
+    source: FitScores, sampling: Sampling, zones: Zones
 ) -> tuple[Calibration, dict[str, Any]]:
     """Calibrate on the held-out labelled samples of all protocols, and measure on those of each.
 
     Parameters
     ----------
     source
-        Scores of every fit at the labelled samples.
-    labelled
-        They, and the training set of each fit.
+        Scores of every fit at labelled samples.
+    sampling
+        Which of them, and the fits of each protocol.
     zones
         Where they lie, seen from each fit.
-    protocols
-        Fits of each protocol.
-    seed
-        Of the draw that parts the labelled samples. Fits are parted by turns, so that neither a
-        sample nor a fit is in both halves.
 
     Returns
     -------
@@ -143,67 +133,51 @@ def calibrate_fits(
         That of the first fit, which makes the map. Not calibrated, with the reason under
         ``skipped``, where nothing is held out.
     """
-    rng = np.random.default_rng([seed, 4])
-    second = rng.random(len(labelled.sample)) < 0.5
-    trials = max(map(len, protocols.values()), default=1)
-    most = max(1, MOST_VALUES // (labelled.count * trials))
+    labelled, second = sampling.labelled, sampling.parted()
 
-    def half(numbers: list[int], *, last: bool) -> Sample:
-        taken = numbers[last::2] if len(numbers) > 1 else numbers
+    def half(protocol: str, *, last: bool) -> Sample:
         parts = []
-        for number in taken:
-            held = np.flatnonzero(labelled.held(number) & (second == last))
-            held = held[:: max(1, -(-len(held) // most))]
-            scores = source.at_labels(number)
+        for number in sampling.fits(protocol, last=last):
+            held = sampling.held(number, second, last=last)
             where = zones.at_labels(number)[held]
-            calls = calls_of(source, labelled, number)
-            parts.append(calls.sample(scores[held], labelled.classes[held], where))
+            calls = _calls_of(source, sampling, number)
+            scores = source.at_labels(number, held)
+            parts.append(calls.sample(scores, labelled.classes[held], where))
         return Sample.join(parts)
 
-    halves = {
-        name: (half(numbers, last=False), half(numbers, last=True))
-        for name, numbers in protocols.items()
-    }
+    halves = {name: (half(name, last=False), half(name, last=True)) for name in sampling.protocols}
     usable = {name: pair for name, pair in halves.items() if all(len(s.classes) for s in pair)}
     if not usable:
         reason = "no labelled pixel is held out: confidence is the share that speaks for the class"
         none = Calibration.none(labelled.count, zones.count)
-        return none, {"skipped": reason, **_on_test(source, labelled, zones, {"after": none})}
+        return none, {"skipped": reason, **_on_test(source, sampling, zones, {"after": none})}
     tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}
     parts = tuple(Sample.join([pair[last] for pair in usable.values()]) for last in (0, 1))
     fit, report = calibrate((parts[0], parts[1]), tests, zones.count)
-    found = fit.of(calls_of(source, labelled, 0))
+    found = fit.of(_calls_of(source, sampling, 0))
     none = Calibration.none(labelled.count, zones.count)
-    on_test = _on_test(source, labelled, zones, {"before": none, "after": found})
+    on_test = _on_test(source, sampling, zones, {"before": none, "after": found})
     for when, measured in on_test.items():
         report[when] |= measured
     return found, report
 
 
 def _on_test(
-    source: FitScores, labelled: Labelled, zones: Zones, calibrations: dict[str, Calibration]
+    source: FitScores, sampling: Sampling, zones: Zones, calibrations: dict[str, Calibration]
 ) -> dict[str, dict[str, Any]]:
     """Return `measure` of the map on the samples of a test file, which make no calibration."""
-    tested = np.flatnonzero(labelled.tested)
-    tested = tested[:: max(1, -(-len(tested) * labelled.count // _MOST_CALLED))]
-    scores = np.asarray(source.at_labels(0)[tested])
+    tested = sampling.tested()
+    scores = source.at_labels(0, tested)
     known = ~np.isnan(scores).any(axis=1)
     tested, scores = tested[known], scores[known]
     if not len(tested):
         return {}
-    where, classes = zones.at_labels(0)[tested], labelled.classes[tested]
+    where, classes = zones.at_labels(0)[tested], sampling.labelled.classes[tested]
     return {
         when: {TEST: quality(probabilities(scores, own, where).astype(float), scores, classes)}
         for when, own in calibrations.items()
     }
 
 
-def calls_of(source: FitScores, labelled: Labelled, number: int) -> Calls:
-    """Return the calls of a fit at the labelled samples that it did not learn from; of all if it did.
-
-    Of many every few.
-    """
-    held = np.flatnonzero(labelled.held(number))
-    chosen = held if len(held) else np.arange(len(labelled.sample))
-    step = max(1, -(-len(chosen) * labelled.count // _MOST_CALLED))
-    return Calls.of(np.asarray(source.at_labels(number)[chosen[::step]]))
+def _calls_of(source: FitScores, sampling: Sampling, number: int) -> Calls:
+    return Calls.of(source.at_labels(number, sampling.called(number)))

@@ -33,7 +33,7 @@ from eigenscape.context import Context
 from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
 from eigenscape.job.options import SpatialOptions
-from eigenscape.learn.decide.fitscores import Fitted, confusions
+from eigenscape.learn.decide.fitscores import Fitted, LabelScores
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.propagate.kernels.smoothness import Inverse
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -129,14 +129,12 @@ class Smoothed:
             p[unknown[rows]] = np.nan
             return p
 
-        scores = take(labelled.sample)
-        save_array(self._folder / f"smooth-{fit}.npy", scores)
         if fit == 0:
             whole = self._whole("r+")
             for block in blocks(len(unknown), _BLOCK_ROWS):
                 whole[slice(*block)] = take(slice(*block))
             note_rows(whole)
-        return confusions(labelled, fit, scores)
+        return self._kept.keep(fit, take(labelled.sample))
 
     def _whole(self, mode: str = "r") -> NDArray[np.float32]:
         path, shape = self._folder / "smoothed", (self.laplacian.rows, self.fitted.labelled.count)
@@ -144,9 +142,17 @@ class Smoothed:
             create_memmap(path, shape, np.float32)
         return attach_memmap(path, shape, np.float32, mode)
 
-    def at_labels(self, number: int) -> NDArray[np.float32]:
+    @property
+    def _kept(self) -> LabelScores:
+        return LabelScores(self._folder, "smooth", self.fitted.labelled, self.fitted.sampling)
+
+    def called(self, number: int) -> NDArray[np.intp]:
         """See `eigenscape.learn.decide.fitscores.FitScores`."""
-        return np.load(self._folder / f"smooth-{number}.npy", mmap_mode="r")  # type: ignore[no-any-return]
+        return self._kept.called(number)
+
+    def at_labels(self, number: int, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """See `eigenscape.learn.decide.fitscores.FitScores`."""
+        return self._kept.at_labels(number, rows)
 
     def scores(self, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.decide.fitscores.FitScores`."""
