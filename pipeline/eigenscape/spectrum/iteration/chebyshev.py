@@ -26,7 +26,7 @@ from eigenscape.context import Map
 from eigenscape.spectrum.iteration.kernels import columns
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.state import Solution, State
-from eigenscape.spectrum.iteration.subspace import LEAST_GAIN, Subspace
+from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.iteration.tasks import Problem
 from eigenscape.spectrum.kernels.gather import WIDTH
 
@@ -109,12 +109,12 @@ def _iterate(
     problem = subspace.problem
     _, goal = columns.window(0, pairs)
     most_passes = MOST_PASSES * -(-pairs // goal)
-    stalled = False
     while True:
         values, residuals = np.array(state.values), np.array(state.residuals)
         goal = state.goal
         limits = _limits(subspace, state, tolerance)
         excess = float((residuals[:goal] / limits).max())
+        stalled = not (patient or state.gained)
         if goal == pairs and (excess <= 1 or stalled or state.passes >= most_passes):
             return Solution(
                 problem.vectors(state.files), values, residuals,
@@ -138,8 +138,7 @@ def _iterate(
             halves=goal == pairs and subspace.halves(state),
         )  # fmt: skip
         state = subspace.advance(replace(state, settled=excess <= 1), plan, measured=True)
-        before, residuals = residuals[:goal].max(), np.array(state.residuals[:goal])
-        stalled = not patient and residuals.max() * LEAST_GAIN > before
+        residuals = np.array(state.residuals[:goal])
         note(
             f"pass {state.passes}: degree {plan.times * plan.degree}, "
             f"{len(state.values) - state.locked * WIDTH} columns, largest residual "

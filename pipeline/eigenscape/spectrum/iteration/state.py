@@ -50,6 +50,8 @@ class State:
         Whether stiff rows still follow the others: until that converges no more.
     halves
         Whether filters still work in half precision: until that converges no more.
+    gained
+        Whether the last pass brought the residual down to a third at least.
     overflowed
         Whether a filter has overflowed, so that the spectrum ends beyond its estimate.
     settled
@@ -72,6 +74,7 @@ class State:
     locked: int = 0
     balanced: bool = True
     halves: bool = True
+    gained: bool = True
     overflowed: bool = False
     settled: bool = False
     passes: int = 0

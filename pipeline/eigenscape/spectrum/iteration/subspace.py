@@ -37,8 +37,9 @@ _OF_A_PASS = (
 """Files of one pass, whose number is in their names: another machine may still hold those of the last
 pass, and a task that was given up may still write to them."""
 
-LEAST_GAIN = 3.0
-"""Times that a pass with balanced rows has to reduce the residual, for the next to be one too."""
+_LEAST_GAIN = 3.0
+"""Times that a pass with balanced rows or in half precision has to reduce the residual for the next to be one
+too, and a pass in single for another before double precision begins."""
 
 
 @dataclass(frozen=True)
@@ -400,13 +401,14 @@ class Subspace:
             work = tasks.Residuals(problem, rotated, values, even)
             norms = self.run(f"residual-{step}", work, groups, label="residuals")
         residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
-        gained = max(residuals[: state.goal]) * LEAST_GAIN < max(state.residuals[: state.goal])
+        gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
         after = replace(
             state,
             files=state.files[:locked] + following.files,
             residuals=residuals,
             balanced=state.balanced and (gained or not begun.balanced),
             halves=state.halves and (gained or not begun.halves),
+            gained=gained,
             passes=number + 1,
             products=state.products + len(groups) * begun.measured,
             begun=None,
