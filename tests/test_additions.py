@@ -90,6 +90,7 @@ def job_of(path, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_kind_of_another_package__runs_a_job(install, plain, tmp_path):
     install_from_page(install, "plain")
     install_from_page(install, "scratch")

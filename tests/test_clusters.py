@@ -155,6 +155,7 @@ def test_threads__opens_no_port(monkeypatch):
         assert collect(executor, square, [1, 2, 3]) == [1, 4, 9]
 
 
+@pytest.mark.slow
 def test_connect__local_workers_are_other_processes_and_go_away():
     from eigenscape.base.memory import parse_bytes
 

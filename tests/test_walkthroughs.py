@@ -113,6 +113,7 @@ def check(run, small):
     assert (array(run, "labels/class") == peer.predict(vectors)).mean() > 0.995
 
 
+@pytest.mark.slow
 def test_jobs__with_registered_methods_on_threads_and_in_worker_processes(
     imported, job, small, tmp_path, monkeypatch, toys
 ):
@@ -169,6 +170,8 @@ def test_messages__of_toys(imported, job):
 
 
 def test_stage_keys__see_the_code_of_a_class_from_elsewhere(imported, job, monkeypatch, toys):
+    # Modules of the same names that another test has imported were others.
+    eigenscape.workflow.stages._code.cache_clear()
     before = stage_keys(job())
     digest = fingerprint._file_digest
     for name, first in zip(CODE, ("features", "neighbors", "learn"), strict=True):

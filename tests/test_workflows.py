@@ -99,6 +99,7 @@ def test_prefect__repeats_nothing_that_cannot_work(tiles):
     assert "Retry" not in done.stderr
 
 
+@pytest.mark.slow
 def test_nextflow__its_script_maps_a_scene_and_hands_on_what_cannot_work(tiles):
     """Nextflow comes from no Python package: its script is run as it would write it."""
     text = (FOLDER / "main.nf").read_text()

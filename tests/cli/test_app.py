@@ -31,6 +31,7 @@ def command(*arguments, **keys):
 # --- what is printed
 
 
+@pytest.mark.slow
 def test_run__json_is_the_last_line_of_stdout_and_progress_is_on_stderr(written, write_job, cli):
     formats = ["geotiff", "png", "report"]
     job = write_job(scene={"labels": "labels.tif"}, output={"formats": formats})

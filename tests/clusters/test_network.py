@@ -34,6 +34,7 @@ def test_connect__local_workers_answer_nobody_else():
         assert executor.dashboard == ""
 
 
+@pytest.mark.slow
 def test_connect__plain_traffic_and_a_dashboard_where_the_file_says_so():
     options = parse_cluster(
         {"kind": "local", "workers": 1, "tls": False, "dashboard_port": 0}, "local.toml"

@@ -205,6 +205,7 @@ def learned(learn):
     return work
 
 
+@pytest.mark.slow
 def test_learn_stage__every_method_draws_the_same_training_sets(learned):
     results = [learned(method)[2]["scores"]["held_out"] for method in METHODS]
     for split in ("random", "blocked"):

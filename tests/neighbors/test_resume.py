@@ -194,6 +194,7 @@ def test_neighbors_stage__goes_on_after_sigkill_in_each_step(undisturbed, other_
         assert noted(rest.log) == noted(log[first + (step not in TOGETHER) :])
 
 
+@pytest.mark.slow
 def test_kernels__are_compiled_once_for_dense_and_once_for_sparse_rows(other_process):
     variants = other_process["variants"]
     for loop in ("push_products", "within_products", "refine_lists", "squared_pairs", "route_rows"):

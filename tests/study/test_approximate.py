@@ -28,6 +28,7 @@ def of(points, measure, variant, landmarks=""):
     return found
 
 
+@pytest.mark.slow
 def test_table_6_3__approximate_neighbours_cost_no_more_than_a_point(smith):
     points = smith.points
     exact, approximate = (

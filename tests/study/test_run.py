@@ -99,6 +99,7 @@ def path(finished, tmp_path):
     return shutil.copytree(folder, tmp_path / "copy") / f"{job.name}.toml"
 
 
+@pytest.mark.slow
 def test_run_study__a_longer_list_computes_the_new_values_alone(path):
     first = run_study(load_job(path))
     assert set(computed(first).values()) == {0}
@@ -222,6 +223,7 @@ def test_run_study__a_missing_file_is_refused_before_anything_runs(write_study):
 # --- the command line
 
 
+@pytest.mark.slow
 def test_cli__runs_plans_and_reports_a_study(write_study, cli):
     path = write_study()
     planned = json.loads(cli("plan", path, "--json").stdout)

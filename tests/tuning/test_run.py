@@ -132,6 +132,7 @@ def test_tune__ends_when_the_budget_is_spent(write_tunable):
     assert tuned.judged["blocked"].draws == 5
 
 
+@pytest.mark.slow
 def test_tune__a_table_by_pixels(write_tunable):
     tuned = tune(load_job(write_tunable(image=False)), budget=300)
     assert set(tuned.judged) == {"random"}
@@ -139,6 +140,7 @@ def test_tune__a_table_by_pixels(write_tunable):
     assert not any("spatial" in one.candidate.title for one in tuned.tried)
 
 
+@pytest.mark.slow
 def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
     first = {**RUNGS, "rungs": RUNGS["rungs"][:1]}
     monkeypatch.setattr(tuning, "LADDER", read_ladder(first))
@@ -273,6 +275,7 @@ def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, 
     assert not load_job(tuned.outputs["job"]).open
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("half", "kept"), [(2.0, True), (0.1, False)])
 def test_tune__keeps_the_given_job_unless_another_is_ahead_beyond_noise(
     write_tunable, monkeypatch, half, kept

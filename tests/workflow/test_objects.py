@@ -137,6 +137,7 @@ def test_functions__refuse_what_they_cannot_take_in_words(work, message):
         work()
 
 
+@pytest.mark.slow
 def test_run__starts_no_server_unasked(tmp_path):
     code = f"""
 import sys, numpy, psutil, eigenscape

@@ -373,6 +373,7 @@ def large(write_tif, write_job, make_scene):
     return work
 
 
+@pytest.mark.slow
 def test_run__same_answer_for_threads_and_memory(large):
     first = large("a", threads=1)
     assert first.spectrum["solver"] == "chebyshev"

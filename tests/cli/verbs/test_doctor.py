@@ -73,6 +73,7 @@ def test_memory_limit__of_both_versions_and_of_groups_above(monkeypatch, tmp_pat
     assert doctor.memory_limit() is None
 
 
+@pytest.mark.slow
 def test_doctor__tries_a_directory_by_two_processes(tmp_path):
     found = doctor.diagnose(tmp_path / "new")
     assert not found.problems

@@ -53,6 +53,7 @@ def blas_threads():
     return {each["filepath"]: each["num_threads"] for each in threadpool_info()}
 
 
+@pytest.mark.slow
 def test_run__on_a_client_is_the_same_as_on_threads(tmp_path, client):
     before = blas_threads()
     ours = eigenscape.run(make_job(tmp_path / "a"), client=client)

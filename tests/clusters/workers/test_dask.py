@@ -198,6 +198,7 @@ def test_run__a_file_that_is_never_seen(client, tmp_path, monkeypatch):
         executor.run(lambda path: path.read_bytes(), [shared / "absent"], lambda *_: None)
 
 
+@pytest.mark.slow
 def test_check__local(tmp_path):
     found = check_cluster(ClusterOptions(kind="local", workers=5), tmp_path / "runs", 2**29)
     assert (found.kind, found.threads, found.memory_limit) == ("local", 1, 2**30)

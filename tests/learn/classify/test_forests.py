@@ -41,6 +41,7 @@ def test_forests__call_the_classes_of_an_image_and_of_a_table(learn, thresholds,
         assert held["overall_accuracy"] > 0.6
 
 
+@pytest.mark.slow
 def test_forests__the_same_map_whatever_the_blocks_and_again(learn, monkeypatch):
     first, summary = learn("first")
     monkeypatch.setattr("eigenscape.base.memory.CHUNK_ROWS", 64)

@@ -72,6 +72,7 @@ def test_loops_and_links_to_nothing(tmp_path, cli, write_job):
     assert "no such file" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_directory_is_not_read_through(tmp_path, written, cli, write_job):
     for scene in ({"path": "/"}, {"labels": "/"}, {"mask": "."}):
         result = cli("plan", write_job(scene=scene))

@@ -73,6 +73,7 @@ def left_behind(problem):
 numbers = itertools.count()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

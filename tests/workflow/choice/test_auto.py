@@ -179,6 +179,7 @@ def test_run__settles_an_open_job_and_keeps_the_choice(finished):
     assert settled(job, stage_keys(job), result.path)[0].learn.method == "interpolated"
 
 
+@pytest.mark.slow
 def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monkeypatch):
     monkeypatch.setattr(auto, "MOST_PIXELS", 100)
     path = two_lines()
@@ -377,6 +378,7 @@ def test_run__few_labels_try_nothing(two_lines, make_scene):
     assert "few labels" in read_manifest(result.path)["choice"]["said"][0]
 
 
+@pytest.mark.slow
 def test_run__a_scene_of_few_pixels(tmp_path, make_scene, monkeypatch):
     """Fewer pixels than the default has eigenvectors and, of another scene, neighbours."""
     monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))

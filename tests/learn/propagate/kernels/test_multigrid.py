@@ -167,6 +167,7 @@ def test_solutions__are_the_same_bits_for_any_blocks(rows, seed):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1, 2])
 def test_regularize__takes_a_fraction_of_the_iterations(rng, power):
     operator = operator_of(rng, 60)
