@@ -17,6 +17,9 @@ MODULES = sorted(
     if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 
+LONG = {"eigenscape.applied.run", "eigenscape.tuning.outcomes", "eigenscape.workflow.objects"}
+"""Modules whose examples take seconds."""
+
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
@@ -26,7 +29,10 @@ def scene(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    "module",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in MODULES],
+)
 def test_examples(module, scene, monkeypatch):
     monkeypatch.chdir(scene)
     result = doctest.testmod(

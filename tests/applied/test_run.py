@@ -130,6 +130,7 @@ METHODS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "tables", "how"), METHODS)
 def test_apply__every_kind_of_run_knows_its_own_scene_and_the_next(
     scenes, trained, tmp_path, method, tables, how
@@ -319,6 +320,7 @@ def test_apply__takes_the_bands_of_the_run_from_a_scene_of_more(
     np.testing.assert_array_equal((before == after).all(axis=0), np.arange(11) != 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["centroid-angle", "k-nn"])
 def test_apply__leaves_the_training_samples_of_the_run_out_of_the_accuracy(
     scenes, trained, tmp_path, write_tif, cli, method

@@ -55,6 +55,7 @@ def dense_potentials(X, labels, k):
     return u - degree @ u / degree.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("samples", "classes", "scale"),
     [(100, 2, 1), (100, 2, 1e-3), (300, 10, 1e3), (1000, 20, 1), (2000, 50, 1), (3000, 5, 1e3)],

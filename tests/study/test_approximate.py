@@ -60,6 +60,7 @@ def test_table_6_3__has_its_pictures(smith):
         assert result.outputs[name].stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
     """Halevy 2011, 4.4.1: LERP keeps neighbours as LE does, Nystrom to a much lesser extent."""
     points = run_small("le-lerp-nystrom-surface").points
@@ -77,6 +78,7 @@ def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
     assert few < of(points, "trustworthiness", "LE") - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["helix", "roll"])
 def test_exact_or_approximate__unrolls_alike(run_small, name):
     """Halevy 2011, 5.4: virtually indistinguishable."""

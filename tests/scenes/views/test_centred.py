@@ -120,6 +120,7 @@ def test_ingest__subset_of_a_table_in_double(ingested, tmp_path, cube):
     assert np.isin(found.round(3), table.round(3)).all()
 
 
+@pytest.mark.slow
 def test_apply__takes_the_origin_of_the_run(tmp_path, cube):
     """A tile far from 0 by a run far from 0, one by the other, and either by a run near 0."""
     rng = np.random.default_rng(1)

@@ -571,6 +571,7 @@ def test_solve__moves_a_block_up_the_spectrum(
     assert not names & {"filtered", "projected", "image", "fresh"}
 
 
+@pytest.mark.slow
 def test_solve__moves_up_spectra_that_thin_out(make_problem, monkeypatch):
     # Values of a path grow with the square of their number, those of a comb fall into two bands.
     monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
@@ -585,6 +586,7 @@ def test_solve__moves_up_spectra_that_thin_out(make_problem, monkeypatch):
         np.testing.assert_allclose(solution.values[:230], expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_solve__moves_past_multiplicities_larger_than_its_block(make_problem, monkeypatch):
     monkeypatch.setattr("eigenscape.spectrum.iteration.kernels.columns.MOST_COLUMNS", 192)
     W = adjacency(nx.disjoint_union_all([nx.complete_graph(4)] * 120))

@@ -236,6 +236,7 @@ DOUBTS = {
 graph, a lead of theirs, and draws in the whole scene that differ much."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", DOUBTS)
 @pytest.mark.parametrize(("graph", "method"), [(0.65, False), (0.75, True)])
 def test_run__a_doubtful_part_is_compared_in_the_whole_scene(
@@ -253,6 +254,7 @@ def test_run__a_doubtful_part_is_compared_in_the_whole_scene(
     assert (entry["values"]["learn.method"] in ("interpolated", "tikhonov")) is method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scattered", [False, True])
 def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     scored, monkeypatch, scattered
