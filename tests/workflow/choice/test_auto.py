@@ -16,6 +16,7 @@ from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice import survey as surveying
 from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
 from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.trials import Scored
@@ -79,6 +80,12 @@ def finished(settling, monkeypatch):
     monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
     monkeypatch.chdir(path.parent)
     return settling
+
+
+def take_parts(monkeypatch):
+    """Let a part of 100 pixels be compared first, as in a large scene."""
+    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    monkeypatch.setattr(surveying, "SMALL", 0)
 
 
 def writer(tmp_path, make_scene):
@@ -181,7 +188,7 @@ def test_run__settles_an_open_job_and_keeps_the_choice(finished):
 
 @pytest.mark.slow
 def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monkeypatch):
-    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    take_parts(monkeypatch)
     path = two_lines()
     labels = np.load(path.with_name("labels.npy"))
     keep = np.random.default_rng(3).random(labels.shape) < 0.15
@@ -198,7 +205,7 @@ def scored(two_lines, monkeypatch):
     """Return a function that runs a job with given accuracies, and returns its choice and what was tried."""
 
     def run_with(accuracies):
-        monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+        take_parts(monkeypatch)
         machine = {"keys": {"learn.method": "svm"}, "alone": True}
         rung = {"name": "classifier", "draws": 2, "keep": 1, "options": [{"keys": {}}, machine]}
         ladder = read_ladder({**RUNGS, "rungs": [*RUNGS["rungs"], rung]})
@@ -278,6 +285,14 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     assert (len(tried) - tried.index(("part", "alone")) > 8) or scattered
 
 
+def test_run__a_small_image_is_compared_as_a_whole(two_lines, monkeypatch):
+    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    path = two_lines()
+    assert "cross-validation on 720 of 720 pixels" in "".join(plan(load_job(path)).notes)
+    (said, *_) = read_manifest(run(load_job(path)).path)["choice"]["said"]
+    assert said.startswith("methods chosen among 3 on the scene: ")
+
+
 def test_run__a_part_decides_where_a_graph_is_clearly_better(scored):
     entry, tried = scored({**CLEAR, ("whole", "alone"): [0.7]})
     assert "on a part of the scene" in entry["said"][0]
@@ -289,7 +304,7 @@ def test_run__a_part_decides_where_labels_are_too_many_to_compare_in_the_whole_s
     two_lines, monkeypatch
 ):
     path = two_lines()
-    monkeypatch.setattr(auto, "MOST_PIXELS", 100)
+    take_parts(monkeypatch)
     monkeypatch.setattr(auto, "MOST_ROOM", 720)
     monkeypatch.setattr(auto, "MOST_COMPARED", 50)
     lacking = partial(replace, lacking=0.02)

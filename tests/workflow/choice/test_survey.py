@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eigenscape.job.jobfile import parse_job
-from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.survey import SMALL, survey
 
 
 @pytest.fixture
@@ -21,6 +23,8 @@ def test_survey__ground_is_contiguous_and_shuffled_pixels_are_not(job_of, small)
     assert found.contiguous
     assert found.labelled == {n: int((small.labels == n).sum()) for n in (1, 2, 3, 4)}
     assert (found.table, found.pixels, found.bands) == (False, 1200, 20)
+    assert found.small
+    assert not replace(found, pixels=SMALL + 1).fulfils("small")
     pixels = small.cube.reshape(-1, 20)
     shuffled = np.random.default_rng(0).permutation(pixels).reshape(small.cube.shape)
     mixed = survey(job_of(shuffled))
@@ -40,6 +44,7 @@ def test_survey__alike_is_what_it_says(job_of, small):
 def test_survey__a_table_has_no_place(job_of, small):
     found = survey(job_of(small.cube.reshape(-1, 20), small.labels.reshape(-1, 1)))
     assert found.table
+    assert not found.small
     assert found.alike is None
     assert not found.fulfils("image")
     assert not found.fulfils("contiguous")

@@ -47,7 +47,7 @@ from eigenscape.workflow.directories import check_ours, is_ours
 from eigenscape.workflow.stages import stage_keys
 
 MOST_PIXELS = 4096
-"""Pixels of the part of a scene by which methods are chosen."""
+"""Pixels of the part of a scene by which methods are chosen; a small image is taken whole."""
 
 MOST_COMPARED = 2**15
 """Labelled pixels that jobs are compared by, at most: more would take longer than the run. Measured: 354 s
@@ -224,7 +224,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     )
     return jobs, (
         f"methods are chosen before the first stage, by {how} on "
-        f"{min(scene.pixels, MOST_PIXELS):,} of {scene.pixels:,} {things}, in steps:",
+        f"{min(scene.pixels, _most_pixels(scene)):,} of {scene.pixels:,} {things}, in steps:",
         *(
             f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
             for name, keys in tried
@@ -233,10 +233,14 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
             (
                 "  if these say too little of the whole scene: some ten methods, on all or more of it",
             )
-            if not scene.table and scene.pixels > MOST_PIXELS
+            if not scene.table and scene.pixels > _most_pixels(scene)
             else ()
         ),
     )
+
+
+def _most_pixels(scene: Survey) -> int:
+    return scene.pixels if scene.small else MOST_PIXELS
 
 
 def choose(
@@ -273,7 +277,7 @@ def choose(
         return Choice({**small, **FEW_LABELS}, (note,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
-    window = window_of(job, parent / "window.npy", MOST_PIXELS, job.learn.seed)
+    window = window_of(job, parent / "window.npy", _most_pixels(scene), job.learn.seed)
     where = window.notes
     limits = job.limits
     connection = (
