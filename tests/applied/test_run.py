@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 import rasterio
 
@@ -148,6 +149,32 @@ def test_apply__every_kind_of_run_knows_its_own_scene_and_the_next(
     )  # fmt: skip
     assert other.scores["overall_accuracy"] > 0.95
     assert other.scores["unknown_classes"] == []
+
+
+def test_apply__compares_classes_by_name(scenes, trained, tmp_path):
+    """Names in a file are numbered in alphabetical order, and a file may lack the first of them."""
+    names = np.array(["", "ash", "birch", "cedar", "oak"])
+
+    def points(name, start):
+        with rasterio.open(scenes / f"{name}_labels.tif") as source:
+            labels = source.read(1)
+        row, column = np.nonzero(labels >= start)
+        table = {"row": row, "column": column, "kind": names[labels[row, column]]}
+        pandas.DataFrame(table).to_csv(tmp_path / f"{name}.csv", index=False)
+        return str(tmp_path / f"{name}.csv")
+
+    run = trained("centroid-angle", scene={"labels": points("left", 1), "labels_field": "kind"})
+    right = str(scenes / "right.tif")
+    whole, few = (
+        apply(
+            run, right, labels=points("right", start), overrides=SAY, run_dir=tmp_path / str(start)
+        )
+        for start in (1, 3)
+    )
+    assert whole.scores["overall_accuracy"] > 0.5
+    assert few.scores["unknown_classes"] == []
+    assert few.scores["confusion"][2:] == whole.scores["confusion"][2:]
+    assert not np.any(few.scores["confusion"][:2])
 
 
 def test_apply__clusters_are_those_of_the_run(scenes, trained, tmp_path):

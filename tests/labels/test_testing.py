@@ -3,7 +3,7 @@ import pytest
 
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import parse_job
-from eigenscape.labels.testing import Disjoint, read_at, renumber
+from eigenscape.labels.testing import Disjoint, read_at
 from eigenscape.labels.training import TEST, plan_fits
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid, Legend
@@ -31,15 +31,6 @@ def test_read_at__some_pixels_of_a_grid(rng, monkeypatch):
         monkeypatch.setattr("eigenscape.labels.testing._STRIP_PIXELS", strip)
         found = read_at(Plane(values), GRID, row, column)
         np.testing.assert_array_equal(found, values[row, column])
-
-
-def test_renumber__by_names_where_both_have_them():
-    values = np.array([0, 1, 2, 3], np.uint16)
-    known = {1: "corn", 2: "oats", 3: "wood"}
-    found = renumber(values, {1: "oats", 2: "rye", 3: "wood"}, known)
-    assert found.tolist() == [0, 2, 4, 3]
-    assert renumber(values, {}, known) is values
-    assert renumber(values, {1: "oats"}, {}) is values
 
 
 @pytest.fixture

@@ -1,20 +1,23 @@
 import pytest
 
 from eigenscape.errors import InputError
-from eigenscape.tuning.budget import Budget, parse_budget
+from eigenscape.tuning.budget import Budget, as_seconds
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("10min", 600), ("1.5 h", 5400), (".5min", 30)]
+    ("budget", "seconds"),
+    [("90s", 90), ("10min", 600), ("1.5 h", 5400), (".5min", 30), (90, 90), (0.5, 0.5)],
 )
-def test_parse_budget(text, seconds):
-    assert parse_budget(text) == seconds
+def test_as_seconds(budget, seconds):
+    assert as_seconds(budget) == seconds
 
 
-@pytest.mark.parametrize("text", ["10", "min", "0s", "-5s", "10 days", "1e3s"])
-def test_parse_budget__refuses_what_is_no_time(text):
+@pytest.mark.parametrize(
+    "budget", ["10", "min", "0s", "-5s", "10 days", "1e3s", 0, -1.0, float("nan"), True, None, [9]]
+)
+def test_as_seconds__refuses_what_is_no_time(budget):
     with pytest.raises(InputError, match="expected a time above 0"):
-        parse_budget(text)
+        as_seconds(budget)
 
 
 class Clock:

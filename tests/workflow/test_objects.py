@@ -3,8 +3,10 @@
 import subprocess
 import sys
 
+import dask.array
 import geopandas
 import numpy as np
+import pandas
 import pytest
 import rasterio
 import xarray
@@ -62,6 +64,51 @@ def test_job_for__labels_from_a_frame(tmp_path, cube):
     )
     result = eigenscape.run(job)
     assert sorted(eigenscape.open_run(result).attrs["class_names"].values()) == ["grass", "soil"]
+
+
+NAMES = np.array(["", "soil", "grass"])
+"""Of the classes 0, 1 and 2; not in the order of the alphabet."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda names: names,
+        lambda names: names.astype("S"),
+        lambda names: np.where(names == "", None, names.astype(object)),
+        lambda names: [["grass" if one == "grass" else one for one in row] for row in names.tolist()],
+        lambda names: xarray.DataArray(names, dims=("y", "x")),
+        lambda names: dask.array.from_array(names, chunks=4),
+    ],
+    ids=["text", "bytes", "None", "lists", "xarray", "dask"],
+)  # fmt: skip
+def test_job_for__labels_that_are_names(tmp_path, cube, kind):
+    scene, labels = cube
+    job = eigenscape.job_for(scene.values, kind(NAMES[labels.values]), directory=tmp_path)
+    assert job.scene.classes == {1: "grass", 2: "soil"}
+    with rasterio.open(job.scene.labels) as source:
+        np.testing.assert_array_equal(source.read(1), np.array([0, 2, 1])[labels.values])
+
+
+def test_job_for__a_table_with_a_series_of_names(tmp_path, cube):
+    scene, labels = cube
+    names = pandas.Series(NAMES[labels.values.ravel()]).replace("", np.nan)
+    for series in (names, names.astype("category"), names.astype("string")):
+        job = eigenscape.job_for(scene.values.reshape(-1, 6), series, directory=tmp_path, **KEYS)
+        assert job.scene.classes == {1: "grass", 2: "soil"}
+        numbers = np.load(job.scene.labels)
+        np.testing.assert_array_equal(numbers, np.array([0, 2, 1])[labels.values.ravel()])
+    assert eigenscape.run(job).scores["overall_accuracy"] > 0.9
+
+
+def test_apply__compares_names_of_labels_in_memory(tmp_path, cube):
+    scene, labels = cube
+    job = eigenscape.job_for(scene, NAMES[labels.values], directory=tmp_path, **KEYS)
+    # Soil alone, which is number 2 there.
+    soil = np.where(labels.values == 1, "soil", "")
+    applied = eigenscape.apply(eigenscape.run(job), scene + 0.01, labels=soil)
+    assert applied.scores["overall_accuracy"] > 0.9
+    assert set(np.unique(eigenscape.open_run(applied)["label"])) == {0, 2}
 
 
 def test_job_for__a_table_and_paths(tmp_path, cube):
@@ -126,8 +173,16 @@ def test_tables__of_python(tmp_path):
         (lambda: eigenscape.load_job({}), "a job file of type dict: give the path"),
         (lambda: eigenscape.parse_job("a.toml"), "tables of type str.*eigenscape.load_job"),
         (lambda: eigenscape.job_for(CUBE, scene="a"), "scene of type str: give keys of the table"),
+        (
+            lambda: eigenscape.job_for("a.tif", scene={"path": "b.tif"}),
+            r"scene.path is given twice: as 'b.tif', and by the scene",
+        ),
+        (
+            lambda: eigenscape.job_for("a.tif", ["oak", 3, None]),
+            r"names of classes \(str\) are mixed with values of type int. Give names alone",
+        ),
         (lambda: eigenscape.run_study(SCENE), r"is not a study, because it has no table \[study\]"),
-        (lambda: eigenscape.tune(SCENE, budget="a"), "budget = 'a': give a number of seconds"),
+        (lambda: eigenscape.tune(SCENE, budget="a"), "budget = 'a': expected a time above 0"),
         (lambda: eigenscape.classify_new(3, CUBE), "a run of type int: give a run directory"),
         (lambda: eigenscape.extend(3, CUBE[0]), "a run of type int: give a run directory"),
     ],

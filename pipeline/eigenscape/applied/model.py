@@ -123,7 +123,10 @@ def open_model(path: str | Path) -> Model:
 
 
 def applied_job(
-    model: Model, scene: str | Sequence[str], labels: str | None, overrides: Sequence[str] = ()
+    model: Model,
+    scene: str | Sequence[str],
+    labels: Mapping[str, Any],
+    overrides: Sequence[str] = (),
 ) -> Job:
     """Return the job of a run with another scene.
 
@@ -135,7 +138,7 @@ def applied_job(
         A file, a list of files (one band each), a URL or a registered data set; relative to the
         working directory.
     labels
-        Labels to compare with.
+        Keys ``labels`` and ``classes`` of the scene, to compare with; empty without labels.
     overrides
         As in `eigenscape.load_job`, of the tables scene, output and limits.
 
@@ -158,7 +161,7 @@ def applied_job(
     table["output"].pop("directory", None)
     table["output"]["eigenvectors"] = 0
     same_kind = isinstance(old.path, str) and Path(old.path).suffix == Path(paths[0]).suffix
-    inherited: dict[str, Any] = {"nodata": old.nodata, "labels": labels}
+    inherited: dict[str, Any] = {"nodata": old.nodata, **labels}
     if same_kind and not is_registered(paths[0]):
         inherited |= {"variable": old.variable, "layout": old.layout}
         # Flags are those of the product; files of masks lie on the grid of the run's own scene.

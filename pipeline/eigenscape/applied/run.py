@@ -63,7 +63,8 @@ def apply(
         resampled by wavelength: a file, a list of files, a URL, a registered data set; or a cube in memory as
         `eigenscape.job_for` takes it, which is written beside the run.
     labels
-        Labels of the other scene, a path or in memory, to measure the accuracy.
+        Labels of the other scene, a path or in memory, to measure the accuracy. Where these and those of the
+        run have names of classes, they are compared by name.
     overrides
         ``key=value`` texts as in `load_job`, of the tables scene, output and limits.
     on, client, run_dir, reporter, executor
@@ -101,7 +102,7 @@ def apply(
     """
     model = open_model(path_of(run))
     files = files_of(scene, labels, model.path.parent, "applied")
-    job = applied_job(model, files["path"], files.get("labels"), overrides)
+    job = applied_job(model, files.pop("path"), files, overrides)
     stages = applied_stages(model)
     keys = stage_keys(job, stages)
     path = run_directory(job, keys, run_dir)
@@ -129,10 +130,12 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
     def read(job: Job) -> Any:
         options = label_options(job)
-        return [options, None if model.origin is None else list(model.origin), asdict(model.bands)]
+        origin = None if model.origin is None else list(model.origin)
+        return [options, origin, asdict(model.bands), classes]
 
     origin = None if model.origin is None else np.array(model.origin)
-    ingest = partial(ingest_stage, origin=origin, bands=model.bands)
+    classes = None if model.clusters else dict(model.legend.names)
+    ingest = partial(ingest_stage, origin=origin, bands=model.bands, classes=classes)
     return (
         Stage("ingest", ingest, read, ("samples",)),
         Stage("extend", partial(extend_stage, model), depends, ("ingest",)),

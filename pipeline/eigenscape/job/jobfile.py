@@ -30,7 +30,7 @@ from eigenscape.job.options import (
 )
 from eigenscape.job.registry import MethodOptions
 from eigenscape.job.relevance import leave_out, refuse_unread
-from eigenscape.job.study import StudyOptions
+from eigenscape.job.study import StudyOptions, flatten
 
 _NAMES_OF_FILES = ("scene", "scene.path", "scene.labels")
 
@@ -74,6 +74,8 @@ class Job(Options):
     >>> job = parse_job({"scene": {"path": "scene.tif"}, "neighbors": {"k": 8}}, name="first")
     >>> job.neighbors.k, job.graph.weights, job.limits.memory
     (8, 'self-tuning', '2GiB')
+    >>> job
+    Job('first', scene.path='scene.tif', neighbors.k=8)
     """
 
     scene: SceneOptions
@@ -161,6 +163,11 @@ class Job(Options):
             for name in (*_METHOD_TABLES, "learn"):
                 table[name] = given.get(name, {})
         return _toml(json.dumps(table))
+
+    def __repr__(self) -> str:
+        given = flatten(self.model_dump(mode="json", exclude_unset=True, exclude={"study"}))
+        keys = (f", {key}={value!r}" for key, value in given.items())
+        return f"Job({self.name!r}{''.join(keys)})"
 
     def _repr_html_(self) -> str:
         methods = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError
 from eigenscape.scenes.ingest.ingested import IngestedScene
+from eigenscape.scenes.labels.renumbered import renumbered
 from eigenscape.scenes.types import Grid, Labels
 
 _STRIP_PIXELS = 2**22
@@ -102,10 +103,9 @@ def read_disjoint(
     InputError
         Nothing is left to test on, or of fewer than two classes something to learn from.
     """
-    labels, grid = scene.open_test_labels(test), scene.grid
+    labels, grid = renumbered(scene.open_test_labels(test), scene.class_names), scene.grid
     row, column = np.divmod(pixel, grid.width)
     tested = read_at(labels, grid, row, column)
-    tested = renumber(tested, labels.legend.names, scene.class_names)
     shared = (given > 0) & (tested > 0)
     given = np.where(shared, np.uint16(0), given)
     asked = f"learn.test = {test!r}"
@@ -148,33 +148,6 @@ def read_at(
         if here.stop > here.start:
             found[here] = labels.read(start, stop)[row[here] - start, column[here]]
     return found
-
-
-def renumber(
-    tested: NDArray[np.uint16], names: Mapping[int, str], known: Mapping[int, str]
-) -> NDArray[np.uint16]:
-    """Return class numbers of another file as those of the same names.
-
-    Names of a file are numbered by the alphabet, so that a class which one file lacks shifts those after
-    it. Classes of other names get the numbers after the last.
-
-    Parameters
-    ----------
-    tested : array of uint16
-        Numbers of the file.
-    names, known
-        Of its classes, and of those that are known. Where either has no names, numbers are taken
-        as they are.
-    """
-    if not names or not known:
-        return tested
-    numbers, place = {name: number for number, name in known.items()}, np.arange(2**16)
-    following = max(*known, *names) + 1
-    for number, name in names.items():
-        if name not in numbers:
-            numbers[name], following = following, following + 1
-        place[number] = numbers[name]
-    return place[tested].astype(np.uint16)
 
 
 def _listed(numbers: Any) -> str:

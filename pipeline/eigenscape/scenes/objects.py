@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import explain_write_errors
@@ -91,6 +92,47 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     return Raster(
         values, grid, _wavelengths(given, others), None if nodata is None else float(nodata)
     )
+
+
+def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
+    """Return labels that are names of classes as class numbers, in alphabetical order, and the names.
+
+    Labels that are numbers are returned as they are, without names.
+
+    Parameters
+    ----------
+    labels
+        Array, dask array, `xarray.DataArray`, list, or series of pandas. An empty name, None and NaN mean no
+        label.
+
+    Raises
+    ------
+    SceneError
+        Names are mixed with other values.
+    """
+    given = labels.data if hasattr(labels, "dims") else labels
+    if getattr(getattr(given, "dtype", None), "kind", "O") in "uifb":
+        return labels, {}
+    values = np.asarray(given)
+    if values.dtype.kind not in "USO":
+        return labels, {}
+    values = values.astype(str if values.dtype.kind == "S" else object)
+    values[pandas.isna(values)] = ""
+    named = values != ""
+    kinds = {type(value) for value in values[named].tolist()}
+    if kinds != {str}:
+        if str in kinds:
+            others = sorted(kind.__name__ for kind in kinds - {str})
+            raise SceneError(
+                f"labels: names of classes (str) are mixed with values of type {', '.join(others)}. Give "
+                "names alone, with an empty one where there is no label, or numbers alone, with 0 there."
+            )
+        return labels, {}
+    names, place = np.unique(values[named].astype(str), return_inverse=True)
+    numbers = np.zeros(values.shape, np.uint16)
+    numbers[named] = place + 1
+    found = dict(enumerate(names.tolist(), 1))
+    return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), found
 
 
 def _cube(values: Any, what: str) -> tuple[Any, Grid]:

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 from eigenscape.base.files.whole import write_json
 from eigenscape.errors import InputError
@@ -22,30 +23,32 @@ _RESERVED = 0.03
 table and the picture."""
 
 
-def parse_budget(text: str) -> float:
+def as_seconds(budget: Any) -> float:
     """Return a budget in seconds.
 
     Parameters
     ----------
-    text
-        Such as "90s", "10min" or "1.5h".
+    budget
+        Seconds, or text such as "90s", "10min" or "1.5h".
 
     Raises
     ------
     InputError
-        It has no such form, or is 0.
+        It has no such form, or is not above 0.
 
     Examples
     --------
-    >>> parse_budget("10min")
-    600.0
+    >>> as_seconds("10min"), as_seconds(90)
+    (600.0, 90.0)
     """
-    found = _FORM.fullmatch(text)
-    if not found or float(found[1]) == 0:
+    found = _FORM.fullmatch(budget) if isinstance(budget, str) else None
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else budget
+    if isinstance(seconds, str | bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise InputError(
-            f"--budget {text}: expected a time above 0 with its unit, s, min or h, such as 90s or 10min."
+            f"budget = {budget!r}: expected a time above 0 with its unit, s, min or h, such as 90s or 10min; "
+            "in Python also a number of seconds."
         )
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(seconds)
 
 
 class Budget:

@@ -29,7 +29,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import path_of
 from eigenscape.store.siblings import Siblings
-from eigenscape.tuning.budget import Budget
+from eigenscape.tuning.budget import Budget, as_seconds
 from eigenscape.tuning.outcomes import Tuned
 from eigenscape.tuning.picture import draw_tried
 from eigenscape.tuning.report import write_job, write_tried
@@ -67,7 +67,7 @@ scattered over it."""
 def tune(
     job: Job | Mapping[str, Any] | str | Path,
     *,
-    budget: float = 600.0,
+    budget: float | str = 600.0,
     on: ClusterOptions | str | Path | None = None,
     client: Any = None,
     run_dir: str | Path | None = None,
@@ -84,7 +84,8 @@ def tune(
     job
         A job with at least a scene and labels, as in `eigenscape.run`.
     budget
-        Time limit in seconds, including earlier calls. A candidate that has begun is completed.
+        Time limit, in seconds or as text such as "10min", including earlier calls. A candidate that has begun
+        is completed.
     on, client
         Cluster or client to run on, as in `eigenscape.run`. A cluster is started only once.
     run_dir
@@ -118,9 +119,7 @@ def tune(
     True
     """
     job = as_job(job)
-    seconds: Any = budget
-    if not isinstance(seconds, int | float) or not seconds > 0:
-        raise InputError(f"budget = {budget!r}: give a number of seconds above 0.")
+    seconds = as_seconds(budget)
     reporter, on = reporter or default_reporter(), place_of(on, client)
     if job.study is not None:
         raise InputError(
@@ -138,7 +137,7 @@ def tune(
     with hold(path, reporter.note):
         with explain_write_errors(path):
             (path / "variants").mkdir(exist_ok=True)
-        spent = Budget(budget, path / TUNING_FILE)
+        spent = Budget(seconds, path / TUNING_FILE)
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):

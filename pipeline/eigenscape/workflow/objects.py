@@ -9,7 +9,7 @@ import numpy as np
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, load_job, parse_job
-from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
+from eigenscape.scenes.objects import numbered, raster_of, write_frame, write_raster, write_table
 
 _SCENES = "scenes"
 """Folder below the output directory where scenes in memory are written."""
@@ -56,9 +56,10 @@ def job_for(
         rioxarray or a coordinate ``spatial_ref`` gives it; a NumPy or dask array, shape (rows, columns,
         bands), or (samples, features) for a table; or what ``scene.path`` takes: a path, or a list of paths.
     labels
-        Class of each pixel, 0 for none: a `xarray.DataArray` on any grid; an array of shape (rows, columns)
-        or (samples,); a `geopandas.GeoDataFrame`, with ``scene={"labels_field": ...}`` as the name of its
-        class column; a path; or None.
+        Class of each pixel, a number with 0 for none, or a name that is empty where there is none: a
+        `xarray.DataArray` on any grid; an array, list or series of shape (rows, columns) or (samples,); a
+        `geopandas.GeoDataFrame`, with ``scene={"labels_field": ...}`` as the name of its class column; a
+        path; or None.
     name
         First part of the names of the files and of the run directory.
     directory
@@ -100,13 +101,20 @@ def job_for(
                 "The scene itself comes first: job_for(scene, labels)."
             )
     given: dict[str, Any] = dict(tables.pop("scene", {}))
-    given |= files_of(scene, labels, Path(directory), name)
+    files = files_of(scene, labels, Path(directory), name)
+    if both := given.keys() & files.keys():
+        key = min(both)
+        raise JobError(
+            f"scene.{key} is given twice: as {given[key]!r}, and by the scene or labels themselves. Leave "
+            "one of them out."
+        )
+    given |= files
     output = {"directory": str(directory), **tables.pop("output", {})}
     return parse_job({"scene": given, "output": output, **tables}, name=name)
 
 
 def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, Any]:
-    """Return the keys ``path`` and ``labels`` of a scene; write data in memory to files.
+    """Return the keys ``path``, ``labels`` and ``classes`` of a scene; write data in memory to files.
 
     Parameters
     ----------
@@ -130,7 +138,10 @@ def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, A
     elif hasattr(labels, "geometry"):
         given["labels"] = str(write_frame(labels, folder, f"{name}-labels").resolve())
     else:
+        labels, names = numbered(labels)
         given["labels"] = str(_write(labels, folder, f"{name}-labels", "labels", flat=1).resolve())
+        if names:
+            given["classes"] = names
     return given
 
 

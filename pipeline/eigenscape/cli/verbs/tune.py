@@ -35,9 +35,9 @@ def tune_command(
     with exit_status():
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job
-        from eigenscape.tuning.budget import parse_budget
+        from eigenscape.tuning.budget import as_seconds
 
-        seconds = parse_budget(budget)
+        seconds = as_seconds(budget)
         loaded, cluster = load_job(job, overrides(set_, check_input)), load_cluster(on)
 
         from eigenscape.base.process.progress import console_reporter

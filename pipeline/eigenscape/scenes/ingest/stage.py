@@ -11,7 +11,7 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from eigenscape.scenes.ingest.content import (
 )
 from eigenscape.scenes.ingest.storage import Strips, strips_of
 from eigenscape.scenes.ingest.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.labels.renumbered import renumbered
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Bands, Labels, Scene
@@ -62,7 +63,10 @@ _MOST_CENTRED = 4
 
 
 def ingest_stage(
-    context: Context, origin: NDArray[np.float64] | None = None, bands: Bands | None = None
+    context: Context,
+    origin: NDArray[np.float64] | None = None,
+    bands: Bands | None = None,
+    classes: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """Write ``samples/{values,pixel,row_start}`` and ``labels/given``.
 
@@ -78,6 +82,8 @@ def ingest_stage(
         To be taken whatever the bands are: that of the run which is applied.
     bands
         To which the scene's are brought, where it is applied: see `eigenscape.scenes.views.resampled`.
+    classes
+        Names of the classes of that run, by number: labels with these names get these numbers.
     """
     job = context.job
     scene = open_scene(job.scene, job.resolve)
@@ -87,6 +93,8 @@ def ingest_stage(
         brought = notes_of_bands(scene)
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
+    if labels is not None and classes is not None:
+        labels = renumbered(labels, classes)
     grid = scene.grid
     told: list[str] = []
 

@@ -1,0 +1,72 @@
+"""Labels of one file, in the numbers that another file gives to classes of the same names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.scenes.types import Labels, Legend
+
+_NUMBERS = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class RenumberedLabels:
+    """Labels with other class numbers; fulfils the `Labels` protocol.
+
+    Attributes
+    ----------
+    labels
+        As their file numbers them.
+    number : array of uint16, shape (65536,)
+        Number to give to each number of the file.
+    """
+
+    labels: Labels
+    number: NDArray[np.uint16]
+
+    @property
+    def legend(self) -> Legend:
+        """Names and colours under the new numbers."""
+        own = self.labels.legend
+        return Legend(
+            {int(self.number[old]): name for old, name in own.names.items()},
+            {int(self.number[old]): color for old, color in own.colors.items()},
+        )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the labels are read from."""
+        return self.labels.files
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint16]:
+        """Read the labels of rows start ... stop-1 of the scene; see `Labels.read`."""
+        return self.number[self.labels.read(start, stop)]
+
+
+def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
+    """Return labels under the numbers of known classes that have the same names.
+
+    The names in a file are numbered in alphabetical order, so a class that one file lacks shifts the numbers
+    of those after it. Classes with other names get numbers after the last one.
+
+    Parameters
+    ----------
+    labels
+        The labels.
+    known
+        Names of the known classes, by number. Where these or the labels have no names, the numbers stay.
+    """
+    names = labels.legend.names
+    if not names or not known:
+        return labels
+    numbers, place = {name: number for number, name in known.items()}, np.arange(_NUMBERS)
+    following = max(*known, *names) + 1
+    for number, name in names.items():
+        if name not in numbers:
+            numbers[name], following = following, following + 1
+        place[number] = numbers[name]
+    if all(place[number] == number for number in names):
+        return labels
+    return RenumberedLabels(labels, place.astype(np.uint16))

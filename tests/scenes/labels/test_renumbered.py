@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.labels.renumbered import renumbered
+from eigenscape.scenes.types import Legend
+
+KNOWN = {1: "corn", 2: "oats", 3: "wood"}
+GREY, GREEN = (9, 9, 9), (0, 128, 0)
+
+
+class Plane:
+    """Labels in memory."""
+
+    files, notes = ("plane",), ("a plane",)
+
+    def __init__(self, values, names):
+        self.values = np.array(values, np.uint16)
+        self.legend = Legend(names, {1: GREEN, 2: GREY})
+
+    def read(self, start, stop):
+        return self.values[start:stop]
+
+
+def test_renumbered__by_names_where_both_have_them():
+    labels = Plane([[0, 1], [2, 3]], {1: "oats", 2: "rye", 3: "wood"})
+    found = renumbered(labels, KNOWN)
+    assert found.read(0, 1).tolist() == [[0, 2]]
+    assert found.read(1, 2).tolist() == [[4, 3]]
+    assert found.legend == Legend({2: "oats", 4: "rye", 3: "wood"}, {2: GREEN, 4: GREY})
+    assert found.files == ("plane",)
+    assert notes_of(found) == ("a plane",)
+
+
+@pytest.mark.parametrize(
+    ("names", "known"), [({}, KNOWN), ({1: "oats"}, {}), (KNOWN, KNOWN), ({2: "oats"}, KNOWN)]
+)
+def test_renumbered__numbers_stay_where_names_say_nothing_else(names, known):
+    labels = Plane([[1, 2]], names)
+    assert renumbered(labels, known) is labels
+
+
+def test_renumbered__classes_of_other_names_come_last():
+    found = renumbered(Plane([[1, 2, 9]], {1: "moor", 2: "corn"}), {5: "corn"})
+    assert found.read(0, 1).tolist() == [[6, 5, 9]]
