@@ -114,7 +114,8 @@ class SceneOptions(Options):
     scene, or EPSG:4326 for columns lon and lat."""
     classes: dict[ClassNumber, Annotated[str, Field(min_length=1)]] | None = None
     """Names of classes by their numbers in the labels, for legends and tables, in addition to those in the
-    file of the labels or instead of them."""
+    file of the labels or instead of them. Where the classes in a table or a vector file are names themselves,
+    the numbers to give to these names: the same in all scenes of a batch."""
     geometry: Annotated[str, Field(min_length=1)] = "auto"
     """For a scene in sensor geometry: a GLT or IGM (a raster of two bands) that projects its maps. "auto"
     takes that of the product, or a file *_glt or *_igm next to the scene; with "none", maps stay in sensor

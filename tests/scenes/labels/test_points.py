@@ -93,6 +93,26 @@ def test_points__names_of_classes_parquet_and_a_named_column(write, labels, save
 
 
 @pytest.mark.parametrize(
+    ("classes", "numbers", "names"),
+    [
+        ({1: "ash", 2: "lake", 5: "wood"}, [5, 2], {1: "ash", 2: "lake", 5: "wood"}),
+        ({3: "wood"}, [3, 4], {3: "wood", 4: "lake"}),
+        ({1: "water"}, [2, 1], {1: "water", 2: "wood"}),
+        ({9: "moor"}, [2, 1], {1: "lake", 2: "wood", 9: "moor"}),
+    ],
+    ids=["numbers", "one of two", "another name", "one more"],
+)
+def test_points__the_job_numbers_classes_that_are_names(
+    write, labels, save, cube, classes, numbers, names
+):
+    path = write("scene.tif", cube)
+    file = save(row=[0, 1], col=[0, 1], kind=["wood", "lake"])
+    opened = labels(path, labels=file, classes=classes)
+    assert opened.read(0, 2)[[0, 1], [0, 1]].tolist() == numbers
+    assert opened.legend.names == names
+
+
+@pytest.mark.parametrize(
     ("columns", "keys", "message"),
     [
         ({"u": [1], "v": [1], "class": [1]}, {}, "no columns x and y.*Columns: u, v, class"),

@@ -21,19 +21,13 @@ class RenumberedLabels:
         As their file numbers them.
     number : array of uint16, shape (65536,)
         Number to give to each number of the file.
+    legend
+        Names and colours under the new numbers.
     """
 
     labels: Labels
     number: NDArray[np.uint16]
-
-    @property
-    def legend(self) -> Legend:
-        """Names and colours under the new numbers."""
-        own = self.labels.legend
-        return Legend(
-            {int(self.number[old]): name for old, name in own.names.items()},
-            {int(self.number[old]): color for old, color in own.colors.items()},
-        )
+    legend: Legend
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -69,4 +63,8 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
         place[number] = numbers[name]
     if all(place[number] == number for number in names):
         return labels
-    return RenumberedLabels(labels, place.astype(np.uint16))
+    legend = Legend(
+        {int(place[old]): name for old, name in names.items()},
+        {int(place[old]): color for old, color in labels.legend.colors.items()},
+    )
+    return RenumberedLabels(labels, place.astype(np.uint16), legend)

@@ -35,6 +35,7 @@ from eigenscape.scenes.grids import (
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import read_legend
+from eigenscape.scenes.labels.renumbered import renumbered
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 from eigenscape.scenes.views.draws import Subset
@@ -121,7 +122,10 @@ def open_labels(
 
 
 def _with_names(labels: Labels | None, names: Mapping[int, str]) -> Labels:
-    """Return labels with names of the job (``scene.classes``)."""
+    """Return labels with names of the job (``scene.classes``).
+
+    A file whose classes are names has no numbers of its own: there the job numbers those that it names.
+    """
     if labels is None:
         raise SceneError(
             "scene.classes: names the classes of labels, and the job has no labels. Give them in "
@@ -129,6 +133,9 @@ def _with_names(labels: Labels | None, names: Mapping[int, str]) -> Labels:
         )
     if isinstance(labels, CarriedLabels):
         return replace(labels, labels=_with_names(labels.labels, names))
+    own = set(labels.legend.names.values())
+    if not isinstance(labels, PlaneLabels) and own & set(names.values()):
+        labels = renumbered(labels, names)
     legend = replace(labels.legend, names={**labels.legend.names, **names})
     return replace(labels, legend=legend)  # type: ignore[type-var]
 
