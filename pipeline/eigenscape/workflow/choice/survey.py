@@ -23,8 +23,8 @@ SMALL = 2**15
 """Pixels of a small scene: its valid ones are counted, and jobs are compared on all of an image. Measured
 with two seeds on 12 images of 100 x 100 pixels or less (five synthetic ones, crops of Indian Pines and EnMAP,
 Urban): 86.6 % held out by squares, and 14 to 16 s for the run; by a part of 4,096 pixels, which was doubtful
-in 9 of them, 86.1 % and 25 to 29 s. On Indian Pines and EnMAP with three seeds: the same within 1.2 points, and
-about 21 s for any seed instead of 17 to 50."""
+in 9 of them, 86.1 % and 25 to 29 s. On Indian Pines and EnMAP with three seeds: the same within 1.2 points,
+and about 21 s for any seed instead of 17 to 50."""
 
 
 @dataclass(frozen=True)
