@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import rasterio
 
-from eigenscape import load_job, plan
+from eigenscape import load_job, plan, run
 from eigenscape.errors import OutputError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
@@ -175,7 +175,10 @@ def test_job_text__the_only_text_column_of_a_table_is_the_class(written_job, tmp
     assert job.scene.labels_field == "species"
     assert "'species' is the only one with text: taken for the class" in text
     assert "1 setosa (4), 2 virginica (4)" in text
+    assert "As many as 12 valid samples allow." in text
+    assert (job.neighbors.k, job.spectrum.dimension) == (11, 11)
     assert plan(job).bands == 1
+    assert len(run(job).scores["per_class"]) == 2
 
 
 def test_job_text__a_numeric_column_called_class(written_job, tmp_path):

@@ -356,3 +356,18 @@ def test_plan__counts_what_the_row_layout_holds():
     assert by_rows.peak_bytes >= by_columns.peak_bytes
     assert by_rows.scratch_bytes > by_columns.scratch_bytes
     assert by_rows.disk_bytes == by_columns.disk_bytes
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"spectrum": {"dimension": 12}}, r"spectrum\.dimension = 12: the scene has 12 samples"),
+        ({"neighbors": {"k": 12}}, r"neighbors\.k = 12: the scene has 12 samples.* 11 or less"),
+    ],
+)
+def test_project_plan__refuses_more_than_the_scene_can_have(tmp_path, tables, message):
+    np.save(tmp_path / "few.npy", np.zeros((12, 3)))
+    small = {"neighbors": {"k": 3}, "spectrum": {"dimension": 3}}
+    job = parse_job({"scene": {"path": str(tmp_path / "few.npy")}, **small, **tables})
+    with pytest.raises(InputError, match=message):
+        project_plan(job, ClusterOptions())

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import explain_write_errors
@@ -116,6 +115,9 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     values = np.asarray(given)
     if values.dtype.kind not in "USO":
         return labels, {}
+    # Commands that have no data in memory would load it for nothing.
+    import pandas
+
     values = values.astype(str if values.dtype.kind == "S" else object)
     values[pandas.isna(values)] = ""
     named = values != ""

@@ -1,8 +1,9 @@
 """A first job file for a scene, with its metadata, bands to drop, labels and suitable methods."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomlkit
@@ -24,6 +25,7 @@ from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import DEFAULT, BadBands, band_ranges, find_windows
 from eigenscape.workflow.choice.auto import LEAST_LABELS
+from eigenscape.workflow.choice.candidates import fitted
 from eigenscape.workflow.choice.survey import Survey, survey
 
 _LABEL_NAMES = ("{stem}_labels", "{stem}_gt", "{stem}_groundtruth", "labels_{stem}")
@@ -114,7 +116,8 @@ def job_text(
     # Labels that do not fit are refused here, not when the job runs.
     opened = open_scene(job.scene, job.resolve)
     notes, _ = preview_labels(job, opened)
-    return _write(table, opened, survey(job), bad, [*remarks, *notes])
+    about = survey(job)
+    return _write(table, opened, about, fitted(job, about), bad, [*remarks, *notes])
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -258,6 +261,7 @@ def _write(
     table: dict[str, dict[str, object]],
     scene: Scene,
     about: Survey,
+    small: Mapping[str, Any],
     bad: Sequence[BadBands],
     notes: Sequence[str],
 ) -> str:
@@ -295,6 +299,13 @@ def _write(
     if about.labelled:
         few = sum(about.labelled.values()) < LEAST_LABELS * len(about.labelled)
         learn["method"] = "poisson" if few else "auto"
+    # A choice of methods sets these keys by itself.
+    for key, value in {} if learn.get("method") == "auto" else small.items():
+        name, _, key = key.partition(".")
+        part = tomlkit.table()
+        say(part, f"As many as {about.samples} valid {scene.grid.things} allow.")
+        part[key] = value
+        document[name] = part
     document["learn"] = learn
     return tomlkit.dumps(document)
 
@@ -329,6 +340,6 @@ def _advice(about: Survey) -> list[str]:
             f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is meant for this."
         ]
     return [
-        f"{total:,} labelled pixels of {classes} classes: methods are tried on a part of the scene, before",
-        "the first stage. `eigenscape tune` takes longer and looks at more.",
+        f"{total:,} labelled pixels of {classes} classes: a dozen methods are compared before the first",
+        "stage. `eigenscape tune` takes longer and compares more.",
     ]

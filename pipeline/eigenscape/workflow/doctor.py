@@ -119,7 +119,7 @@ def compile_kernels() -> None:
     from eigenscape.workflow.spine import run
 
     generator = np.random.default_rng(0)
-    # As many pixels as the iterative solver needs, and a choice on a part of the scene.
+    # As many pixels as the iterative solver needs.
     labels = np.kron(generator.integers(1, 4, (9, 9)), np.ones((8, 8), int))
     spectra = generator.random((4, 12)) * 10
     cube = (spectra[labels] + generator.normal(size=(*labels.shape, 12))).astype(np.float32)

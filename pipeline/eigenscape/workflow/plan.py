@@ -26,7 +26,7 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.writing import lookup_bytes
-from eigenscape.scenes.ingest.content import check_train, check_two_classes
+from eigenscape.scenes.ingest.content import check_counts, check_train, check_two_classes
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene
@@ -157,6 +157,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     """
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
+    check_counts(job, scene.grid.size, f"{scene.grid.size} {scene.grid.things}")
     neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)

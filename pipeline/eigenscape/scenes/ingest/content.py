@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError, SceneError
+from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES
@@ -152,6 +153,34 @@ def _empty_bands(scene: Scene, options: SceneOptions, resolve: Callable[[str], s
         if not any(alone.read(*rows)[1].any() for rows in blocks(scene.grid.height, step)):
             empty.append(int(band) + 1)
     return empty
+
+
+def check_counts(job: Job, samples: int, what: str) -> None:
+    """Refuse a job that needs more samples than there are, for k or for the eigenvectors.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples, what
+        Their number, at most, and what the error calls them.
+
+    Raises
+    ------
+    InputError
+        k or the dimension is too large.
+    """
+    if (k := job.neighbors.least_neighbors) >= samples:
+        raise InputError(
+            f"neighbors.k = {k}: the scene has {what}, so a sample has at most "
+            f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
+        )
+    if job.spectrum.dimension > samples - 1:
+        raise InputError(
+            f"spectrum.dimension = {job.spectrum.dimension}: the scene has {what}, so there are at "
+            f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
+            f"{samples - 1} or less."
+        )
 
 
 def check_two_classes(labelled: Mapping[Any, int]) -> None:

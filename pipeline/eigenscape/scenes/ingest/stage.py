@@ -24,7 +24,6 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context, Map
-from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.describe import describe_scene, notes_of
 from eigenscape.scenes.formats.rasters.handles import kept_open
@@ -33,6 +32,7 @@ from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.geometry.writing import write_lookup
 from eigenscape.scenes.ingest.content import (
+    check_counts,
     check_labelled,
     check_train,
     check_two_classes,
@@ -190,18 +190,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     InputError
         k, a dimension or the number of clusters is too large, or the labels cannot train a classifier.
     """
-    what = f"{samples} valid pixels (of {pixels})"
-    if (k := job.neighbors.least_neighbors) >= samples:
-        raise InputError(
-            f"neighbors.k = {k}: the scene has {what}, so a sample has at most "
-            f"{samples - 1} neighbours. Set neighbors.k to {samples - 1} or less."
-        )
-    if job.spectrum.dimension > samples - 1:
-        raise InputError(
-            f"spectrum.dimension = {job.spectrum.dimension}: the scene has {what}, so there are at "
-            f"most {samples - 1} eigenvectors beside the constant one. Set spectrum.dimension to "
-            f"{samples - 1} or less."
-        )
+    check_counts(job, samples, f"{samples} valid pixels (of {pixels})")
     job.learn.check_clusters(len(labelled), job.spectrum.dimension)
     if job.learn.unsupervised:
         return

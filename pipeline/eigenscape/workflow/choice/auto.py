@@ -1,8 +1,8 @@
 """``learn.method = "auto"``: a job whose methods are open becomes one that says them, before its stages run.
 
-A handful of jobs is tried on a part of the scene, by draws of its own labels; the same on every machine,
-so the choice depends on the scene and the seed alone. It is kept in the manifest of the run, and a run
-that goes on does not choose again. What is tried lies beside the run until it is finished.
+A handful of jobs is tried on the scene, or on a part of a large one, by draws of its own labels; the same on
+every machine, so the choice depends on the scene and the seed alone. It is kept in the manifest of the run,
+and a run that goes on does not choose again. What is tried lies beside the run until it is finished.
 """
 
 import shutil
