@@ -56,11 +56,11 @@ def test_status__of_a_study_file(write_job, write_tif, small, cli):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("scene.mat", b"MATLAB 5.0 MAT-file\xd0\x00", ["not text in UTF-8", 'path = "scene.mat"']),
+        ("scene.mat", b"MATLAB 5.0 MAT-file\xd0\x00", ["not text in UTF-8", "`eigenscape init "]),
         (
             "scene.tif",
             b"II*\x00\x08\x00\x00",
-            ["zero bytes", 'path = "scene.tif" in the table [scene]'],
+            ["zero bytes", "scene.tif` writes a job file for it"],
         ),
         ("long.toml", b"#" * (2**24 + 1), ["more bytes than any job"]),
         ("empty.toml", b"", ["scene is missing", "the one required key"]),

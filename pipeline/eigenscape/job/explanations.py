@@ -99,7 +99,7 @@ def _explain(item: Mapping[str, Any], tables: Tables) -> str:
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
     # TOML has no tuples and no dictionaries.
-    reason = reason.replace("valid tuple", 'list, as in [3] or ["104-108"]').rstrip(".")
+    reason = reason.replace("valid tuple", "list in brackets").rstrip(".")
     reason = reason.replace("valid dictionary", "table")
     if key in tables and (item["type"].endswith("_type") or isinstance(item["input"], bool)):
         return f"{key} = {item['input']!r}: the value is no table.{_describe(item['loc'], tables)}"

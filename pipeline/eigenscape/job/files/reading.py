@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.commands import command_line
 from eigenscape.errors import JobError, did_you_mean
 
 _MOST_BYTES = 2**24
@@ -58,7 +59,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise JobError(
             f"{path}: not a job file: it is not text in UTF-8 ({error}). If it is a job, save it as UTF-8. "
-            f'If it is a scene, write a job file with path = "{path.name}" in the table [scene].'
+            f"If it is a scene: `{command_line('init', path)}` writes a job file for it."
         ) from None
 
 
