@@ -11,6 +11,7 @@ import eigenscape
 import filtering
 from eigenscape.applied import extending, footprint, index, machine
 from eigenscape.applied.run import apply
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.options import FilterOptions
@@ -76,6 +77,16 @@ def arrays(path):
 
 
 SAY = ["output.formats=[]", "limits.threads=2"]
+
+
+class Notes(Silent):
+    """Keeps what users are told."""
+
+    def __init__(self):
+        self.texts = []
+
+    def note(self, text):
+        self.texts.append(text)
 
 
 def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path, cli):
@@ -175,6 +186,25 @@ def test_apply__compares_classes_by_name(scenes, trained, tmp_path):
     assert few.scores["unknown_classes"] == []
     assert few.scores["confusion"][2:] == whole.scores["confusion"][2:]
     assert not np.any(few.scores["confusion"][:2])
+
+
+def test_apply__names_classes_that_the_run_has_not(scenes, trained, tmp_path):
+    table = {"row": [1, 2], "column": [3, 4], "kind": ["moor", "moor"]}
+    pandas.DataFrame(table).to_csv(tmp_path / "moor.csv", index=False)
+    left = pandas.DataFrame({"row": [0, 1, 2, 3], "column": [0, 1, 2, 3], "kind": list("abab")})
+    left.to_csv(tmp_path / "left.csv", index=False)
+    labels = {"labels": str(tmp_path / "left.csv"), "labels_field": "kind"}
+    run = trained("centroid-angle", scene=labels, learn={"train": "all"})
+    said = Notes()
+    applied = apply(
+        run, str(scenes / "right.tif"), labels=str(tmp_path / "moor.csv"), overrides=SAY,
+        run_dir=tmp_path / "applied", reporter=said,
+    )  # fmt: skip
+    assert applied.scores["overall_accuracy"] == 0
+    assert applied.scores["unknown_classes"] == [3]
+    assert any(text.endswith("count as wrong: moor") for text in said.texts)
+    legend = (tmp_path / "applied" / "outputs" / "legend.csv").read_text(encoding="utf-8")
+    assert "3,moor," in legend
 
 
 def test_apply__clusters_are_those_of_the_run(scenes, trained, tmp_path):

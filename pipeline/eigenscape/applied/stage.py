@@ -58,6 +58,13 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
                 f"{left_out} of {left_out + scores['samples']} labelled samples coincide with training "
                 "samples of the run: they are left out of the accuracy"
             )
+        if unknown := scores.get("unknown_classes"):
+            names = ingest.summary["class_names"]
+            listed = ", ".join(names.get(str(number), str(number)) for number in unknown)
+            context.reporter.note(
+                "the labels have classes that the run has not learned; their samples count as wrong: "
+                f"{listed}"
+            )
     if not model.unchanged():
         raise StoreError(
             f"{model.path}: was run anew while it was being applied. Give the same command again."

@@ -65,11 +65,14 @@ def export_applied_stage(context: Context) -> dict[str, Any]:
     assert extend is not None, "export follows extend"
     canvas = Canvas(context, Grid.from_json(ingest.summary["grid"]))
     known = extend.summary["legend"]
-    names = {int(number): name for number, name in known["names"].items()}
+    clusters = extend.summary["clusters"]
+    # Labels may have classes that the run has not.
+    named = {**({} if clusters else ingest.summary["class_names"]), **known["names"]}
+    names = {int(number): name for number, name in named.items()}
     colors = {int(number): tuple(color) for number, color in known["colors"].items()}
     legend = _paint(context, Legend(names, colors), extend.summary["classes"])
-    if not extend.summary["clusters"]:
-        # Labels may have classes that the run has not; its own keep their colours.
+    if not clusters:
+        # The run's own classes keep their colours.
         given = map(int, ingest.summary["labelled"])
         legend = complete_legend(legend, sorted({*extend.summary["classes"], *given}))
     product = _with_classes(Product(context, canvas, None), legend, extend.summary["scores"])

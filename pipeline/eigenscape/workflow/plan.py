@@ -157,10 +157,10 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     """
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
-    check_counts(job, scene.grid.size, f"{scene.grid.size} {scene.grid.things}")
     neighbor_method(job).check_graph(job.graph)
     check_potential(job.graph.potential, job.learn, scene.grid)
     check_pixels(job, scene)
+    check_counts(job, scene.grid.size, f"{scene.grid.size} {scene.grid.things}")
     prepared = _check_spectral(job, scene)
     about_labels, counts = preview_labels(job, scene)
     if not job.learn.unsupervised:
