@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError
 from eigenscape.scenes.ingest.ingested import IngestedScene
-from eigenscape.scenes.labels.renumbered import renumbered
+from eigenscape.scenes.labels.sources import numbered_like
 from eigenscape.scenes.types import Grid, Labels
 
 _STRIP_PIXELS = 2**22
@@ -103,7 +103,7 @@ def read_disjoint(
     InputError
         Nothing is left to test on, or of fewer than two classes something to learn from.
     """
-    labels, grid = renumbered(scene.open_test_labels(test), scene.class_names), scene.grid
+    labels, grid = numbered_like(scene.open_test_labels(test), scene.class_names), scene.grid
     row, column = np.divmod(pixel, grid.width)
     tested = read_at(labels, grid, row, column)
     shared = (given > 0) & (tested > 0)

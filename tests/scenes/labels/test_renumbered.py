@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.renumbered import renumbered
+from eigenscape.scenes.labels.sources import PlaneLabels, numbered_like
 from eigenscape.scenes.types import Legend
 
 KNOWN = {1: "corn", 2: "oats", 3: "wood"}
@@ -38,6 +42,33 @@ def test_renumbered__by_names_where_both_have_them():
 def test_renumbered__numbers_stay_where_names_say_nothing_else(names, known):
     labels = Plane([[1, 2]], names)
     assert renumbered(labels, known) is labels
+
+
+def test_renumbered__case_and_spaces_are_no_difference():
+    found = renumbered(Plane([[1, 2]], {1: " Oats", 2: "CORN"}), KNOWN)
+    assert found.read(0, 1).tolist() == [[2, 1]]
+    assert found.legend.names == {2: " Oats", 1: "CORN"}
+
+
+class Array:
+    """A plane in memory."""
+
+    files = ("plane.tif",)
+
+    def rows(self, start, stop):
+        values = np.array([[1, 2]])[start:stop]
+        return values, values > 0
+
+
+def test_numbered_like__a_raster_without_a_known_name_keeps_its_numbers():
+    plane = PlaneLabels(Array(), Legend({1: "Mais", 2: "Hafer"}))
+    assert numbered_like(plane, KNOWN) is plane
+    carried = CarriedLabels(plane, None)
+    assert numbered_like(carried, KNOWN) is carried
+    # Names of a table have no numbers of their own.
+    assert numbered_like(Plane([[1, 2]], plane.legend.names), KNOWN).read(0, 1).tolist() == [[4, 5]]
+    some = replace(plane, legend=Legend({1: "Mais", 2: "corn"}))
+    assert numbered_like(some, KNOWN).read(0, 1).tolist() == [[4, 1]]
 
 
 def test_renumbered__classes_of_other_names_come_last():

@@ -43,7 +43,8 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     """Return labels under the numbers of known classes that have the same names.
 
     The names in a file are numbered in alphabetical order, so a class that one file lacks shifts the numbers
-    of those after it. Classes with other names get numbers after the last one.
+    of those after it. Classes with other names get numbers after the last one. Upper and lower case are the
+    same.
 
     Parameters
     ----------
@@ -55,12 +56,12 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     names = labels.legend.names
     if not names or not known:
         return labels
-    numbers, place = {name: number for number, name in known.items()}, np.arange(_NUMBERS)
-    following = max(*known, *names) + 1
+    numbers = {_same(name): number for number, name in sorted(known.items(), reverse=True)}
+    place, following = np.arange(_NUMBERS), max(*known, *names) + 1
     for number, name in names.items():
-        if name not in numbers:
-            numbers[name], following = following, following + 1
-        place[number] = numbers[name]
+        if _same(name) not in numbers:
+            numbers[_same(name)], following = following, following + 1
+        place[number] = numbers[_same(name)]
     if all(place[number] == number for number in names):
         return labels
     legend = Legend(
@@ -68,3 +69,12 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
         {int(place[old]): color for old, color in labels.legend.colors.items()},
     )
     return RenumberedLabels(labels, place.astype(np.uint16), legend)
+
+
+def names_in_common(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
+    """Return whether classes of two legends have a name in common."""
+    return not {*map(_same, one.values())}.isdisjoint(map(_same, other.values()))
+
+
+def _same(name: str) -> str:
+    return name.strip().casefold()

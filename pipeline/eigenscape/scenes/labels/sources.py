@@ -35,7 +35,7 @@ from eigenscape.scenes.grids import (
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import read_legend
-from eigenscape.scenes.labels.renumbered import renumbered
+from eigenscape.scenes.labels.renumbered import RenumberedLabels, names_in_common, renumbered
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 from eigenscape.scenes.views.draws import Subset
@@ -79,13 +79,36 @@ class PlaneLabels:
 
 def unlabelled(labels: Labels, value: int) -> str:
     """Return what to do with a value that means no label."""
-    while isinstance(labels, SubsetLabels | CarriedLabels):
-        labels = labels.labels
+    labels = _innermost(labels)
     if isinstance(labels, PlaneLabels) and isinstance(labels.plane, RasterPlane):
         return (
             f"declare it as nodata: gdal_edit.py -a_nodata {value} {shlex.quote(labels.files[0])}"
         )
     return "set it to 0"
+
+
+def _innermost(labels: Labels) -> Labels:
+    while isinstance(labels, SubsetLabels | CarriedLabels | RenumberedLabels):
+        labels = labels.labels
+    return labels
+
+
+def numbered_like(labels: Labels, known: Mapping[int, str]) -> Labels:
+    """Return labels under the numbers of known classes that have the same names.
+
+    An array or a raster keeps its own numbers if none of its names is known: they may be in another language.
+
+    Parameters
+    ----------
+    labels
+        The labels.
+    known
+        Names of the known classes, by number.
+    """
+    own = isinstance(_innermost(labels), PlaneLabels)
+    if own and not names_in_common(labels.legend.names, known):
+        return labels
+    return renumbered(labels, known)
 
 
 def open_labels(
@@ -133,8 +156,7 @@ def _with_names(labels: Labels | None, names: Mapping[int, str]) -> Labels:
         )
     if isinstance(labels, CarriedLabels):
         return replace(labels, labels=_with_names(labels.labels, names))
-    own = set(labels.legend.names.values())
-    if not isinstance(labels, PlaneLabels) and own & set(names.values()):
+    if not isinstance(labels, PlaneLabels) and names_in_common(labels.legend.names, names):
         labels = renumbered(labels, names)
     legend = replace(labels.legend, names={**labels.legend.names, **names})
     return replace(labels, legend=legend)  # type: ignore[type-var]

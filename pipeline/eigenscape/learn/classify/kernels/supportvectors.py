@@ -7,11 +7,12 @@ The class that wins most pairs is called (Cortes, Vapnik 1995; pairs of classes 
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.svm import SVC
 
 from eigenscape.base.vectors import Vectors
@@ -219,20 +220,28 @@ def search(
         None to search for it.
     """
     squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
-    sides = [
-        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
+    folds = [
+        (train, np.flatnonzero(fold == number))
         for number in np.unique(fold)
+        if len(np.unique(classes[train := np.flatnonzero(fold != number)])) > 1
     ]
+
+    @lru_cache(maxsize=1)
+    def kernels(gamma: float) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        kernel = np.exp(-gamma * squares)
+        return [
+            (kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]) for train, test in folds
+        ]
 
     @cache
     def right(cost: float, gamma: float) -> int:
-        kernel, total = np.exp(-gamma * squares), 0
-        for train, test in sides:
-            if len(np.unique(classes[train])) > 1:
-                found = SVC(C=cost, kernel="precomputed", break_ties=False)
-                found.fit(kernel[np.ix_(train, train)], classes[train])
-                called = found.predict(kernel[np.ix_(test, train)])
-                total += int((called == classes[test]).sum())
+        total = 0
+        for (train, test), (inside, across) in zip(folds, kernels(gamma), strict=True):
+            found = SVC(C=cost, kernel="precomputed", break_ties=False)
+            # Its checks take longer than it does, and these are numbers.
+            with config_context(assume_finite=True, skip_parameter_validation=True):
+                called = found.fit(inside, classes[train]).predict(across)
+            total += int((called == classes[test]).sum())
         return total
 
     if gamma is None:
