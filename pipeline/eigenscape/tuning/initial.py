@@ -340,6 +340,6 @@ def _advice(about: Survey) -> list[str]:
             f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is meant for this."
         ]
     return [
-        f"{total:,} labelled pixels of {classes} classes: a dozen methods are compared before the first",
+        f"{total:,} labelled pixels of {classes} classes: about ten methods are compared before the first",
         "stage. `eigenscape tune` takes longer and compares more.",
     ]
