@@ -75,12 +75,13 @@ NAMES = np.array(["", "soil", "grass"])
     [
         lambda names: names,
         lambda names: names.astype("S"),
+        lambda names: np.char.add(names, " "),
         lambda names: np.where(names == "", None, names.astype(object)),
         lambda names: [["grass" if one == "grass" else one for one in row] for row in names.tolist()],
         lambda names: xarray.DataArray(names, dims=("y", "x")),
         lambda names: dask.array.from_array(names, chunks=4),
     ],
-    ids=["text", "bytes", "None", "lists", "xarray", "dask"],
+    ids=["text", "bytes", "spaces", "None", "lists", "xarray", "dask"],
 )  # fmt: skip
 def test_job_for__labels_that_are_names(tmp_path, cube, kind):
     scene, labels = cube

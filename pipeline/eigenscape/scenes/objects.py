@@ -120,8 +120,7 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
 
     values = values.astype(str if values.dtype.kind == "S" else object)
     values[pandas.isna(values)] = ""
-    named = values != ""
-    kinds = {type(value) for value in values[named].tolist()}
+    kinds = {type(value) for value in values[values != ""].tolist()}
     if kinds != {str}:
         if str in kinds:
             others = sorted(kind.__name__ for kind in kinds - {str})
@@ -130,8 +129,10 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
                 "names alone, with an empty one where there is no label, or numbers alone, with 0 there."
             )
         return labels, {}
-    names, place = np.unique(values[named].astype(str), return_inverse=True)
-    numbers = np.zeros(values.shape, np.uint16)
+    words = np.char.strip(values.astype(str))
+    named = words != ""
+    names, place = np.unique(words[named], return_inverse=True)
+    numbers = np.zeros(words.shape, np.uint16)
     numbers[named] = place + 1
     found = dict(enumerate(names.tolist(), 1))
     return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), found
