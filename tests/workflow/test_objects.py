@@ -110,6 +110,11 @@ def test_apply__compares_names_of_labels_in_memory(tmp_path, cube):
     applied = eigenscape.apply(eigenscape.run(job), scene + 0.01, labels=soil)
     assert applied.scores["overall_accuracy"] > 0.9
     assert set(np.unique(eigenscape.open_run(applied)["label"])) == {0, 2}
+    # No name of the run: not its class 1, whatever the alphabet says.
+    moor = np.where(labels.values == 2, "moor", "")
+    applied = eigenscape.apply(eigenscape.run(job), scene + 0.01, labels=moor)
+    assert applied.scores["unknown_classes"] == [3]
+    assert applied.scores["overall_accuracy"] == 0
 
 
 def test_job_for__a_table_and_paths(tmp_path, cube):

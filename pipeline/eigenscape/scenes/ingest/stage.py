@@ -44,6 +44,7 @@ from eigenscape.scenes.ingest.content import (
 )
 from eigenscape.scenes.ingest.storage import Strips, strips_of
 from eigenscape.scenes.ingest.strips import join, save_values, write_dense, write_sparse
+from eigenscape.scenes.labels.renumbered import renumbered
 from eigenscape.scenes.labels.sources import numbered_like, open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Bands, Labels, Scene
@@ -93,7 +94,8 @@ def ingest_stage(
     located = locate(scene, job.scene)
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is not None and classes is not None:
-        labels = numbered_like(labels, classes)
+        # Names that the job gives are names, whatever the file is.
+        labels = (renumbered if job.scene.classes else numbered_like)(labels, classes)
     grid = scene.grid
     told: list[str] = []
 
