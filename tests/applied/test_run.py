@@ -11,12 +11,11 @@ import eigenscape
 import filtering
 from eigenscape.applied import extending, footprint, index, machine
 from eigenscape.applied.run import apply
-from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.options import FilterOptions
 from eigenscape.store.run import Run
-from harness import Frail, KilledError
+from harness import Frail, KilledError, Notes
 from smallscene import make_small
 
 WIDE = {"height": 36, "width": 60, "bands": 12, "labelled": 0.6}
@@ -77,16 +76,6 @@ def arrays(path):
 
 
 SAY = ["output.formats=[]", "limits.threads=2"]
-
-
-class Notes(Silent):
-    """Keeps what users are told."""
-
-    def __init__(self):
-        self.texts = []
-
-    def note(self, text):
-        self.texts.append(text)
 
 
 def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path, cli):
@@ -202,7 +191,7 @@ def test_apply__names_classes_that_the_run_has_not(scenes, trained, tmp_path):
     )  # fmt: skip
     assert applied.scores["overall_accuracy"] == 0
     assert applied.scores["unknown_classes"] == [3]
-    assert any(text.endswith("count as wrong: moor") for text in said.texts)
+    assert any(text.endswith("count as wrong: moor") for text in said.notes)
     legend = (tmp_path / "applied" / "outputs" / "legend.csv").read_text(encoding="utf-8")
     assert "3,moor," in legend
 

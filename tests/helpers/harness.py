@@ -41,6 +41,16 @@ def name_of(function: Task) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+class Notes(Silent):
+    """Keeps the messages for the user."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 class KilledError(Exception):
     """Stands for the end of the process."""
 

@@ -130,8 +130,7 @@ def applied_stages(model: Model) -> tuple[Stage, ...]:
 
     def read(job: Job) -> Any:
         options = label_options(job)
-        origin = None if model.origin is None else list(model.origin)
-        return [options, origin, asdict(model.bands), classes]
+        return [options, model.origin, asdict(model.bands), classes]
 
     origin = None if model.origin is None else np.array(model.origin)
     classes = None if model.clusters else dict(model.legend.names)

@@ -20,6 +20,7 @@ from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
 from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
+from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid
 
 _STRIP_BYTES = 32 * 2**20
@@ -96,7 +97,7 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
 def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     """Return labels that are names of classes as class numbers, in alphabetical order, and the names.
 
-    Labels that are numbers are returned as they are, without names.
+    Labels that are numbers are returned as they are, without names; names are numbered as those in a file.
 
     Parameters
     ----------
@@ -118,7 +119,8 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     # Commands that have no data in memory would load it for nothing.
     import pandas
 
-    values = values.astype(str if values.dtype.kind == "S" else object)
+    # Bytes are text in ASCII.
+    values = (values.astype(str) if values.dtype.kind == "S" else values).astype(object)
     values[pandas.isna(values)] = ""
     kinds = {type(value) for value in values[values != ""].tolist()}
     if kinds != {str}:
@@ -129,12 +131,8 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
                 "names alone, with an empty one where there is no label, or numbers alone, with 0 there."
             )
         return labels, {}
-    words = np.char.strip(values.astype(str))
-    named = words != ""
-    names, place = np.unique(words[named], return_inverse=True)
-    numbers = np.zeros(words.shape, np.uint16)
-    numbers[named] = place + 1
-    found = dict(enumerate(names.tolist(), 1))
+    numbers, found = classify({"class": values.ravel()}, "class", "labels")
+    numbers = numbers.reshape(values.shape)
     return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), found
 
 

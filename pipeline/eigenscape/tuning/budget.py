@@ -43,7 +43,7 @@ def as_seconds(budget: Any) -> float:
     """
     found = _FORM.fullmatch(budget) if isinstance(budget, str) else None
     seconds = float(found[1]) * _SECONDS[found[2]] if found else budget
-    if isinstance(seconds, str | bool) or not isinstance(seconds, int | float) or not seconds > 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         other = "" if isinstance(budget, str) else ", or a number of seconds"
         raise InputError(
             f"budget = {budget!r}: expected a time above 0 with its unit, s, min or h, such as 90s or "

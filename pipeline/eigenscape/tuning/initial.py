@@ -299,13 +299,13 @@ def _write(
     if about.labelled:
         few = sum(about.labelled.values()) < LEAST_LABELS * len(about.labelled)
         learn["method"] = "poisson" if few else "auto"
-    # A choice of methods sets these keys by itself.
-    for key, value in {} if learn.get("method") == "auto" else small.items():
-        name, _, key = key.partition(".")
-        part = tomlkit.table()
-        say(part, f"As many as {about.samples} valid {scene.grid.things} allow.")
-        part[key] = value
-        document[name] = part
+    if learn.get("method") != "auto":  # a choice of methods sets them by itself
+        for dotted, value in small.items():
+            name, _, key = dotted.partition(".")
+            part = tomlkit.table()
+            say(part, f"As many as {about.samples} valid {scene.grid.things} allow.")
+            part[key] = value
+            document[name] = part
     document["learn"] = learn
     return tomlkit.dumps(document)
 

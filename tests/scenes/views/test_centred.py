@@ -5,21 +5,13 @@ import pytest
 import rasterio
 
 import eigenscape
-from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import load_job
 from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.store.run import Run
 from eigenscape.workflow.runner import StageRunner
-
-
-class Notes(Silent):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
+from harness import Notes
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 import tomlkit
 
 from eigenscape import load_job, plan, run
-from eigenscape.base.process.progress import Silent
 from eigenscape.cli.overview import directory_of
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import MemoryLimitError, SceneError
@@ -22,18 +21,7 @@ from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.choice.window import window_of
 from eigenscape.workflow.stages import stage_keys
-from harness import Counted
-
-
-class Notes(Silent):
-    """Keeps the messages for the user."""
-
-    def __init__(self):
-        self.said = []
-
-    def note(self, text):
-        self.said.append(text)
-
+from harness import Counted, Notes
 
 RUNGS = {
     "start": {"learn.method": "interpolated"},
@@ -421,11 +409,11 @@ def test_run__says_once_what_no_candidate_can_do(two_lines, make_scene):
     one = load_job(two_lines((labels > 0).astype(np.uint8)))
     with pytest.raises(SceneError, match="the labels hold one class only"):
         run(one, reporter=notes)
-    assert not any("failed" in line for line in notes.said)
+    assert not any("failed" in line for line in notes.notes)
     small = load_job(two_lines(), ["limits.memory=90MB"])
     with pytest.raises(MemoryLimitError, match=r"Set limits\.memory to"):
         run(small, reporter=notes)
-    failed = [line for line in notes.said if line.startswith("failed: ")]
+    failed = [line for line in notes.notes if line.startswith("failed: ")]
     assert failed
     assert len(failed) == len(set(failed))
 

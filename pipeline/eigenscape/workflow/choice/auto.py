@@ -224,7 +224,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     )
     return jobs, (
         f"methods are chosen before the first stage, by {how} on "
-        f"{min(scene.pixels, _most_pixels(scene)):,} of {scene.pixels:,} {things}, in steps:",
+        f"{_compared(scene):,} of {scene.pixels:,} {things}, in steps:",
         *(
             f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
             for name, keys in tried
@@ -233,14 +233,15 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
             (
                 "  if these say too little of the whole scene: some ten methods, on all or more of it",
             )
-            if not scene.table and scene.pixels > _most_pixels(scene)
+            if not scene.table and scene.pixels > _compared(scene)
             else ()
         ),
     )
 
 
-def _most_pixels(scene: Survey) -> int:
-    return scene.pixels if scene.small else MOST_PIXELS
+def _compared(scene: Survey) -> int:
+    """Return the number of pixels, or samples, by which the jobs are compared first."""
+    return scene.pixels if scene.small else min(scene.pixels, MOST_PIXELS)
 
 
 def choose(
@@ -277,7 +278,7 @@ def choose(
         return Choice({**small, **FEW_LABELS}, (note,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
-    window = window_of(job, parent / "window.npy", _most_pixels(scene), job.learn.seed)
+    window = window_of(job, parent / "window.npy", _compared(scene), job.learn.seed)
     where = window.notes
     limits = job.limits
     connection = (

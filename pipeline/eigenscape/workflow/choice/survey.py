@@ -19,12 +19,15 @@ an image is one piece of ground. Shuffled pixels have 1 (Indian Pines 0.1, EnMAP
 
 _ROWS = 16
 
+_COUNTED = 2**14
+"""Pixels of a scene, at most, whose valid ones are counted."""
+
 SMALL = 2**15
-"""Pixels of a small scene: its valid ones are counted, and jobs are compared on all of an image. Measured
-with two seeds on 12 images of 100 x 100 pixels or less (five synthetic ones, crops of Indian Pines and EnMAP,
-Urban): 86.6 % held out by squares, and 14 to 16 s for the run; by a part of 4,096 pixels, which was doubtful
-in 9 of them, 86.1 % and 25 to 29 s. On Indian Pines and EnMAP with three seeds: the same within 1.2 points,
-and about 21 s for any seed instead of 17 to 50."""
+"""Pixels of a small image: jobs are compared on all of it. Measured with two seeds on 12 images of 100 x 100
+pixels or less (five synthetic ones, crops of Indian Pines and EnMAP, Urban): 86.6 % held out by squares, and
+14 to 16 s for the run; by a part of 4,096 pixels, which was doubtful in 9 of them, 86.1 % and 25 to 29 s. On
+Indian Pines and EnMAP with three seeds: the same within 1.2 points, and about 21 s for any seed instead of 17
+to 50."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def survey(job: Job) -> Survey:
     table = scene.grid.is_table
     alike = None if table else _alike(scene)
     pixels = samples = scene.grid.size
-    if pixels <= SMALL:
+    if pixels <= _COUNTED:
         samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
     named = labels is None or bool(labels.legend.names)
     return Survey(table, pixels, samples, scene.bands.count, alike, counts, named)

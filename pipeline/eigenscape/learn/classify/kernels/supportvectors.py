@@ -220,23 +220,23 @@ def search(
         None to search for it.
     """
     squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
-    folds = [
-        (train, np.flatnonzero(fold == number))
+    sides = [
+        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
         for number in np.unique(fold)
-        if len(np.unique(classes[train := np.flatnonzero(fold != number)])) > 1
     ]
+    sides = [(train, test) for train, test in sides if len(np.unique(classes[train])) > 1]
 
     @lru_cache(maxsize=1)
     def kernels(gamma: float) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         kernel = np.exp(-gamma * squares)
         return [
-            (kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]) for train, test in folds
+            (kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]) for train, test in sides
         ]
 
     @cache
     def right(cost: float, gamma: float) -> int:
         total = 0
-        for (train, test), (inside, across) in zip(folds, kernels(gamma), strict=True):
+        for (train, test), (inside, across) in zip(sides, kernels(gamma), strict=True):
             found = SVC(C=cost, kernel="precomputed", break_ties=False)
             # Its checks take longer than it does, and these are numbers.
             with config_context(assume_finite=True, skip_parameter_validation=True):
