@@ -13,6 +13,7 @@ from eigenscape.neighbors.kernels.partition import (
 )
 from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS
 from eigenscape.neighbors.method import NeighborMethod, Table
+from eigenscape.neighbors.search.forest import bundle_count
 from eigenscape.neighbors.search.layout import routed_bytes
 from eigenscape.store.arrays import chunk_rows
 
@@ -51,7 +52,10 @@ def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     # Lists of the samples, and the arrays that they become.
     writing = min(n, chunk_rows(n, 4 * k)) * k * 22
     each = max(routed, search, tile, writing)
-    scratch = copies * (row_bytes + 12 + 8 * leaves.k) + _kept(table)
+    # Samples as they are routed, whose bundles go one after the other; what a search leaves of them.
+    bundles = bundle_count(parts)
+    runs, left = copies * (row_bytes + 12), n * (row_bytes + 8) + _mail(leaves, copies)
+    scratch = max(runs + left / bundles, runs / bundles + left, left + _kept(table))
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
     shared = 24.0 * n
@@ -71,6 +75,11 @@ def with_lists(laid: Footprint, table: Table, size: float) -> Footprint:
         Bytes of the lists.
     """
     return replace(laid, scratch=max(laid.scratch, _kept(table) + size))
+
+
+def _mail(leaves: Leaves, copies: float) -> float:
+    """Return the bytes of the lists that parts have for others."""
+    return copies * (4 + 8 * leaves.k) if leaves.k else 0.0
 
 
 def _kept(table: Table) -> float:

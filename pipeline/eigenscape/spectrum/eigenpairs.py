@@ -20,7 +20,7 @@ from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean
 from eigenscape.job.options import Laplacian, Solver
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
-from eigenscape.spectrum.iteration.tasks import Problem, fits
+from eigenscape.spectrum.iteration.tasks import Problem, groups_held
 from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.laplacian import is_singular, laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
@@ -171,8 +171,7 @@ def eigenpairs(
             pieces = str(Path(scratch) / "component.npy")
             save_array(pieces, component.astype(np.int32))
         budget = task_bytes(limit, executor.tasks_per_process)
-        in_memory = fits(n, stored.dtype, budget)
-        problem = Problem(stored, pieces, Path(scratch), in_memory=in_memory)
+        problem = Problem(stored, pieces, Path(scratch), held=groups_held(n, stored.dtype, budget))
         solution = find_pairs(
             problem, choice.solver, dimension, tolerance, Loop(executor), note or (lambda _: None)
         )

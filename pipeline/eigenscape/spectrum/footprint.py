@@ -19,7 +19,7 @@ from eigenscape.spectrum.iteration.kernels.columns import (
 )
 from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, WHOLE, choose_solver, precision
-from eigenscape.spectrum.iteration.tasks import fits
+from eigenscape.spectrum.iteration.tasks import groups_held
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.store.arrays import chunk_rows
 
@@ -101,7 +101,7 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     filtered = filter_sizes(sizes)
     columns, block = filtered.columns, filtered.groups * WIDTH
     size, groups = np.dtype(filtered.dtype).itemsize, columns // WIDTH
-    vectors: float = n * (2 * WIDTH * size * fits(n, filtered.dtype, sizes.budget) + 32)
+    vectors: float = n * (WIDTH * size * groups_held(n, filtered.dtype, sizes.budget) + 32)
     by_rows = filtered.layout.footprint(n, filtered.entries, filtered.dtype, filtered.groups)
     vectors = max(vectors, by_rows[0])
     tile = 16 * min(tile_rows(block), n) * block
@@ -133,8 +133,8 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     scratch += (4 * entries + 4 * n) * (size > 4)
     # Coarse graphs, each of which is a share of the one before.
     scratch += 16 * n + joined / (1 - joined) * entries * (size + 4)
-    if not fits(n, filtered.dtype, sizes.budget):
-        scratch += 2 * WIDTH * size * n * min(groups, sizes.tasks * sizes.processes)
+    if groups_held(n, filtered.dtype, sizes.budget) == 0:
+        scratch += WIDTH * size * n * min(groups, sizes.tasks * sizes.processes)
     return Footprint(8 * groups, each, shared, disk, scratch)
 
 

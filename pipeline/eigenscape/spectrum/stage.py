@@ -30,7 +30,7 @@ from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.rowparts import describe_rows
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
 from eigenscape.spectrum.iteration.state import Solution
-from eigenscape.spectrum.iteration.tasks import Problem, fits
+from eigenscape.spectrum.iteration.tasks import Problem, groups_held
 from eigenscape.spectrum.iteration.vectors import Vectors
 from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -70,8 +70,8 @@ def spectrum_stage(context: Context) -> dict[str, Any]:
         unit=choice.unit,
     )  # fmt: skip
     component = None if connected else _store_components(context, potential)
-    in_memory = fits(rows, choice.dtype, context.task_bytes)
-    problem = Problem(stored, component, directory, in_memory=in_memory)
+    held = groups_held(rows, choice.dtype, context.task_bytes)
+    problem = Problem(stored, component, directory, held=held)
     layout = Layout(
         context.job.limits.layout, context.executor.width, context.task_bytes,
         note=context.reporter.note,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.neighbors.kernels.partition import Leaves
-from eigenscape.neighbors.search.forest import Tree, _number, load_tree
+from eigenscape.neighbors.search.forest import Tree, _number, bundle_count, load_tree
 from eigenscape.neighbors.search.layout import grow_tree, lay_out
 from lists import clustered, words
 
@@ -20,10 +20,12 @@ def test_number__counts_the_samples_that_are_no_copies(n, seed, share):
     np.testing.assert_array_equal(_number(np.arange(len(others)), copies), others)
 
 
-@pytest.fixture(params=["dense", "sparse"])
+@pytest.fixture(params=["dense", "sparse", "bundles"])
 def planted(request, surround, rng, small_blocks, monkeypatch):
     """Features, a layout, and a second tree over the same samples; parts are kept."""
-    monkeypatch.setattr(Tree, "remove_runs", lambda tree: None)
+    monkeypatch.setattr(Tree, "remove_runs", lambda tree, bundles: None)
+    if request.param == "bundles":
+        monkeypatch.setattr("eigenscape.neighbors.search.forest.BUNDLE_PARTS", 2)
     sparse = request.param == "sparse"
     features = words(rng, 2000) if sparse else clustered(rng, 2000)
     which = np.arange(2000)
@@ -34,6 +36,7 @@ def planted(request, surround, rng, small_blocks, monkeypatch):
     further = Leaves(3, 0.2, 100, turn=1)
     rows = layout.ranked.rows
     tree, _ = grow_tree(context, source, further, layout.folder, rows)
+    assert tree.bundles == (2 if request.param == "bundles" else 1)
     whole = source.read(0, 2000)
     return whole.toarray() if sparse else whole, layout, tree
 
@@ -59,6 +62,33 @@ def test_tree__parts_hold_every_sample_but_copies(planted):
         others = np.setdiff1d(np.arange(2000), copies)
         np.testing.assert_array_equal(np.sort(np.concatenate(owned)), others)
         assert 1.3 < held / len(others) < 3
+
+
+def test_layout__has_the_features_in_order_and_no_copy_of_them(planted):
+    whole, layout, _ = planted
+    features = layout.ranked.read(0, layout.ranked.rows)
+    features = features.toarray() if sp.issparse(features) else features
+    np.testing.assert_array_equal(features, whole[layout.order()])
+    assert not list(layout.tree.folder.glob("residents-*"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "width", "steps"),
+    [
+        (32, 2, [32]),
+        (128, 2, [64, 64]),
+        (512, 2, [128] * 4),
+        (512, 20, [256, 256]),
+        (512, 99, [512]),
+    ],
+)
+def test_steps__leave_no_worker_without_a_part(tmp_path, parts, width, steps):
+    tree = Tree(
+        tmp_path, tmp_path, None, (), parts, bundle_count(parts), Leaves(0, 0.1, 9), "int32"
+    )
+    found = [tree.parts_of(bundles) for bundles in tree.steps(width)]
+    assert [len(step) for step in found] == steps
+    assert [part for step in found for part in step] == list(range(parts))
 
 
 def test_tree__mails_every_list_home(planted):
@@ -91,7 +121,9 @@ def test_tree__removes_parts_and_mail_and_keeps_the_rest(planted, monkeypatch):
         return {path.name.partition("-")[0] for path in tree.folder.iterdir()}
 
     assert kinds() == {"run", "mail", "tree.npz"}
-    tree.remove_runs()
+    for bundle in range(tree.bundles):
+        assert kinds() == {"run", "mail", "tree.npz"}
+        tree.remove_runs(range(bundle, bundle + 1))
     assert kinds() == {"mail", "tree.npz"}
     # Once more, as a run that goes on does.
     for _ in range(2):

@@ -377,14 +377,19 @@ def test_solve__holds_two_sets_of_vectors_at_most(make_problem, plane, layout, m
     assert max(sets) == 2 * solution.vectors.groups
 
 
-def test_solve__gives_the_same_bits_from_mapped_memory(make_problem, plane):
-    problems = [make_problem(plane[0], dtype=np.float32, name=name) for name in "ab"]
-    problems[1] = replace(problems[1], in_memory=False)
-    first, second = (solve(problem, 20, 1e-4, loop, quiet) for problem in problems)
-    np.testing.assert_array_equal(first.values, second.values)
-    np.testing.assert_array_equal(first.residuals, second.residuals)
-    np.testing.assert_array_equal(*(s.vectors.read(slice(None)) for s in (first, second)))
-    assert not list(problems[1].directory.rglob("work-*"))
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-8)])
+def test_solve__gives_the_same_bits_from_mapped_memory(make_problem, plane, dtype, tolerance):
+    """However many groups a task holds in memory; in half precision too, which 1e-8 ends with."""
+    problems = [
+        replace(make_problem(plane[0], dtype=np.dtype(dtype), name=f"held{held}"), held=held)
+        for held in (2, 1, 0)
+    ]
+    first, *others = (solve(problem, 20, tolerance, loop, quiet) for problem in problems)
+    for other in others:
+        np.testing.assert_array_equal(first.values, other.values)
+        np.testing.assert_array_equal(first.residuals, other.residuals)
+        np.testing.assert_array_equal(*(s.vectors.read(slice(None)) for s in (first, other)))
+    assert not [file for problem in problems for file in problem.directory.rglob("work-*")]
 
 
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])

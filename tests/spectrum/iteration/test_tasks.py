@@ -27,17 +27,20 @@ def filled(problem, name, groups, rng):
     return vectors
 
 
-def test_fits__counts_two_groups_in_their_type():
+def test_groups_held__counts_groups_in_their_type():
     rows = 1000
     need = rows * (2 * WIDTH * 4 + 32)
-    assert tasks.fits(rows, "float32", need)
-    assert not tasks.fits(rows, "float32", need - 1)
-    assert not tasks.fits(rows, "float64", need)
+    assert tasks.groups_held(rows, "float32", need) == 2
+    assert tasks.groups_held(rows, "float32", 10 * need) == 2
+    assert tasks.groups_held(rows, "float32", need - 1) == 1
+    assert tasks.groups_held(rows, "float64", need) == 1
+    assert tasks.groups_held(rows, "float64", need - 1) == 0
+    assert tasks.groups_held(rows, "float32", 0) == 0
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_bench__gives_zeros_under_names_of_their_own(problem, in_memory):
-    problem = replace(problem, in_memory=in_memory)
+@pytest.mark.parametrize("held", [0, 1, 2])
+def test_bench__gives_zeros_under_names_of_their_own(problem, held):
+    problem = replace(problem, held=held)
     before = {path.name for path in problem.directory.iterdir()}
     for _ in range(2):
         with problem.bench() as zeros, problem.bench() as others:
@@ -45,7 +48,7 @@ def test_bench__gives_zeros_under_names_of_their_own(problem, in_memory):
             X[:] = 1
             np.testing.assert_array_equal(Y, np.zeros((300, WIDTH)))
             names = {path.name for path in problem.directory.iterdir()} - before
-            assert len(names) == (0 if in_memory else 2)
+            assert len(names) == (0 if held else 2)
             assert all(name.startswith("work-") for name in names)
     assert {path.name for path in problem.directory.iterdir()} == before
 
@@ -124,12 +127,13 @@ def test_find_cut__is_a_guess_where_the_density_tells_nothing(make_problem, prob
     assert tasks.find_cut(path, 2.0, 40) == (0.5, 2.0)
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_filter__applies_the_polynomial_and_the_operator(problem, rng, in_memory):
-    problem = replace(problem, in_memory=in_memory)
+@pytest.mark.parametrize("held", [0, 1, 2])
+@pytest.mark.parametrize("degree", [8, 9])
+def test_filter__applies_the_polynomial_and_the_operator(problem, rng, held, degree):
+    problem = replace(problem, held=held)
     X = filled(problem, "x", 2, rng)
-    filtered, image = (problem.named(name, range(2)) for name in ("filtered", "image"))
-    plan = FilterPlan(9, 0.3, 2.0, 0.0)
+    filtered, image = problem.unmade("filtered", range(2)), problem.named("image", range(2))
+    plan = FilterPlan(degree, 0.3, 2.0, 0.0)
     for work in (
         Filter(problem, X, filtered, plan, np.zeros(64), np.zeros(64)),
         Image(problem, filtered, image),
@@ -138,7 +142,7 @@ def test_filter__applies_the_polynomial_and_the_operator(problem, rng, in_memory
             work(group)
     A = problem.operator.open().matrix().toarray()
     values, vectors = np.linalg.eigh(A)
-    chebyshev = np.polynomial.chebyshev.Chebyshev.basis(9)
+    chebyshev = np.polynomial.chebyshev.Chebyshev.basis(degree)
     gain = chebyshev((values - 1.15) / 0.85) / chebyshev(-1.15 / 0.85)
     gain[0] = 0
     expected = vectors @ (gain[:, None] * (vectors.T @ X.read(slice(None))))

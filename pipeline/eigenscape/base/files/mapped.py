@@ -72,6 +72,33 @@ def scratch_arrays(
             path.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def whole_array(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> Iterator[NDArray[Any]]:
+    """Yield zeros mapped from a scratch file, which takes its place at `path` unless the block fails.
+
+    So the array can be worked on: what another attempt at the task, which was given up and still runs,
+    does to its own is not seen.
+
+    Parameters
+    ----------
+    path
+        In a folder that `clear_scratch` clears.
+    shape, dtype
+        Of the array.
+    """
+    temporary = scratch_stem(Path(path).parent)
+    try:
+        create_memmap(temporary, shape, dtype)
+        yield attach_memmap(temporary, shape, dtype, "r+")
+        reached("file written", path)
+        with ledger.replacing(path, temporary):
+            temporary.replace(path)
+            reached("file in place", path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     """Return zeros in memory that begin at a page, so that a row of 64 bytes is one cache line.
 

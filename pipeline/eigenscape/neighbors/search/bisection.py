@@ -129,7 +129,6 @@ def bisect_lists(
             leaves = replace(layout.tree.leaves, turn=turn)
             source = layout.tree.source
             tree, _ = grow_tree(context, source, leaves, layout.folder, layout.ranked.rows)
-            tree.remove_runs()
         lists.create(version)
         context.map(f"mail-{turn}", tree.sort_mail, ["all"], label="sorting mail")
         merge = partial(search.merge, tree, version)

@@ -3,7 +3,8 @@
 ::
 
     route    sample blocks   every block cut by part: the runs of an external sort
-    search   parts           lists within a part, mailed to the parts where the samples are at home
+    search   parts           lists within a part, mailed to the parts where the samples are at home;
+                             features of those at home
     mail     one task        which parts have mail for which home
 """
 
@@ -32,6 +33,11 @@ from eigenscape.neighbors.kernels.partition import (
 from eigenscape.neighbors.search.scratch import load_vectors, save_vectors
 from eigenscape.store.rows import Rows
 
+BUNDLE_PARTS = 64
+"""Least number of parts in a bundle: all are searched before its runs are deleted, and others wait."""
+
+_MOST_BUNDLES = 4
+_STEP_ITEMS = 8
 _PIECES = "mail-pieces.npy"
 _STARTS = "mail-starts.npy"
 
@@ -52,6 +58,8 @@ class Tree:
         Blocks of samples that were routed together.
     parts
         Number of parts.
+    bundles
+        Number of bundles of parts, all of the same size: runs are stored, and deleted, by bundle.
     leaves
         How a part is cut and searched.
     dtype
@@ -63,6 +71,7 @@ class Tree:
     source: Rows
     runs: tuple[Block, ...]
     parts: int
+    bundles: int
     leaves: Leaves
     dtype: str
 
@@ -81,19 +90,23 @@ class Tree:
             samples = np.setdiff1d(samples, copies, assume_unique=True)
             features = features[samples - start]
         rows, home, offsets = route(features, samples, load_tree(self.folder))
-        name = self._run(block)
-        save_raw(name.with_suffix(".samples"), samples[rows].astype(self.dtype))
-        save_raw(name.with_suffix(".home"), home)
-        save_raw(name.with_suffix(".offsets"), offsets)
-        save_vectors(name.with_suffix(".features"), features, rows)
+        for bundle in range(self.bundles):
+            name = self._run(bundle, block)
+            bounds = offsets[bundle * self._width : (bundle + 1) * self._width + 1]
+            here = slice(*bounds[[0, -1]])
+            save_raw(name.with_suffix(".samples"), samples[rows[here]].astype(self.dtype))
+            save_raw(name.with_suffix(".home"), home[here])
+            save_raw(name.with_suffix(".offsets"), bounds - bounds[0])
+            save_vectors(name.with_suffix(".features"), features, rows[here])
 
     def read_part(self, part: int) -> tuple[Vectors, NDArray[np.signedinteger], NDArray[np.int32]]:
         """Return features, numbers and homes of a part's samples, in ascending order."""
         features, samples, home = [], [], []
         columns, sparse = self.source.shape[1], self.source.sparse
+        bundle, place = divmod(part, self._width)
         for block in self.runs:
-            name = self._run(block)
-            piece = read_raw(name.with_suffix(".offsets"), np.int64, part, part + 2).tolist()
+            name = self._run(bundle, block)
+            piece = read_raw(name.with_suffix(".offsets"), np.int64, place, place + 2).tolist()
             features.append(
                 load_vectors(name.with_suffix(".features"), columns, *piece, sparse=sparse)
             )
@@ -109,6 +122,7 @@ class Tree:
         if self.home:
             residents = residents[np.argsort(place[residents], kind="stable")]
             save_array(self.folder / f"order-{part}.npy", samples[residents].astype(np.int64))
+            save_vectors(self._residents(part), features, residents)
         if self.leaves.k:
             if not self.home:
                 rank = np.load(self.shared / "rank.npy", mmap_mode="r")
@@ -157,9 +171,29 @@ class Tree:
             self.folder / _STARTS, np.searchsorted(home[sort], np.arange(self.home_parts() + 1))
         )
 
-    def remove_runs(self) -> None:
-        """Delete the samples as they were routed, once nobody reads a part any more."""
-        remove(*sorted(self.folder.glob("run-*")))
+    def read_residents(self, part: int, count: int) -> Vectors:
+        """Return the features of the samples that are at home in a part, in the locality order."""
+        columns, sparse = self.source.shape[1], self.source.sparse
+        return load_vectors(self._residents(part), columns, 0, count, sparse=sparse)
+
+    def steps(self, width: int) -> Iterator[range]:
+        """Yield the bundles that are searched in one step, where so many tasks run at a time."""
+        step = -(-_STEP_ITEMS * width // self._width)
+        for first in range(0, self.bundles, step):
+            yield range(first, min(first + step, self.bundles))
+
+    def parts_of(self, bundles: range) -> list[int]:
+        """Return the parts in some bundles."""
+        return list(range(bundles.start * self._width, bundles.stop * self._width))
+
+    def remove_runs(self, bundles: range) -> None:
+        """Delete the samples of some bundles as they were routed, once their parts are searched."""
+        for bundle in bundles:
+            remove(*sorted(self.folder.glob(f"run-{bundle}-*")))
+
+    def remove_residents(self) -> None:
+        """Delete the features of the parts, once they are in order."""
+        remove(*sorted(self.folder.glob("residents-*")))
 
     def remove_mail(self) -> None:
         """Delete the mail, once it is merged."""
@@ -173,8 +207,21 @@ class Tree:
         copies = np.load(self.shared / "copies.npy", mmap_mode="r")
         return np.asarray(copies[slice(*np.searchsorted(copies, [start, stop]))])
 
-    def _run(self, block: Block) -> Path:
-        return self.folder / f"run-{block[0]}-{block[1]}"
+    @property
+    def _width(self) -> int:
+        """Number of parts in a bundle."""
+        return self.parts // self.bundles
+
+    def _run(self, bundle: int, block: Block) -> Path:
+        return self.folder / f"run-{bundle}-{block[0]}-{block[1]}"
+
+    def _residents(self, part: int) -> Path:
+        return self.folder / f"residents-{part}"
+
+
+def bundle_count(parts: int) -> int:
+    """Return the number of bundles of so many parts, a power of two like theirs."""
+    return max(1, min(_MOST_BUNDLES, parts // BUNDLE_PARTS))
 
 
 def plant_tree(folder: Path, shared: Path, source: Rows, rows: int, leaves: Leaves) -> int:

@@ -19,7 +19,7 @@ from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Context
 from eigenscape.neighbors.kernels.partition import Leaves
 from eigenscape.neighbors.search.duplicates import find_copies
-from eigenscape.neighbors.search.forest import Tree, plant_tree
+from eigenscape.neighbors.search.forest import Tree, bundle_count, plant_tree
 from eigenscape.neighbors.search.scratch import Ranked, index_type
 from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
@@ -82,9 +82,8 @@ class Layout:
 
     def gather(self, part: int) -> None:
         """Write the features of a part's residents by rank."""
-        features, samples, _ = self.tree.read_part(part)
-        residents = np.load(self.tree.folder / f"order-{part}.npy")
-        self.ranked.write(self.starts[part], features[np.searchsorted(samples, residents)])
+        first, last = self.starts[part : part + 2]
+        self.ranked.write(first, self.tree.read_residents(part, last - first))
 
 
 def lay_out(
@@ -126,14 +125,14 @@ def lay_out(
     starts = np.load(folder / "part-starts.npy")
     layout = Layout(folder, rows, ranked, tree, tuple(starts.tolist()))
     context.map("gather", layout.gather, list(range(tree.parts)), label="sorting samples by place")
-    tree.remove_runs()
+    tree.remove_residents()
     return layout
 
 
 def grow_tree(
     context: Context, source: Rows, leaves: Leaves, shared: Path, rows: int
 ) -> tuple[Tree, list[int]]:
-    """Build a tree, route the samples and search its parts.
+    """Build a tree, route the samples and search its parts; what was routed is deleted on the way.
 
     Parameters
     ----------
@@ -157,10 +156,15 @@ def grow_tree(
     row = (8 if source.sparse else 4) * source.stored / samples
     # A fixed number of runs at most: each part reads a slice of every run.
     runs = tuple(sample_blocks(samples, 1, context.task_bytes, routed_bytes(row, leaves)))
-    tree = Tree(folder, shared, source, runs, parts, leaves, np.dtype(index_type(samples)).name)
+    dtype = np.dtype(index_type(samples)).name
+    tree = Tree(folder, shared, source, runs, parts, bundle_count(parts), leaves, dtype)
     context.map(f"route-{turn}", tree.route_block, runs, label="routing samples")
-    numbers = list(range(parts))
-    return tree, context.map(f"search-{turn}", tree.search, numbers, label="searching parts")
+    residents: list[int] = []
+    for bundles in tree.steps(context.executor.width):
+        numbers = tree.parts_of(bundles)
+        residents += context.map(f"search-{turn}", tree.search, numbers, label="searching parts")
+        tree.remove_runs(bundles)
+    return tree, residents
 
 
 def routed_bytes(row_bytes: float, leaves: Leaves) -> float:

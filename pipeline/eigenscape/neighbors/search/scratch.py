@@ -32,7 +32,7 @@ def index_type(rows: int) -> type[np.signedinteger]:
     return np.int32 if rows < 2**31 else np.int64
 
 
-def save_vectors(path: Path, vectors: Vectors, rows: NDArray[np.int32]) -> None:
+def save_vectors(path: Path, vectors: Vectors, rows: NDArray[np.signedinteger]) -> None:
     """Write some rows of a block, in the order in which they are given."""
     if isinstance(vectors, np.ndarray):
         with written_whole(path) as temporary, temporary.open("wb") as stream:

@@ -151,7 +151,7 @@ class Subspace:
                 coarse_component(problem.component, directory),
                 directory,
                 problem.level + 1,
-                problem.in_memory,
+                problem.held,
                 problem.prefix,
             )
             state = Subspace.on(below, self.run, self.layout).solve_roughly(most)
@@ -338,10 +338,10 @@ class Subspace:
         parts = self.row_parts(len(groups))
         usable = False
         for time in range(plan.times):
-            source, filtered = filtered, problem.named(f"filtered-{number}-{time}", active)
+            source, filtered = filtered, problem.unmade(f"filtered-{number}-{time}", active)
             label, name = f"filter, degree {plan.degree}", f"filter-{step}-{time}"
             if parts is not None and not balanced and not plan.halves:
-                usable = parts.filter(name, source, filtered, plan, label)
+                usable = parts.filter(name, source, filtered.create(), plan, label)
             else:
                 work = tasks.Filter(problem, source, filtered, plan, values, known, balanced)
                 usable = all(self.run(name, work, groups, label=label))

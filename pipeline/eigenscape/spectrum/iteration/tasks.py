@@ -52,8 +52,8 @@ class Problem:
         Where the vectors lie.
     level
         0 for the problem itself, 1 for the first coarse one.
-    in_memory
-        Whether a task may hold two groups in memory; they are mapped from scratch files otherwise.
+    held
+        Groups that a task may hold in memory, 0 to 2; further ones are mapped from files.
     prefix
         Sets the names of its steps apart from those of a problem of the same level.
     """
@@ -62,7 +62,7 @@ class Problem:
     component: str | None
     directory: Path
     level: int = 0
-    in_memory: bool = True
+    held: int = 2
     prefix: str = ""
 
     @property
@@ -85,8 +85,11 @@ class Problem:
 
     def named(self, name: str, groups: Iterable[int]) -> Vectors:
         """Return groups of vectors under one name, their space reserved."""
-        files = tuple(str(self.directory / f"{name}-{group}") for group in groups)
-        return self.vectors(files).create()
+        return self.unmade(name, groups).create()
+
+    def unmade(self, name: str, groups: Iterable[int]) -> Vectors:
+        """Return groups of vectors under one name, which tasks are to make."""
+        return self.vectors(tuple(str(self.directory / f"{name}-{group}") for group in groups))
 
     def balanced(self, operator: Operator, values: NDArray[np.float64]) -> Balanced:
         """Return the operator whose stiff part follows the rest, for columns of given values."""
@@ -100,15 +103,16 @@ class Problem:
 
     @contextmanager
     def bench(self, dtype: DTypeLike | None = None) -> Iterator[Callable[[], Array]]:
-        """Yield a function that allocates groups of zeros, until the block ends."""
+        """Yield a function that allocates groups of zeros, until the block ends: see `held`."""
         kind = dtype or self.operator.dtype
-        with scratch_arrays(None if self.in_memory else self.directory) as zeros:
+        with scratch_arrays(self.directory if self.held == 0 else None) as zeros:
             yield partial(zeros, (self.operator.rows, WIDTH), kind)
 
 
-def fits(rows: int, dtype: str, budget: int) -> bool:
-    """Whether two groups of vectors, and a filter's arrays beside them, fit into a budget."""
-    return rows * (2 * WIDTH * np.dtype(dtype).itemsize + _ROW_BYTES) <= budget
+def groups_held(rows: int, dtype: str, budget: int) -> int:
+    """Return how many groups of vectors fit into a budget, with a filter's arrays beside them: at most 2."""
+    room = budget - _ROW_BYTES * rows
+    return min(2, max(0, room // (rows * WIDTH * np.dtype(dtype).itemsize)))
 
 
 def coarsen(problem: Problem, columns: int, _: str) -> dict[str, Any] | None:
@@ -226,27 +230,28 @@ class Filter:
         here = slice(group * WIDTH, (group + 1) * WIDTH)
         values, residuals = self.values[here], self.residuals[here]
         if self.plan.halves:
-            filtered = self.filtered.attach(group, "r+")
-            with problem.bench(np.uint16) as halves:
+            with self.filtered.made(group) as filtered, problem.bench(np.uint16) as halves:
                 X = self.vectors.attach(group)
                 filter_corrections(operator, X, values, residuals, self.plan, halves, filtered)
-            null.remove_from(filtered)
-            note_rows(filtered)
-            return usable(filtered)
-        with problem.bench() as zeros:
-            X = zeros()
-            X[:] = self.vectors.attach(group)
-            null.remove_from(X)
+                null.remove_from(filtered)
+                return usable(filtered)
+        with self.filtered.made(group) as filtered, problem.bench() as zeros:
+            # What is left in the second array is the result after an odd number of steps.
+            first = zeros()
+            second = filtered if problem.held < 2 else zeros()
+            if second is filtered and self.plan.degree % 2 == 0:
+                first, second = second, first
+            first[:] = self.vectors.attach(group)
+            null.remove_from(first)
             steps: Steps = operator
             if self.balanced:
                 steps = problem.balanced(operator, values)
-                steps.balance(X)
-            Y = chebyshev_filter(steps, X, zeros(), self.plan)
+                steps.balance(first)
+            Y = chebyshev_filter(steps, first, second, self.plan)
             null.remove_from(Y)
-            filtered = self.filtered.attach(group, "r+")
-            filtered[:] = Y
-            note_rows(filtered)
-            return usable(Y)
+            if Y is not filtered:
+                filtered[:] = Y
+            return usable(filtered)
 
 
 def usable(X: Array) -> bool:

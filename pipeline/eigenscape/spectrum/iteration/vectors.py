@@ -1,12 +1,13 @@
 """Columns on disk: one raw file for each group of them, so that a task holds one group or one tile."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows
+from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows, whole_array
 from eigenscape.base.files.whole import remove
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array
@@ -53,6 +54,10 @@ class Vectors:
     def attach(self, group: int, mode: str = "r") -> Array:
         """Map one group."""
         return attach_memmap(self.files[group], (self.rows, WIDTH), self.dtype, mode)
+
+    def made(self, group: int) -> AbstractContextManager[Array]:
+        """Yield zeros to work on, which become one group as a whole; its space need not be reserved."""
+        return whole_array(self.files[group], (self.rows, WIDTH), self.dtype)
 
     def read(self, rows: slice, dtype: str = "float64") -> NDArray[Any]:
         """Return some rows of all columns."""

@@ -58,7 +58,9 @@ def filter_corrections(
     norm = np.where(np.isfinite(residuals), np.hypot(residuals, values - shift), plan.bound)
     length = norm / np.sqrt(operator.rows) / _UNIT
     scale = np.divide(1, length, out=np.zeros(WIDTH), where=length > 0)
-    D, Z, R = halves(), halves(), halves()
+    D, Z = halves(), halves()
+    # The result is written when R is not needed any more.
+    R = Y.reshape(-1).view(np.uint16)[: X.size].reshape(X.shape)
     for block in operator.blocks:
         kernels.halve_residuals(
             block.indptr, block.indices, block.data, operator.diagonal, block.first,
