@@ -25,7 +25,7 @@ def test_locality_order__puts_copies_behind_who_represents_them(tmp_path_factory
     arrays = {"order": order, "rank": rank, "copies": copies, "represented": represented}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    tree = Tree(folder, folder, Rows(""), (), 1, Leaves(0, 0, 32), "int32")
+    tree = Tree(folder, folder, Rows(""), (), 1, 1, Leaves(0, 0, 32), "int32")
     ranked = Ranked(folder, len(order), 1, False)
     found = Layout(folder, n, ranked, tree, (0, len(order))).locality_order()
     expected = [sample for first in order for sample in (first, *copies[represented == first])]
