@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import make_blobs, make_s_curve
+from sklearn.exceptions import NotFittedError
 from sklearn.manifold import spectral_embedding
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
@@ -207,3 +208,14 @@ def test_samples__few_have_all_others_as_neighbours():
     model = LaplacianEigenmaps(1).fit(np.array([[0.0], [1], [3]]))
     assert model.n_neighbors_ == 2
     assert model.embedding_.shape == (3, 1)
+
+
+def test_fit__that_fails_leaves_the_earlier_one(curve):
+    X = curve[:100]
+    model = LaplacianEigenmaps(2, random_state=0).fit(X)
+    embedding = model.transform(X)
+    with pytest.raises(EstimatorError, match="n_components = 500"):
+        model.set_params(n_components=500).fit(X)
+    np.testing.assert_array_equal(model.transform(X), embedding)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        _ = LaplacianEigenmaps().run_

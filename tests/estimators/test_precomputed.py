@@ -128,3 +128,31 @@ def test_precomputed__what_is_no_graph(affinity, X, message):
 def test_precomputed__is_a_tag_of_scikit_learn():
     assert LaplacianEigenmaps(affinity="precomputed").__sklearn_tags__().input_tags.pairwise
     assert not LaplacianEigenmaps().__sklearn_tags__().input_tags.pairwise
+
+
+def test_precomputed__constant_vectors_of_components_count_as_clusters_do():
+    pairs = scipy.sparse.block_diag([np.array([[0, 1.0], [1, 0]])] * 4, format="csr")
+    for clusters in (4, 6, 8):
+        with pytest.warns(UserWarning, match="4 connected components"):
+            model = SpectralClusterer(clusters, affinity="precomputed", random_state=0).fit(pairs)
+        assert len(model.eigenvalues_) == clusters == len(set(model.labels_))
+    values = np.sort(np.linalg.eigvalsh(np.eye(8) - pairs.toarray()))
+    np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-6)
+
+
+def test_precomputed__a_graph_whose_vectors_extend_to_nothing_has_classes():
+    """All its eigenvalues but 0 are 30 / 29, and no new sample is ever asked about."""
+    complete = np.ones((30, 30)) - np.eye(30)
+    complete[:15, 15:] *= 0.9
+    complete[15:, :15] *= 0.9
+    y = np.full(30, -1)
+    y[[0, 1, 15, 16]] = [0, 0, 1, 1]
+    model = EigenfunctionClassifier(affinity="precomputed", random_state=0).fit(complete, y)
+    np.testing.assert_array_equal(model.transduction_, np.repeat([0, 1], 15))
+
+
+@pytest.mark.parametrize("factor", [1e39, 1e-46])
+def test_precomputed__weights_beyond_single_precision_are_named(fitted, factor):
+    weights = fitted.affinity_matrix_.astype(np.float64) * factor
+    with pytest.raises(EstimatorError, match=r"the largest weight is .*Divide the weights by"):
+        LaplacianEigenmaps(3, affinity="precomputed", random_state=0).fit(weights)

@@ -185,3 +185,33 @@ def test_graph_stage__goes_on_after_a_kill_among_edges_in_space(tmp_path, rng, m
         graph = build(f"killed-{number}", Frail())
         assert (graph.W != expected.W).nnz == 0
         np.testing.assert_array_equal(graph.degree, expected.degree)
+
+
+def test_graph_stage__pixels_that_do_not_touch_have_no_edges_in_space(tmp_path, rng):
+    row, column = np.divmod(np.arange(GRID.size), GRID.width)
+    pixels = np.flatnonzero((row + column) % 2 == 0)
+    features = rng.standard_normal((len(pixels), 3)).astype(np.float32)
+    lists = brute_lists(features, 5)
+    options = {"pixels": pixels, "grid": GRID, "spatial": {"neighbors": 4}}
+    found, alone = (
+        build_graph(tmp_path / "a", features, lists, **options),
+        build_graph(tmp_path / "b", features, lists),
+    )
+    assert (found.by_sample(len(pixels)) != alone.by_sample(len(pixels))).nnz == 0
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_spatial_bandwidth__is_that_of_pixels_that_differ(tmp_path, rng, scale):
+    """More than half of the pairs are equal, as in quantised scenes: their median is 0."""
+    features = np.repeat(rng.standard_normal((GRID.height, 1, 2)), GRID.width, axis=1)
+    features = (scale * features.reshape(-1, 2)).astype(np.float32)
+    graph = build_graph(
+        tmp_path / "run", features, brute_lists(features + rng.normal(size=(GRID.size, 2)), 5),
+        pixels=np.arange(GRID.size), grid=GRID, spatial={"neighbors": 8, "weight": 1.0},
+    )  # fmt: skip
+    W = graph.by_sample(GRID.size).toarray()
+    across = W[np.arange(GRID.width, GRID.size), np.arange(GRID.size - GRID.width)]
+    along = W[np.arange(GRID.size - 1), np.arange(1, GRID.size)][: GRID.width - 1]
+    # Those of equal pixels are the largest, and some of the others are far from it and from none.
+    assert across.min() < 0.8 * np.median(along)
+    assert across.max() > 1e-3 * np.median(along)

@@ -247,3 +247,46 @@ RING = adjacency(nx.cycle_graph(8))
 def test_eigenpairs__say_what_is_wrong(weights, options, message):
     with pytest.raises(InputError, match=message):
         eigenpairs(weights, **{"dimension": 2, **options})
+
+
+def test_eigenpairs__strong_edges_are_found_in_double(cloud):
+    """In single precision their rounding errors would exceed the tolerance: no pass would reach it."""
+    n = cloud.shape[0]
+    ends = np.random.default_rng(1).integers(0, n, (2, 12))
+    edges = scipy.sparse.coo_array((np.full(12, 1e5), ends), (n, n))
+    edges = scipy.sparse.csr_array(edges + edges.T)
+    edges.setdiag(0)
+    found = eigenpairs(cloud, 8, edges=edges, solver="chebyshev")
+    assert found.converged
+    values = np.linalg.eigvalsh(dense(cloud, "normalized", edges=edges))
+    np.testing.assert_allclose(found.values, values[:8], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "shift-invert", "lobpcg", "chebyshev", "dense"])
+def test_eigenpairs__all_of_a_graph(solver):
+    """ARPACK finds all but one at most, and LOBPCG a fifth of them."""
+    if solver == "lobpcg":
+        pytest.importorskip("pyamg")
+    W = adjacency(nx.path_graph(30))
+    potential = np.linspace(0.1, 1, 30)
+    found = eigenpairs(W, 30, potential=potential, solver=solver)
+    expected = np.linalg.eigvalsh(dense(W, "normalized", potential))
+    np.testing.assert_allclose(found.values, expected, atol=1e-6)
+
+
+def test_eigenpairs__small_weights_that_differ_are_no_rounding():
+    W = adjacency(nx.path_graph(10)).tolil()
+    W[0, 1] = W[1, 0] = 1e7
+    W[2, 4] = 1
+    with pytest.raises(InputError, match=r"not symmetric, entries differ .* by up to 1"):
+        eigenpairs(W.tocsr(), 3)
+    # What differs by rounding is made equal.
+    W = adjacency(nx.path_graph(10)).tolil()
+    W[2, 3] *= 1 + 1e-7
+    assert eigenpairs(W.tocsr(), 3).residuals.max() < 1e-7
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+def test_eigenpairs__refuse_what_is_no_number_of_threads(threads):
+    with pytest.raises(InputError, match=f"threads = {threads}: give a whole number from 1 on"):
+        eigenpairs(adjacency(nx.path_graph(10)), 3, threads=threads)

@@ -190,3 +190,15 @@ def test_landmark_spectrum__refuses_more_than_landmarks_have(tmp_path, points):
     # Eigenvalues near 1, by which the formula would divide.
     with pytest.raises(InputError, match=r"dimension = 79: the eigenvalues .* or less, or raise"):
         nystrom(tmp_path / "high", points, dimension=79)
+
+
+def test_landmark_spectrum__refuses_vectors_that_do_not_extend_to_all(tmp_path):
+    rng = np.random.default_rng(0)
+    samples = rng.standard_normal((2500, 3)).astype(np.float32)
+    with pytest.raises(
+        InputError, match=r'"unnormalized": .* of 2,500 samples have no coordinates'
+    ):
+        nystrom(
+            tmp_path / "run", samples, landmarks=60, graph={"laplacian": "unnormalized"},
+            spectrum={"dimension": 10},
+        )  # fmt: skip

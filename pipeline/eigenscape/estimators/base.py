@@ -1,9 +1,10 @@
 """What all estimators have in common: neighbours and graph of their samples, as parameters and as a run."""
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import dask.system
 import numpy as np
@@ -30,6 +31,23 @@ Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
 Metric = Literal["euclidean", "angle"]
 Features = Literal["random-projection", "pca", "none"]
 Weights = Literal["self-tuning", "heat", "binary"]
+Fitted = TypeVar("Fitted")
+
+
+def _unchanged_by_failure(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
+    """Return a ``fit`` that leaves the attributes of an earlier fit as they were if it fails."""
+
+    @functools.wraps(fit)
+    def fit_or_restore(self: Any, *given: Any, **named: Any) -> Fitted:
+        before = dict(vars(self))
+        try:
+            return fit(self, *given, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return fit_or_restore
 
 
 class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
@@ -106,6 +124,8 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         explain_parameters(cls)
+        if "fit" in vars(cls):
+            cls.fit = _unchanged_by_failure(cls.fit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -188,6 +208,7 @@ class NeighborEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def run_(self) -> Path:
         """The run directory, for `eigenscape.extend` and `eigenscape.open_run`."""
+        check_is_fitted(self)
         path: Path = self._folder.path
         return path
 

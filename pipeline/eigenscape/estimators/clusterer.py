@@ -112,8 +112,14 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
             )
         with parameter_names():
             fitting = self._begin(X, n_components=max(1, self.n_clusters - 1))
+            if self.affinity != "nearest_neighbors":
+                # Each component has a constant eigenvector.
+                constant = fitting.through("graph")["components"]
+                fitting.take_modes(max(1, self.n_clusters - constant))
             self._find_modes(fitting)
-            self.eigenvalues_, vectors = self._read_modes(fitting)
+            values, vectors = self._read_modes(fitting)
+            count = max(2, self.n_clusters)
+            self.eigenvalues_ = values[:count]
             vectors, seed = vectors[:, : self.n_clusters], fitting.job.learn.seed
             if self.assign_labels == "cluster_qr":
                 self.labels_: NDArray[np.int32] = cluster_qr(vectors, seed=seed)

@@ -168,9 +168,13 @@ class Fitting:
 
     def fewer_modes(self, dimension: int) -> dict[str, Any]:
         """Compute the spectrum again, of so many eigenvectors; return its summary."""
+        self.take_modes(dimension)
+        return self.stage("spectrum", spectrum_stage)
+
+    def take_modes(self, dimension: int) -> None:
+        """Set the number of eigenvectors that the spectrum stage computes beside the constant ones."""
         spectrum = self.job.spectrum.model_copy(update={"dimension": dimension})
         self.job = self.job.model_copy(update={"spectrum": spectrum})
-        return self.stage("spectrum", spectrum_stage)
 
     def stage(self, name: str, work: Work) -> dict[str, Any]:
         """Run one stage and commit what it wrote; return its summary."""

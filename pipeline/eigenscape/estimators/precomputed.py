@@ -46,6 +46,7 @@ def check_graph(X: Any, affinity: Affinity) -> scipy.sparse.csr_array:
     """
     if affinity == "precomputed":
         W = check_weights("X", X)
+        _check_range(W)
         graph = scipy.sparse.csr_array(W, dtype=np.float32)
         graph = scipy.sparse.csr_array(graph.maximum(graph.T))
         graph.eliminate_zeros()
@@ -61,6 +62,16 @@ def check_graph(X: Any, affinity: Affinity) -> scipy.sparse.csr_array:
             "them out, or make a graph of more neighbours."
         )
     return graph
+
+
+def _check_range(W: scipy.sparse.csr_array) -> None:
+    """Refuse weights that overflow in single precision, or all of which vanish in it."""
+    single, largest = np.finfo(np.float32), W.max() if W.nnz else 1.0
+    if not single.tiny <= largest <= single.max:
+        raise EstimatorError(
+            f"X: the largest weight is {largest:.3g}; single precision holds {single.tiny:.3g} to "
+            f"{single.max:.3g}. Divide the weights by the largest one."
+        )
 
 
 def _distances(X: Any) -> scipy.sparse.csr_array:

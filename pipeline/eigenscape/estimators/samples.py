@@ -205,7 +205,7 @@ def read_rows(X: Samples, start: int, stop: int, origin: F8 | None = None) -> Ve
         rows = csr_array(rows, dtype=np.float32, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    _check_finite(rows.data, start, stop)
+    check_finite(rows.data, start, stop)
     vectors: Vectors = rows
     return vectors
 
@@ -219,11 +219,12 @@ def _compute(rows: Samples) -> Any:
 
 def _single(rows: NDArray[Any], origin: F8 | None, start: int, stop: int) -> NDArray[np.float32]:
     values = centre(rows, origin)
-    _check_finite(values, start, stop)
+    check_finite(values, start, stop)
     return values
 
 
-def _check_finite(values: NDArray[np.float32], start: int, stop: int) -> None:
+def check_finite(values: NDArray[Any], start: int, stop: int) -> None:
+    """Refuse values of some rows that are not finite."""
     if not np.isfinite(values).all():
         raise EstimatorError(
             f"Input X contains NaN, infinity or a value too large for float32, in the rows from "

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import dask.array
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from eigenscape.errors import EstimatorError
@@ -21,7 +22,7 @@ from eigenscape.estimators.base import (
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.precomputed import Affinity
-from eigenscape.estimators.samples import Samples
+from eigenscape.estimators.samples import Samples, check_finite
 from eigenscape.job.options import Laplacian
 from eigenscape.spectrum.extension import extend
 from eigenscape.store.arrays import open_array
@@ -100,6 +101,13 @@ class SpectralEstimator(Spectral):
 def extend_block(
     X: Samples, run: "os.PathLike[str]", memory: int, first: int
 ) -> NDArray[np.float32]:
-    """Return coordinates of new samples in the modes of a run from `first` on."""
+    """Return coordinates of new samples in the modes of a run from `first` on.
+
+    Raises
+    ------
+    EstimatorError
+        A sample is not finite.
+    """
+    check_finite(X.data if issparse(X) else X, 0, X.shape[0])
     with parameter_names():
         return extend(Path(run), X, memory=f"{memory}B")[:, first:]

@@ -147,8 +147,11 @@ def spatial_bandwidth(lists: FlatLists, options: SpatialOptions) -> float:
         return float(options.bandwidth)
     step = max(1, lists.entries // _MEDIAN_ENTRIES)
     distance = lists.distance()[::step][lists.index()[::step] >= 0].astype(np.float64)
-    # Pixels that are all alike: any bandwidth gives weight 1 then.
-    return 2 * float(np.median(distance**2)) or 1.0 if len(distance) else 1.0
+    # Equal pixels have weight 1 with any bandwidth; they may be more than half of all pairs.
+    for squares in (distance**2, distance[distance > 0] ** 2):
+        if len(squares) and (median := float(np.median(squares))):
+            return 2 * median
+    return 1.0
 
 
 def spatial_rows(lists: FlatLists, bandwidth: float, block: Block) -> scipy.sparse.csr_array:
@@ -166,7 +169,7 @@ def spatial_rows(lists: FlatLists, bandwidth: float, block: Block) -> scipy.spar
 def spatial_factor(
     lists: FlatLists, bandwidth: float, weight: float, degree: Path, _: str
 ) -> float:
-    """Return the factor that gives the weights a total of `weight` times that of the others.
+    """Return the factor that gives the weights a total of `weight` times that of the others; 0 without any.
 
     Parameters
     ----------
@@ -180,6 +183,8 @@ def spatial_factor(
     total = sum(
         float(spatial_rows(lists, bandwidth, tile).sum(dtype=float)) for tile in lists.tiles()
     )
+    if not total:
+        return 0.0
     return weight * (float(attach_memmap(degree, (lists.rows,), np.float64).sum()) / total)
 
 

@@ -196,6 +196,10 @@ def _write_blocks(
         width = spatial_bandwidth(spatial, options.spatial)
         find = partial(spatial_factor, spatial, width, options.spatial.weight, degree)
         factor = context.map("factor", find, ["all"])[0]
+        if not factor:
+            context.reporter.note(
+                "[graph.spatial] adds no edge: no two valid pixels are neighbours"
+            )
         joined = lists.folder / "degree-joined"
         create_memmap(joined, (lists.rows,), np.float64)
         join = partial(join_rows, spatial, width, factor, joined, ranges, context.workspace)

@@ -126,7 +126,7 @@ def eigenpairs(
     >>> eigenpairs(ring, 2).values.round(6) + 0.0
     array([0. , 0.5, 0.5])
     """
-    limit = _check_options(dimension, kind, solver, tolerance, memory)
+    limit = _check_options(dimension, kind, solver, tolerance, memory, threads)
     W = check_weights("weights", weights)
     n = W.shape[0]
     extra = None if edges is None else check_weights("edges", edges, n)
@@ -155,8 +155,9 @@ def eigenpairs(
         return profile(W if extra is None else (W + extra[order][:, order]).tocsr())
 
     choice = choose(
-        solver, dimension, tolerance, kind, degree, measure=measure, budget=max(0, limit)
-    )
+        solver, dimension, tolerance, kind, degree, edges=_most_added(kind, degree, extra, order),
+        measure=measure, budget=max(0, limit),
+    )  # fmt: skip
     place = temporary_place() if directory is None else directory
     with tempfile.TemporaryDirectory(dir=place, prefix="eigenpairs-") as scratch:
         block = RowBlock(0, W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
@@ -191,7 +192,24 @@ def eigenpairs(
     )
 
 
-def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memory: Any) -> int:
+def _most_added(
+    kind: str,
+    degree: NDArray[np.float64],
+    extra: scipy.sparse.csr_array | None,
+    order: NDArray[Any],
+) -> float:
+    """Return an upper bound of the eigenvalues that further edges add: Gershgorin's of their Laplacian."""
+    if extra is None or not extra.nnz:
+        return 0.0
+    sums = np.asarray(extra.sum(axis=1), np.float64)[order]
+    return float(
+        2 * (sums / degree if FORMS[kind].constant and FORMS[kind].normalized else sums).max()
+    )
+
+
+def _check_options(
+    dimension: Any, kind: Any, solver: Any, tolerance: Any, memory: Any, threads: Any
+) -> int:
     """Refuse options that have no such value; return the memory in bytes."""
     for name, value, choices in (
         ("kind", kind, get_args(Laplacian)),
@@ -204,6 +222,12 @@ def _check_options(dimension: Any, kind: Any, solver: Any, tolerance: Any, memor
             )
     if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)):
         raise InputError(f"dimension = {dimension!r}: give a whole number of eigenvectors.")
+    if threads is not None and (
+        isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1
+    ):
+        raise InputError(
+            f"threads = {threads!r}: give a whole number from 1 on, or None for all cores."
+        )
     least, most = _TOLERANCES
     if not (isinstance(tolerance, (int, float, np.number)) and least <= tolerance <= most):
         raise InputError(f"tolerance = {tolerance!r}: give a number from {least:g} to {most:g}.")

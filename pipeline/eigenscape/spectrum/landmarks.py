@@ -82,11 +82,17 @@ class Extension:
         """Map the degrees of all rows among the landmarks."""
         return attach_memmap(self.folder / "own", self.shape[:1], np.float64)
 
-    def extend(self, number: int) -> None:
-        """Extend the vectors to the rows of a block; note the sums of their squares and their peaks."""
+    def extend(self, number: int) -> int:
+        """Extend the vectors to the rows of a block; note the sums of their squares and their peaks.
+
+        Returns
+        -------
+        int
+            Number of rows to which a vector does not extend.
+        """
         place = np.load(self.folder / "place.npy", mmap_mode="r")
         degree, vectors = (np.load(self.folder / f"{name}.npy") for name in ("degree", "vector"))
-        squares, peak = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        squares, peak, lost = np.zeros(self.shape[1]), np.zeros(self.shape[1]), 0
         for rows, weights in self._tiles(number):
             table = columns_of(weights, place, len(degree))
             twins = np.asarray(place[slice(*rows)])
@@ -95,11 +101,13 @@ class Extension:
             )
             write_range(self.folder / "extended", rows[0], extended.astype(np.float32))
             write_range(self.folder / "own", rows[0], table.sum(axis=1, dtype=np.float64))
+            lost += int(np.isnan(extended).any(axis=1).sum())
             finite = np.nan_to_num(extended)
             squares += (finite**2).sum(axis=0)
             largest = finite[np.abs(finite).argmax(axis=0), np.arange(len(peak))]
             peak = np.where(np.abs(largest) > np.abs(peak), largest, peak)
         save_array(self._moments(number), np.stack([squares, peak]))
+        return lost
 
     def factors(self) -> NDArray[np.float64]:
         """Return factors that make every vector of length 1, its entry of largest magnitude positive."""
@@ -262,7 +270,14 @@ def _landmark_weights(extension: Extension, map_blocks: Map) -> csr_array:
 def _extend(context: Context, extension: Extension) -> NDArray[np.float64]:
     """Extend the vectors and write them; return the residuals in the run's graph."""
     numbers = list(range(len(extension.graph.paths)))
-    context.map("extend", extension.extend, numbers, label="extending eigenvectors")
+    lost = sum(context.map("extend", extension.extend, numbers, label="extending eigenvectors"))
+    if lost:
+        raise InputError(
+            f'graph.laplacian = "unnormalized": {lost:,} of {extension.shape[0]:,} samples have no '
+            f"coordinates, because their weights to the landmarks add up to little more than the largest "
+            f'eigenvalue, {extension.values[-1]:.4g}, or less. Set graph.laplacian to "normalized", or '
+            "spectrum.dimension to less."
+        )
     factors = extension.factors()
     measure = partial(extension.residual, factors)
     squares = context.map("residual", measure, numbers, label="measuring residuals")

@@ -340,7 +340,7 @@ def _read_values(
         first, last = np.searchsorted(pixels, [start * grid.width, stop * grid.width])
         place = pixels[first:last] - start * grid.width
         value = np.asarray(stored, np.float64).ravel()[place]
-        value[~given.ravel()[place] & ~np.isnan(value)] = 0
+        value[~given.ravel()[place]] = 0
         wrong = ~(np.isfinite(value) & (value >= 0))
         if wrong.any():
             row, column = divmod(int(pixels[first + np.argmax(wrong)]), grid.width)

@@ -13,7 +13,9 @@ from eigenscape import (
     GeodesicClassifier,
     InterpolatedClassifier,
     PoissonClassifier,
+    SpectralClusterer,
     TikhonovClassifier,
+    extend,
     open_run,
 )
 from eigenscape.errors import EstimatorError
@@ -216,3 +218,33 @@ def test_poisson_mbo__makes_classes_of_the_shares_of_the_labels(moons, few):
 def test_classifiers__say_what_is_wrong(moons, model, y, message):
     with pytest.raises(ValueError, match=message):
         model.fit(moons[0], y)
+
+
+def test_new_samples__of_two_neighbours_the_nearest_decides():
+    pairs = np.array([[0, 0], [0, 0.5], [0, 1], [0, 1.5]])
+    X, y = (
+        np.concatenate([pairs, pairs + np.array([10, 0])]),
+        np.array([0, 0, -1, -1, 1, 1, -1, -1]),
+    )
+    # At distances 4 and 6.
+    new = np.array([[4.0, 0], [6.0, 0]])
+    model = InterpolatedClassifier(n_neighbors=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(new), [0, 1])
+    clusterer = SpectralClusterer(2, n_neighbors=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(clusterer.predict(new), clusterer.labels_[[0, 4]])
+
+
+def test_eigenfunctions__no_number_is_no_class(moons, few):
+    X = moons[0]
+    model = clone(CLASSIFIERS[0]).fit(X, few)
+    wrong = X[:20].copy()
+    wrong[3, 1] = np.nan
+    with pytest.raises(EstimatorError, match="Input X contains NaN"):
+        model.predict(dask.array.from_array(wrong, chunks=(5, 2))).compute()
+    # Where the unnormalised extension would divide by next to nothing the nearest sample stands in.
+    model = EigenfunctionClassifier(laplacian="unnormalized", weights="heat", random_state=0)
+    model.fit(X, few)
+    new, expected = make_moons(400, noise=0.2, random_state=2)
+    assert np.isnan(extend(model.run_, new)).any()
+    assert np.isfinite(model.predict_proba(new)).all()
+    assert model.score(new, expected) > 0.8

@@ -18,8 +18,8 @@ class HTCondorOptions(QueueOptions):
     jobqueue = "HTCondor"
     query = ("condor_q", "{}", "-autoformat", "JobStatus")
     states: ClassVar = {
-        "waiting": "1 5",
-        "running": "2",
+        "waiting": "1 5 7",
+        "running": "2 6",
         "gone": "3 4",
     }
     reason = (("condor_q", "{}", "-autoformat", "HoldReason"), r"^(?!undefined)(.+)")

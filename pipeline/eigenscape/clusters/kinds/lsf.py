@@ -13,7 +13,7 @@ class LsfOptions(QueueKey, ProjectKey, QueueOptions):
     jobqueue = "LSF"
     query = ("bjobs", "-noheader", "-o", "stat", "{}")
     states: ClassVar = {
-        "waiting": "PEND SUSPENDED WAITING",
+        "waiting": "PEND PSUSP USUSP SSUSP WAIT PROV",
         "running": "RUN",
         "gone": "DONE EXIT",
     }

@@ -13,9 +13,9 @@ class SlurmOptions(QueueKey, AccountKey, QueueOptions):
     jobqueue = "SLURM"
     query = ("squeue", "--noheader", "--format=%T", "--jobs={}")
     states: ClassVar = {
-        "waiting": "PENDING CONFIGURING REQUEUED SUSPENDED",
-        "running": "RUNNING COMPLETING",
-        "gone": "COMPLETED CANCELLED FAILED TIMEOUT",
+        "waiting": "PENDING CONFIGURING REQUEUED REQUEUE_HOLD SUSPENDED",
+        "running": "RUNNING COMPLETING STAGE_OUT",
+        "gone": "COMPLETED CANCELLED FAILED TIMEOUT BOOT_FAIL DEADLINE NODE_FAIL OUT_OF_MEMORY PREEMPTED",
     }
     reason = (("squeue", "--noheader", "--format=%T: %r", "--jobs={}"), r"(.+)")
     cancel_named = "scancel --name={}"

@@ -1,9 +1,10 @@
 """Executors that run a function over many items: in the calling thread, or on threads of this process."""
 
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Protocol
@@ -16,6 +17,11 @@ from eigenscape.base.process.cores import usable_cores
 Task = Callable[[Any], Any]
 OnDone = Callable[[int, Any, int], None]
 """Called with the index of a finished item, its result, and the peak bytes of its process."""
+
+
+_limiting = threading.Lock()
+_limits: list[tuple[ThreadpoolController, Any]] = []
+_blocks = 0
 
 
 @dataclass(frozen=True)
@@ -112,12 +118,27 @@ class Threads:
             )
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS works on one thread."""
-    # The libraries that are loaded change with imports alone, and a look takes milliseconds.
-    controller = _controller(len(sys.modules))
-    limit: AbstractContextManager[Any] = controller.limit(limits=1, user_api="blas")
-    return limit
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS work on one thread until the last of the blocks ends that run at the same time.
+
+    The limit is one of the process. If each block restored what it found, the first to end would lift the
+    limit of the others, and the last would leave it in place.
+    """
+    global _blocks
+    with _limiting:
+        # The libraries that are loaded change with imports alone, and a look takes milliseconds.
+        controller = _controller(len(sys.modules))
+        if not _limits or _limits[-1][0] is not controller:
+            _limits.append((controller, controller.limit(limits=1, user_api="blas")))
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _limiting:
+            _blocks -= 1
+            while not _blocks and _limits:
+                _limits.pop()[1].restore_original_limits()
 
 
 @lru_cache(maxsize=1)

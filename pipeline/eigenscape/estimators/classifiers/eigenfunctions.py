@@ -18,15 +18,18 @@ from eigenscape.estimators.classifiers.labels import (
     encode_labels,
     take_class,
 )
+from eigenscape.estimators.classifiers.shares import nearest_fitted
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
+from eigenscape.job.jobfile import Job
 from eigenscape.job.options import Laplacian
 from eigenscape.learn.classify.kernels import eigenfunctions
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.store.rows import Rows
+from eigenscape.store.run import Run
 
 _MOST_COMPONENTS = 55
 _TILE_BYTES = 2**24
@@ -146,6 +149,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
         spectrum = fitting.run.record("spectrum")
         assert spectrum is not None, "the eigenvectors are found"
+        self._job: Job = fitting.job
         self.coef_ = self._solve(vectors, classes, spectrum.summary["null_vectors"])
         best = np.empty(X.shape[0], np.intp)
         for here, block in stored_blocks(fitting.run, "spectrum/vector"):
@@ -162,7 +166,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         nulls = self._find_modes(fitting)
         values = fitting.run.open("spectrum/value")[...]
         few = count_extended(values, fitting.job.graph.laplacian) - nulls
-        if few == fitting.job.spectrum.dimension:
+        # An estimator of a given graph takes no new samples.
+        if few == fitting.job.spectrum.dimension or self.affinity != "nearest_neighbors":
             return True
         if few >= 1:
             self._noticed(fitting.fewer_modes(few))
@@ -233,8 +238,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         check_is_fitted(self)
         X = self._check(X)
         if isinstance(X, dask.array.Array):
-            return self._map_new(X, _block_estimates, len(self.classes_), self.coef_)
-        return _block_estimates(X, self.run_, self._work_bytes(), self.coef_)
+            return self._map_new(X, _block_estimates, len(self.classes_), self._job, self.coef_)
+        return _block_estimates(X, self.run_, self._work_bytes(), self._job, self.coef_)
 
 
 def _shares(estimates: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -242,6 +247,14 @@ def _shares(estimates: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _block_estimates(
-    X: Samples, run: "os.PathLike[str]", memory: int, weights: NDArray[np.float32]
+    X: Samples, run: "os.PathLike[str]", memory: int, job: Job, weights: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    return eigenfunctions.estimates(extend_block(X, run, memory, 0), weights)
+    coordinates = extend_block(X, run, memory, 0)
+    # Where the extension would divide by next to nothing, the nearest fitted sample stands in.
+    lost = np.flatnonzero(np.isnan(coordinates).any(axis=1))
+    if len(lost):
+        vectors = Rows(str(Run(Path(run), create=False).array_path("spectrum/vector")))
+        for start, stop, voters in nearest_fitted(Path(run), job, X[lost], memory):
+            nearest, place = np.unique(voters[:, 0], return_inverse=True)
+            coordinates[lost[start:stop]] = np.asarray(vectors.take(nearest))[place]
+    return eigenfunctions.estimates(coordinates, weights)

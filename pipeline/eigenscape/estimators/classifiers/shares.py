@@ -128,6 +128,8 @@ def nearest_fitted(
         features = trained.project(read_rows(X, start, stop, trained.origin))
         starts, index, distance = trained.search(features)
         twins = trained.twins(features, (starts, index, distance))
-        # Each has at least one neighbour, nearest first; a twin stands for all of its own.
-        places = np.minimum(starts[:-1, None] + np.arange(VOTERS), starts[1:, None] - 1)
+        # Each has at least one neighbour, nearest first; a twin stands for all of its own. Where there are
+        # fewer than three, the nearest takes the places that are left: it decides a tie.
+        first, places = starts[:-1, None], starts[:-1, None] + np.arange(VOTERS)
+        places = np.where(places < starts[1:, None], places, first)
         yield start, stop, np.where(twins[:, None] >= 0, twins[:, None], index[places])

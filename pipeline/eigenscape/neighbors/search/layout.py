@@ -77,7 +77,9 @@ class Layout:
             return order
         rank = self.rank()
         samples = np.concatenate([order, copies])
-        key = np.concatenate([2 * rank[order].astype(np.int64), 2 * rank[represented] + 1])
+        key = np.concatenate(
+            [2 * rank[order].astype(np.int64), 2 * rank[represented].astype(np.int64) + 1]
+        )
         return samples[np.argsort(key, kind="stable")]
 
     def gather(self, part: int) -> None:

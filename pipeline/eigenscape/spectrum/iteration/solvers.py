@@ -101,6 +101,7 @@ def choose(
     degree: NDArray[np.float64],
     *,
     pull: float = 0.0,
+    edges: float = 0.0,
     dimension: float | None = None,
     measure: Callable[[], thin.Profile] | None = None,
     budget: int = 0,
@@ -116,6 +117,8 @@ def choose(
     pull
         Largest eigenvalue of the ties, 0 without them. Ties make a dense matrix, which is not to be
         factorised.
+    edges
+        Upper bound of the eigenvalues that further edges add, 0 without them.
     dimension
         Intrinsic dimension of the samples, None where it is not known.
     measure
@@ -143,7 +146,7 @@ def choose(
     else:
         solver, reason = choose_solver(asked, pairs, rows)
     unit = usual_degree(kind, degree)
-    rounding = pull / unit
+    rounding = (pull + edges) / unit
     if not FORMS[kind].normalized:
         rounding += 4 * float(degree.max()) / unit
     return Choice(solver, reason, precision(solver, tolerance, rounding), unit)
@@ -226,7 +229,7 @@ def precision(solver: str, tolerance: float, amplification: float = 0.0) -> str:
     solver, tolerance
         Of the job.
     amplification
-        Factor of the rounding errors in a product: the largest eigenvalue of the ties, or
+        Factor of the rounding errors in a product: the largest eigenvalue of ties and of further edges, or
         four times the largest degree in units of the usual one.
     """
     rounding = amplification * float(np.finfo(np.float32).eps)
@@ -279,7 +282,7 @@ def _iterate(
     if solution.converged and problem.operator.rows <= INERTIA_ROWS:
         work = partial(_count_missed, problem, solution.values[: pairs + 1])
         missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
-        if missed:
+        if missed > 0:
             note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
             return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
     return solution
@@ -291,7 +294,7 @@ def _solve_whole(
     vectors = problem.named("pairs", range(math.ceil(pairs / WIDTH)))
     work = partial(_solve_task, problem, vectors, pairs, tolerance)
     values, residuals = map_blocks("solve", work, [solver], label=f"{solver} solver")[0]
-    done = max(residuals) <= tolerance
+    done = bool(np.max(residuals) <= tolerance)  # not so if one is no number
     return Solution(vectors, np.array(values), np.array(residuals), done, 0, 0)
 
 

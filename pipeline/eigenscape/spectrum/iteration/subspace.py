@@ -222,7 +222,7 @@ class Subspace:
         after = replace(
             state,
             files=state.files + fresh.files,
-            values=state.values + tuple(map(float, guess[len(state.values) - most :])),
+            values=state.values + tuple(map(float, guess[len(state.values) - state.goal :])),
             residuals=state.residuals + (np.inf,) * fresh.columns,
             most_cut=float(guess[-1]),
             goal=goal,

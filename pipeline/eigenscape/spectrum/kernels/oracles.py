@@ -18,6 +18,9 @@ from eigenscape.spectrum.kernels.operator import Operator
 Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 _LOBPCG_ITERATIONS = 200
+_LOBPCG_ROWS = 5
+"""Times the columns of a block that LOBPCG needs as rows: SciPy takes a dense solver below."""
+
 _LIFT = 1e-5
 
 
@@ -79,6 +82,8 @@ def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: fl
     ConvergenceError
         ARPACK gave up.
     """
+    if count >= operator.rows:
+        return dense_pairs(operator, null, count)  # ARPACK finds all but one at most
     product = _product(operator)
     bound = operator.bound
 
@@ -150,6 +155,8 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
         constraints[np.arange(operator.rows), null.component] = null.entries
     guards = max(4, count // 10)
     width = min(count + guards, operator.rows - null.count)
+    if operator.rows - null.count < _LOBPCG_ROWS * width:
+        return dense_pairs(operator, null, count)  # as SciPy would, but beside the null vectors
     start = np.random.default_rng(7).standard_normal((operator.rows, width))
     with warnings.catch_warnings():
         # What was not reached is told by the residuals, not by SciPy's warning.

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from eigenscape.errors import ConvergenceError
 from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock
-from eigenscape.spectrum.kernels.oracles import lanczos_bytes
+from eigenscape.spectrum.kernels.oracles import dense_pairs, lanczos_bytes
 
 F8 = NDArray[np.float64]
 
@@ -129,6 +129,8 @@ def shifted_pairs(
     ConvergenceError
         ARPACK gave up.
     """
+    if count >= operator.rows:
+        return dense_pairs(operator, null, count)  # ARPACK finds all but one at most
     A = scipy.sparse.csc_array(operator.matrix())
     shift = _SHIFT * operator.bound
     solve = _factorise(A, shift).solve

@@ -259,7 +259,7 @@ def plan_filter(
         if plan.halves:
             reductions = np.minimum(reductions, _HALF_REDUCTION)
         degrees = map(partial(degree_for, cut=cut, bound=bound), reductions, shown[todo])
-        wanted = max(_LEAST_DEGREE, *degrees)
+        wanted = max([_LEAST_DEGREE, *degrees])
     degree = min(wanted, safe, _MOST_DEGREE)
     times = 1
     if locked:

@@ -20,6 +20,9 @@ from eigenscape.spectrum.kernels.operator import Array, read_only
 _LOCKED_NOISE = 0.1
 """Length that locked vectors may have, after a projection, beside a column of length 1 at the cut."""
 
+_LEAST_SHARE = 1e-12
+"""Share of the damped interval that a value lies below the cut at least."""
+
 _MOST_SPREAD = 2e4
 """Times that a filter in half precision may amplify the lowest direction over the last wanted one."""
 
@@ -117,7 +120,7 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
 
 def _growth(value: float, cut: float, bound: float) -> float:
     """Return arcosh of the stretched value: per degree a filter grows by its exponential there."""
-    return math.acosh(1 + 2 * max(cut - value, 1e-12) / (bound - cut))
+    return math.acosh(1 + max(2 * (cut - value) / (bound - cut), _LEAST_SHARE))
 
 
 def left_by_guards(
