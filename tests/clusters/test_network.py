@@ -98,7 +98,7 @@ def test_private_directory__refuses_one_that_others_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [(lambda file: file.chmod(0o666), "everybody may write it"),
+    [(lambda file: file.chmod(0o666), "everybody can write to it"),
      (lambda file: os.chown(file, 4321, 4321), "belongs to the user 4321")],
 )  # fmt: skip
 def test_connect__scheduler_file_that_somebody_else_may_have_written(tmp_path, change, words):

@@ -1,4 +1,4 @@
-"""Where tasks run: threads of this process, or the workers of a Dask cluster named by a file.
+"""Executors of tasks: threads of this process, or the workers of a Dask cluster named by a file.
 
 ::
 

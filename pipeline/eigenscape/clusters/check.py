@@ -31,7 +31,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Findings:
-    """What a cluster is like.
+    """Results of a cluster check.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ def _time_files(directory: str | None, dask_worker: Any = None) -> tuple[float, 
             os.fsync(stream.fileno())
         written = time.perf_counter()
         with path.open("rb") as stream:
-            # What is in the memory of the machine tells nothing of the disk.
+            # Pages cached in memory would hide the speed of the disk.
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while stream.read(_MIB):
                 pass

@@ -1,4 +1,4 @@
-"""Files that decide what runs as this user: nobody else may have written them."""
+"""Files that decide what runs as this user: they are refused if they are not its own."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from eigenscape.errors import ClusterError
 
 
 def check_own(path: Path, why: str, fix: str) -> None:
-    """Refuse a file that another user than this one or root has written, or may write.
+    """Refuse a file that does not belong to this user or root, or that everybody can write to.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def check_own(path: Path, why: str, fix: str) -> None:
     Raises
     ------
     ClusterError
-        It belongs to somebody else, or everybody may write it.
+        It belongs to somebody else, or everybody can write to it.
     FileNotFoundError
         There is none.
     """
@@ -30,7 +30,7 @@ def check_own(path: Path, why: str, fix: str) -> None:
     if state.st_uid not in (0, os.geteuid()):
         fault = f"it belongs to the user {state.st_uid}"
     elif stat.S_IMODE(state.st_mode) & 0o002:
-        fault = f"everybody may write it (chmod o-w {path.name})"
+        fault = f"everybody can write to it (chmod o-w {path.name})"
     else:
         return
     raise ClusterError(f"{path}: {fault}, and {why}. {fix}")

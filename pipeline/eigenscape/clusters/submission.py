@@ -1,4 +1,4 @@
-"""What is known of the driver's jobs: a small file in the run directory.
+"""Record of the driver's jobs: a small file in the run directory.
 
 ::
 
@@ -31,7 +31,7 @@ State = Literal["submitting", "submitted", "running", "finished", "failed", "can
 
 @dataclass(frozen=True)
 class Submission:
-    """What is known of the driver's jobs.
+    """Record of the driver's jobs.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from eigenscape.base.version import __version__
 _WHOLE = ("eigenscape", "dask", "distributed")
 _FIRST_TWO = ("python", "numpy", "zarr")
 PACKAGES = (*_WHOLE, *_FIRST_TWO)
-"""What is compared."""
+"""Packages whose versions are compared."""
 
 
 @cache

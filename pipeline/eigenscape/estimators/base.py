@@ -1,4 +1,4 @@
-"""What all estimators have in common: neighbours and graph of their samples, as parameters and as a run."""
+"""Bases of all estimators: neighbours and graph of their samples, as parameters and as a run."""
 
 import copy
 import functools
@@ -222,7 +222,7 @@ class GraphEstimator(NeighborEstimator):
         "nearest_neighbors": `X` holds samples, and the graph is computed; "precomputed": `X` is the graph,
         a symmetric matrix of weights (sparse or dense), or another form that `eigenscape.eigenpairs` takes;
         "precomputed_nearest_neighbors": `X` is a sparse matrix of distances to nearest neighbours, as
-        from `NeighborsTransformer`, of which `n_neighbors` per row are used. Components of a given graph are
+        from `NeighborsTransformer`; `n_neighbors` per row are used. Components of a given graph are
         not joined.
     weights
         Weight of an edge of length d: "self-tuning", exp(-d^2 / (s_i s_j)), where s_i is the distance from

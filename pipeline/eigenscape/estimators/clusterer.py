@@ -146,7 +146,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            Samples cannot work, or the fit saw a graph in place of samples.
+            Samples cannot work, or the estimator was fitted to a graph.
         """
         check_is_fitted(self)
         X = self._check(X)

@@ -1,4 +1,4 @@
-"""Where the run of a fitted estimator lies, for as long as anybody needs it."""
+"""The directory of a fitted estimator's run, kept while it is in use."""
 
 import io
 import os
@@ -23,10 +23,10 @@ SMALL_BYTES = 4 * 2**20
 """Samples up to this size make a small run."""
 
 _ROOM = 2**28
-"""What has to be free there, so that nobody is left without."""
+"""Bytes that must stay free there."""
 
 _SAFE: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-"""What keeps an archive from writing outside of its directory; Python 3.11 has it from 3.11.4 on."""
+"""Options that keep an archive from writing outside of its directory; Python 3.11 has it from 3.11.4 on."""
 
 
 class RunFolder:

@@ -1,4 +1,4 @@
-"""What estimators are given, checked, and its way into a run: a block of rows at a time.
+"""Checks of the samples given to an estimator, and their writing into a run, a block of rows at a time.
 
 It takes the place of the ingest stage, which reads scenes from files: what it writes is the same.
 """

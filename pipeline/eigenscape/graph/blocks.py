@@ -1,4 +1,4 @@
-"""How the graph stage writes its arrays."""
+"""Writers of the arrays of the graph stage."""
 
 from typing import Any
 

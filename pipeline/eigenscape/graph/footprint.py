@@ -1,4 +1,4 @@
-"""What the graph stage takes: lists that are transposed and united, row block by row block."""
+"""Memory and disk of the graph stage: lists that are transposed and united, row block by row block."""
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.graph.bridges import bridging_bytes

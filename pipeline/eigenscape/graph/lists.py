@@ -1,6 +1,6 @@
 """Neighbour lists in the locality order, flat: the input of a graph.
 
-The list of a row is a run of entries; runs follow each other without gaps. FlatLists of the k nearest
+The list of a row is a run of entries; runs follow each other without gaps. Lists of the k nearest
 are all of length k (-1 where there is no neighbour), so that their starts need not be stored;
 those of a radius have any length, 0 included::
 

@@ -1,4 +1,4 @@
-"""What the neighbors stage takes with every method; each adds its own (`NeighborMethod.footprint`)."""
+"""Memory and disk of the neighbors stage; each method adds its own (`NeighborMethod.footprint`)."""
 
 from dataclasses import replace
 

@@ -136,7 +136,8 @@ def eigenpairs(
     if not 1 <= dimension <= n - nulls:
         raise InputError(
             f"dimension = {dimension}: a graph of {n} samples with {nulls} null vector(s) has at most "
-            f"{n - nulls} others. Give a number from 1 to {n - nulls}."
+            f"{n - nulls} others. "
+            + (f"Give a number from 1 to {n - nulls}." if n > nulls else "Give a graph with edges.")
         )
     degree = np.asarray(W.sum(axis=1), np.float64)
     if FORMS[kind].normalized and not degree.all():

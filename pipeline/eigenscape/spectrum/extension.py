@@ -57,7 +57,7 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     samples : array or sparse array, shape (m, bands)
         Samples in the units of the scene, with its scale applied: as ``samples/values``, plus
         ``samples/origin`` if the run has one. The bands are the good bands of the run, or all bands of its
-        scene, of which the bad ones are dropped. Any object with a shape that can be sliced by rows, such as
+        scene; the bad ones are then dropped. Any object with a shape that can be sliced by rows, such as
         a memory map, is read in blocks.
     memory
         Limit of the anonymous memory, in addition to `samples` and the result.

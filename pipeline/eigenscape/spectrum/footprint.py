@@ -1,4 +1,4 @@
-"""What the spectrum stage takes: the matrix on disk; groups of columns, tiles, a small eigenproblem."""
+"""Memory and disk of the spectrum stage: matrix on disk, groups of columns, tiles, a small eigenproblem."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ neighbours, 6.2 of 11.7 million with spatial edges, which join pixels that are f
 
 @dataclass(frozen=True)
 class FilterSizes:
-    """What the filter of the eigensolver works on, as far as it is known before the run.
+    """Sizes of the filter's arrays, as far as they are known before the run.
 
     Attributes
     ----------

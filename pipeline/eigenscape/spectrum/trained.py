@@ -340,7 +340,7 @@ def _nearest(
 
 
 def _no_numbers(features: Vectors) -> NDArray[np.int64]:
-    """Return numbers of new samples among the old ones: none, so that they are offered all of these."""
+    """Return -1 for every new sample, so that no old sample is excluded."""
     return np.full(features.shape[0], -1, np.int64)
 
 

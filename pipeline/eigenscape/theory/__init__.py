@@ -1,4 +1,4 @@
-"""What the documents prove, as numbers: operators and spectra of samples tend to those of manifolds."""
+"""Theorems of the documents as numbers: operators and spectra of samples tend to those of manifolds."""
 
 from eigenscape.base.lazily import lazy_names
 

@@ -145,7 +145,7 @@ def test_run__a_job_that_is_suspended(slurm, table, monkeypatch):
         # Nobody answers there: the job is cancelled, and another comes.
         wait_until(lambda: executor.width == 2)
         assert suspended not in slurm.jobs("R,S,PD")
-    assert any("was not heard of for 12 s: it is ended" in line for line in said)
+    assert any("has sent no heartbeat for 12 s: it is ended" in line for line in said)
 
 
 def test_is_hopeless__what_a_queue_says():

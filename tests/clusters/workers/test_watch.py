@@ -86,8 +86,8 @@ def test_run__a_stopped_worker(quick, tmp_path):
         wait_until(lambda: executor.width == 2)
         assert stopped[0] not in pids(executor)
     words = "\n".join(said)
-    assert "was not heard of for 2 s" in words
-    assert "was not heard of for 5 s: it is ended, and its tasks are done elsewhere" in words
+    assert "has sent no heartbeat for 2 s" in words
+    assert "has sent no heartbeat for 5 s: it is ended, and its tasks are done elsewhere" in words
 
 
 def test_fence__a_process_that_stood_for_long_takes_no_further_step(tmp_path):

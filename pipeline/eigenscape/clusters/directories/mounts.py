@@ -1,4 +1,4 @@
-"""Which file system a directory is on, how it is mounted, and how it would have to be."""
+"""The file system of a directory: its mount options, and those that a run needs."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _ADVICE = {
     "fuse.sshfs": "Mount it with the options dir_cache=no,attr_timeout=0,entry_timeout=0.",
     "fuse": (
         "Mount it without caches: attribute and entry timeouts of 0, no kernel_cache and no "
-        "writeback_cache, as far as it knows these."
+        "writeback_cache, where the file system has these options."
     ),
 }
 _LIKE = {"nfs4": "nfs", "smb3": "cifs"}

@@ -1,4 +1,4 @@
-"""Whether machines see in a directory what others have written there.
+"""Test of a shared directory: each machine must read what others have written.
 
 ::
 
@@ -8,7 +8,7 @@
 
 A run needs close-to-open consistency: what a file holds when it is opened is what was written before
 it was closed elsewhere. NFS has it; mounts that keep attributes, names or pages for a while do not,
-and then tasks compute with what was there before, without any error. So this looks first.
+and then tasks compute with what was there before, without any error. This module tests for it beforehand.
 """
 
 import errno
@@ -42,7 +42,7 @@ a second by default."""
 _PATIENCE_S = 8.0
 """On a machine under load few turns are quick, and they are not waited for any longer."""
 _LAG_S = 3.0
-"""How long a file may be missing: tasks try again, for longer."""
+"""Seconds for which a file may be missing; tasks try again for longer."""
 _PAUSE_S = 0.05
 """Between reading and writing anew: two times of change that are told apart on every file system."""
 _FEW, _MANY = 100, 2**17
@@ -270,8 +270,8 @@ def _fill(file: Path, start: int, content: bytes) -> None:
 def _differs(file: Path, turn: int, size: int, *, compare: bool = True) -> str | None:
     """Return what a file is read as, if that is not what a turn has written.
 
-    Missing files and too short ones are looked for again, as tasks do. Wrong bytes are not: nothing
-    would tell a task to.
+    Missing files and too short ones are looked for again, as tasks do. Wrong bytes are not
+    read again, because a task could not detect them.
     """
     end = time.monotonic() + _LAG_S
     while True:

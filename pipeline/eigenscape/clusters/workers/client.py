@@ -56,7 +56,7 @@ class ClientOptions(ClusterOptions):
         return min(filter(None, limits), default=None)
 
     def _workers(self) -> list[dict[str, Any]]:
-        # Not `scheduler_info`, which knows five workers at most.
+        # Not `scheduler_info`, which lists at most five workers.
         identity = self._client.sync(self._client.scheduler.identity, n_workers=-1)
         return list(identity["workers"].values())
 

@@ -54,7 +54,7 @@ def print_nothing(_: str) -> None:
 
 @dataclass
 class _Patience:
-    """How long one step has been without scheduler and workers, by its own clock.
+    """Time that one step has been without a scheduler or workers.
 
     Attributes
     ----------
@@ -374,7 +374,7 @@ class Workers:
     def _raise_if_failed(self, result: Any) -> None:
         """Raise what came instead of a result: type, error and traceback, or that it is cancelled.
 
-        The state of a future tells less: it is open again as soon as the worker that held a
+        The state of a future is not enough: it is pending again as soon as the worker that held a
         result is lost, whether that result is here or not.
         """
         from distributed import KilledWorker

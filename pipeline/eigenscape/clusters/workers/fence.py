@@ -1,4 +1,4 @@
-"""What a worker does so that its tasks, once they are given to others, write nothing any more.
+"""Protection against late writes by a worker whose tasks were given to others.
 
 A driver gives up a worker that it has not heard of for a while; others then do its tasks, and later
 steps write new files under old names. The worker may only have been stopped (SIGSTOP, ``scontrol

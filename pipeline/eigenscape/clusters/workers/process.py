@@ -1,7 +1,7 @@
-"""What a job of a queue or a step of an allocation starts: ``python -m eigenscape.clusters.workers.process``.
+"""The worker process of a queue job or an allocation step: ``python -m eigenscape.clusters.workers.process``.
 
 It is ``dask worker`` with the same arguments, but with all its ports on one interface. Dask's own
-listens for HTTP on every interface unless it is told an address, which only the node itself knows.
+listens for HTTP on every interface unless an address is given, which is known only on the node.
 """
 
 import os

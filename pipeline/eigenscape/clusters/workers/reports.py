@@ -1,4 +1,4 @@
-"""How a job of a queue is, in words: its state, the queue's reason, the end of what it printed."""
+"""State of a queue job, in words: its state, the queue's reason, the end of what it printed."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class Report:
-    """How a job is.
+    """State of a job.
 
     Attributes
     ----------

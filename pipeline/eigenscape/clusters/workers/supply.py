@@ -77,7 +77,7 @@ class ExternalSupply:
         """Leave it alone: it ends by itself if it ever goes on (`eigenscape.clusters.workers.fence`)."""
 
     def waiting(self) -> str:
-        """Return nothing: nobody knows when some come."""
+        """Return an empty text: it is unknown when workers will connect."""
         return ""
 
     def hint(self) -> str:

@@ -20,8 +20,8 @@ from eigenscape.clusters.workers.fence import fenced
 from eigenscape.errors import ClusterError
 
 LAG_S = 8.0
-"""How long a task is tried again that misses a file: network file systems remember for some seconds
-that there was none, and how long a file was."""
+"""Seconds for which a task that misses a file is retried: network file systems cache for some seconds that
+a file is absent, and its size."""
 
 _LOADED = secrets.token_hex(8)
 

@@ -9,10 +9,10 @@ from eigenscape.clusters.workers.supply import Supply
 from eigenscape.errors import ClusterError
 
 SILENT_S = 45.0
-"""A worker is given up that was not heard of for so long. More than the 30 s of SLURM's time slices, by
-which jobs take turns. What was measured of workers at work: see cluster/README.md."""
+"""A worker is given up after this many seconds without a heartbeat. More than the 30 s of SLURM's time
+slices, by which jobs take turns. Measurements of workers at work are in cluster/README.md."""
 QUIET_S = 15.0
-"""A worker is mentioned that was not heard of for so long."""
+"""A worker is mentioned that has sent no heartbeat for so long."""
 
 _LOOK_S = 1.0
 _FIRST_LOOKS_S = 0.1
@@ -142,10 +142,10 @@ class Watch:
             self._say(f"workers there: {len(self.workers)}; {waiting}")
 
     def _end_silent(self, now: float) -> None:
-        """End workers that were not heard of for a while, so that others do their tasks."""
+        """End workers that have sent no heartbeat for a while, so that others do their tasks."""
         silent = []
         # The more workers, the fewer heartbeats of each.
-        limit = max(SILENT_S, _BEATS * max(0.5, len(self.workers) / 200 + 1))
+        limit = max(SILENT_S, _BEATS * (len(self.workers) / 200 + 1))
         for address, worker in self.workers.items():
             last, since = self._heard.get(address, (None, now))
             if last != worker["last_seen"]:
@@ -155,7 +155,7 @@ class Watch:
                 silent.append(address)
             elif now - since > QUIET_S and address not in self._quiet:
                 self._quiet.add(address)
-                self._say(f"{_describe(worker)} was not heard of for {now - since:.0f} s")
+                self._say(f"{_describe(worker)} has sent no heartbeat for {now - since:.0f} s")
         for address in set(self._heard) - set(self.workers):
             del self._heard[address]
         if silent:
@@ -164,8 +164,8 @@ class Watch:
     def _end(self, silent: Collection[str], limit: float) -> None:
         for address in silent:
             self._say(
-                f"{_describe(self.workers[address])} was not heard of for {limit:.0f} s: it is ended, and "
-                "its tasks are done elsewhere"
+                f"{_describe(self.workers[address])} has sent no heartbeat for {limit:.0f} s: it is ended, "
+                "and its tasks are done elsewhere"
             )
         # Nannies kill their workers; where they do not answer the scheduler forgets these.
         answers = self._client.sync(

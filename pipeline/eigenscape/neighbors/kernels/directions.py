@@ -1,4 +1,4 @@
-"""Along which direction a set of samples is split."""
+"""The direction along which a set of samples is split."""
 
 from collections.abc import Callable
 

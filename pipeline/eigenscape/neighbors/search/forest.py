@@ -154,7 +154,7 @@ class Tree:
             )
 
     def sort_mail(self, _: str) -> None:
-        """Note for every home which pieces of which parts' mail are for it, by part.
+        """Record, for every home, the pieces of mail from each part, by part.
 
         A part has mail for a few homes only: looked up here once, a home opens these alone, and not
         the files of all parts.

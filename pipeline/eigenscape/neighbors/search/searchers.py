@@ -1,4 +1,4 @@
-"""Which search runs inside a part: leaves, all pairs of each by a product, or NN-descent."""
+"""The search inside a part: leaves, all pairs of each by a product, or NN-descent."""
 
 WIDE = 256
 """Columns from which NN-descent is the faster search of a part.

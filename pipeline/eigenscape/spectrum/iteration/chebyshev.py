@@ -60,8 +60,8 @@ def solve(
     pairs
         Wanted pairs, null vectors not counted.
     tolerance
-        Residual norm |A x - theta x| for |x| = 1; less is asked for where eigenvalues are smaller than
-        this tells apart (`columns.residual_limits`).
+        Residual norm |A x - theta x| for |x| = 1; a smaller one is required where the
+        eigenvalues are too small to be separated by it (`columns.residual_limits`).
     map_blocks
         Runs the tasks.
     note

@@ -120,7 +120,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Stored:
-    """What the tasks need of a problem: small, for they are many.
+    """The part of a problem that the tasks need; small, since it is sent with every task.
 
     Attributes
     ----------

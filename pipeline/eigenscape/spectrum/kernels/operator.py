@@ -19,10 +19,10 @@ _HUBS = 8
 
 
 def read_only(array: Array) -> Array:
-    """Return a view that nobody writes to.
+    """Return a read-only view.
 
-    Kernels are compiled for each kind of array that they are called with: what is read from files that are
-    mapped and what is in memory is of one kind so.
+    Kernels are compiled for each type of array that they are called with. With this view, mapped arrays and
+    arrays in memory have the same type.
     """
     if not array.flags.writeable:
         return array

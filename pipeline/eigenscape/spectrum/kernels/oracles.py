@@ -159,7 +159,7 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
         return dense_pairs(operator, null, count)  # as SciPy would, but beside the null vectors
     start = np.random.default_rng(7).standard_normal((operator.rows, width))
     with warnings.catch_warnings():
-        # What was not reached is told by the residuals, not by SciPy's warning.
+        # The residuals show what was not reached; SciPy's warning is not needed.
         warnings.simplefilter("ignore", UserWarning)
         values, vectors = scipy.sparse.linalg.lobpcg(
             _product(operator), start, M=hierarchy.aspreconditioner(), Y=constraints, tol=tolerance,

@@ -54,7 +54,7 @@ _CORRECTED = 1e3
 def column_count(pairs: int) -> int:
     """Return how many columns to start with for `pairs` wanted ones: at most that many are used.
 
-    What is beyond the wanted ones lets the filter tell the last wanted pair from what follows.
+    The additional columns let the filter separate the last wanted pair from the next ones.
     """
     return _whole_groups(pairs + _guards(pairs))
 
@@ -244,7 +244,7 @@ def plan_filter(
         cut = min(cut, most_cut)
     if known and cut - last <= _SAME_VALUE * (cut - low):
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
-        # nothing tells it from what lies above.
+        # it cannot be separated from what lies above.
         cut += 0.1 * (bound - cut)
     plan = FilterPlan(1, cut, bound, low, halves=halves and bool(known))
     safe = safe_correction_degree(plan, last) if plan.halves else safe_degree(plan, dtype)

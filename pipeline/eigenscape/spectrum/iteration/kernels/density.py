@@ -1,4 +1,4 @@
-"""How many eigenvalues lie below a value: the kernel polynomial method."""
+"""Number of eigenvalues below a value, by the kernel polynomial method."""
 
 import numpy as np
 from numpy.typing import NDArray
