@@ -156,3 +156,18 @@ def test_job_and_estimator__agree_far_from_0(tmp_path):
         fitted = PoissonClassifier(random_state=0).fit(X + offset, given)
         np.testing.assert_array_equal(found, fitted.transduction_)
         np.testing.assert_array_equal(found, y)
+
+
+def test_fit__refuses_values_whose_squares_are_lost(rng):
+    X = rng.normal(size=(100, 3))
+    assert LaplacianEigenmaps(2, random_state=0).fit(1e-14 * X).embedding_.shape == (100, 2)
+    with pytest.raises(
+        EstimatorError, match=r"columns span .*e-20 at most, .* Multiply X by a factor"
+    ):
+        LaplacianEigenmaps(2, random_state=0).fit(1e-20 * X)
+
+
+def test_fit__refuses_masked_values(rng):
+    X = np.ma.masked_greater(rng.normal(size=(100, 3)), 2)
+    with pytest.raises(EstimatorError, match="a masked array, of which"):
+        LaplacianEigenmaps(2, random_state=0).fit(X)

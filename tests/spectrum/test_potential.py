@@ -424,3 +424,19 @@ def test_parse_job__says_what_is_wrong_with_a_potential(potential, message):
         parse_job({"scene": {"path": "scene.tif"}, "graph": {"potential": potential}})
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        (
+            (10, 20),
+            r"10 is a row alone, which names a sample of a table; .* Give pairs, .* \[\[10, 0\]\]",
+        ),
+        (((10, 40),), r"\[10, 40\] is outside of the scene of 20 x 30 pixels"),
+    ],
+)
+def test_spectrum_stage__refuses_places_that_are_none(solve, rng, pixels, message):
+    """One pair of brackets too few names two pixels, not one."""
+    with pytest.raises(InputError, match=message):
+        solve(neighbour_graph(rng), {"pixels": pixels})

@@ -263,8 +263,20 @@ def test_spectrum_stage__goes_on_after_a_kill(solve, rng, monkeypatch, step, not
 
 
 @pytest.mark.usefixtures("iterate")
+def test_spectrum_stage__few_samples_without_convergence_are_solved_by_lapack(
+    solve, rng, monkeypatch
+):
+    monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev.MOST_PASSES", 1)
+    W = neighbour_graph(rng, 800)
+    value, _, _, summary = solve(W, dimension=10, tolerance=1e-10)
+    assert summary["converged"]
+    np.testing.assert_allclose(value, np.linalg.eigvalsh(dense(W, "normalized")[0])[:11], atol=1e-9)
+
+
+@pytest.mark.usefixtures("iterate")
 def test_spectrum_stage__says_when_it_did_not_converge(solve, rng, monkeypatch):
     monkeypatch.setattr("eigenscape.spectrum.iteration.chebyshev.MOST_PASSES", 1)
+    monkeypatch.setattr("eigenscape.spectrum.iteration.solvers.INERTIA_ROWS", 500)
     W = neighbour_graph(rng, 800)
     value, vector, residual, summary = solve(W, dimension=10, tolerance=1e-10)
     assert not summary["converged"]

@@ -29,6 +29,9 @@ Samples: TypeAlias = Any
 """A NumPy array, a sparse array of compressed rows, or a dask array, shape (n, d)."""
 
 _BLOCK_BYTES = 16 * 2**20
+_LEAST_SPREAD = 1e-16
+"""Of the widest column: distances of a thousandth of it have squares of full precision then."""
+
 _COPIES = 5
 """Copies of a block of rows that are held while it is read: its chunks, joined along rows and columns,
 in single precision, and in the writer."""
@@ -54,6 +57,12 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         checked block by block when they are read.
     """
     X = _stored(X)
+    if np.ma.is_masked(X):
+        hidden = int(np.ma.getmaskarray(X).sum())
+        raise EstimatorError(
+            f"X: a masked array, of which {hidden} values are masked. They would be used like all others: "
+            "leave such samples out, or impute the values."
+        )
     least = 2 if reset else 1
     if not isinstance(X, dask.array.Array):
         return validate_data(
@@ -132,6 +141,11 @@ def write_samples(
     else:
         low, high = _write_dense(workspace, X, budget)
         varied, hint = bool((low < high).any()), describe_steps(low, X.dtype)
+        if varied and (spread := float((high - low).max())) < _LEAST_SPREAD:
+            raise EstimatorError(
+                f"X: its columns span {spread:.3g} at most, and squares of such distances are 0 in single "
+                f"precision. Multiply X by a factor, such as 1 / X.std()."
+            )
     if not varied:
         raise EstimatorError(
             f"X: all {rows} samples are identical, so none is nearer to another than to the rest.{hint}"

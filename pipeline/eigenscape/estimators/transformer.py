@@ -30,7 +30,8 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
     """Sparse graph of nearest neighbours, out of core, in place of scikit-learn's `KNeighborsTransformer`.
 
     It can replace that transformer in pipelines, in ``scanpy.pp.neighbors(transformer=...)``, and
-    before estimators that take a precomputed graph (spectral clustering, t-SNE, HDBSCAN, UMAP).
+    before estimators that take a precomputed graph (spectral clustering, t-SNE). HDBSCAN takes symmetric
+    graphs, ``graph.maximum(graph.T)``, and UMAP the lists, ``precomputed_knn``.
 
     Parameters
     ----------

@@ -257,8 +257,20 @@ def _choose(
 
 def _flat_pixels(options: PotentialOptions, grid: Grid) -> NDArray[np.int64]:
     """Return the number of each pixel that is chosen by its place, ascending."""
+    alone = [place for place in options.pixels if not isinstance(place, tuple)]
+    if alone and grid.width > 1:
+        raise InputError(
+            f"{_TABLE} pixels: {alone[0]} is a row alone, which names a sample of a table; the scene has "
+            f"{grid.height} x {grid.width} pixels (rows x columns). Give pairs, such as "
+            f"pixels = [[{alone[0]}, 0]]."
+        )
     places = [place if isinstance(place, tuple) else (place, 0) for place in options.pixels]
     for row, column in places:
+        if grid.width == 1 and row >= grid.height:
+            raise InputError(
+                f"{_TABLE} pixels: there is no row {row} in a table of {grid.height} samples. Rows go from "
+                f"0 to {grid.height - 1}."
+            )
         if row >= grid.height or column >= grid.width:
             raise InputError(
                 f"{_TABLE} pixels: [{row}, {column}] is outside of the scene of {grid.height} x "
@@ -330,7 +342,7 @@ def _open_values(path: str, grid: Grid) -> Plane:
 def _read_values(
     raster: str, samples: SceneSamples
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the samples where a raster is not 0, and its values; nodata counts as 0."""
+    """Return the samples where a raster is not 0, and its values; nodata counts as 0, but NaN is refused."""
     grid = samples.scene.grid
     plane = _open_values(samples.scene.resolve(raster), grid)
     pixels = np.asarray(samples.pixel[...])
@@ -340,7 +352,7 @@ def _read_values(
         first, last = np.searchsorted(pixels, [start * grid.width, stop * grid.width])
         place = pixels[first:last] - start * grid.width
         value = np.asarray(stored, np.float64).ravel()[place]
-        value[~given.ravel()[place]] = 0
+        value[~given.ravel()[place] & ~np.isnan(value)] = 0
         wrong = ~(np.isfinite(value) & (value >= 0))
         if wrong.any():
             row, column = divmod(int(pixels[first + np.argmax(wrong)]), grid.width)

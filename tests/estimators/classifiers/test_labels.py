@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import eigenscape
 from eigenscape import EigenfunctionClassifier, PoissonClassifier, SchroedingerEigenmaps
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.classifiers.labels import encode_labels
+from eigenscape.estimators.classifiers.labels import check_length, encode_labels, is_labelled
 
 WORDS = ["a", "b", None, "a", None]
 CODES = [0, 1, -1, 0, -1]
@@ -137,3 +137,9 @@ def test_labelled_accuracy__in_searches_on_partial_labels(partial):
     own = cross_val_score(model, X, y, cv=folds, error_score="raise")
     named = cross_val_score(model, X, y, cv=folds, scoring=eigenscape.labelled_accuracy)
     np.testing.assert_array_equal(own, named)
+
+
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_labels__masked_ones_are_none(kind):
+    given = np.ma.masked_array(np.array([0, 1, 1, 0]).astype(kind), mask=[False, False, True, True])
+    np.testing.assert_array_equal(is_labelled(check_length(given, 4)), [True, True, False, False])

@@ -14,7 +14,7 @@ class InterpolatedClassifier(SpreadingClassifier):
         Labels of the classes.
     label_distributions_ : array or dask array, shape (n, c), float32
         Shares of the classes of each fitted sample, a dask array if one was given: values of the functions
-        that are harmonic where no label is given and 1 or 0 where one is. They are not calibrated.
+        that are harmonic where no label is given and 0.99 or 0.01 where one is. They are not calibrated.
     transduction_ : array, shape (n,)
         Label of each fitted sample: that of the largest share.
     affinity_matrix_ : csr_array, shape (n, n)

@@ -1,7 +1,7 @@
 """Labels of some samples, and which samples have none.
 
 A sample has no label where `y` is -1 (a number, or the text "-1", which NumPy makes of it among
-texts), None, NaN or a missing value of pandas.
+texts), None, NaN, masked or a missing value of pandas.
 """
 
 from typing import Any
@@ -104,6 +104,10 @@ def check_length(y: Any, samples: int) -> NDArray[Any]:
             "requires y to be passed, but the target y is None. Give one label for each sample, "
             f"{UNLABELLED} for those without one."
         )
+    if np.ma.is_masked(y):
+        hidden = np.ma.getmaskarray(y)
+        y = np.ma.getdata(y).astype(object)
+        y[hidden] = None
     labels: NDArray[Any] = np.asarray(y)
     if labels.dtype.kind in "US" and isinstance(y, list | tuple):
         # NumPy has made texts of what is None, NaN or a number among texts.

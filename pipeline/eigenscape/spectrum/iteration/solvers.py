@@ -279,12 +279,18 @@ def _iterate(
     layout: Layout,
 ) -> Solution:
     solution = chebyshev.solve(problem, pairs, tolerance, map_blocks, note, layout)
-    if solution.converged and problem.operator.rows <= INERTIA_ROWS:
-        work = partial(_count_missed, problem, solution.values[: pairs + 1])
-        missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
-        if missed > 0:
-            note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
-            return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
+    if problem.operator.rows > INERTIA_ROWS:
+        return solution
+    if not solution.converged:
+        # Eigenvalues that crowd, as those of a nearly complete graph do, which no filter separates.
+        worst = float(solution.residuals[:pairs].max())
+        note(f"residuals are up to {worst:.1e} after {solution.passes} passes: solving by LAPACK")
+        return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
+    work = partial(_count_missed, problem, solution.values[: pairs + 1])
+    missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
+    if missed > 0:
+        note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
+        return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
     return solution
 
 
