@@ -56,6 +56,8 @@ def test_choose_machine__one_square_leaves_nothing_to_choose_by():
     X, y = blobs(2)
     found = choose_machine({"bands": X}, y, np.zeros(500, np.int64), 2)
     assert found.accuracy is None
+    expected = Machine.fit(X, y, 10.0, 1.0)
+    np.testing.assert_array_equal(found.machine.scores(X, 2), expected.scores(X, 2))
     assert (found.machine.scores(X, 2).argmax(axis=1) == y).mean() > 0.9
 
 

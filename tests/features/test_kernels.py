@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
     add_products,
     centre_products,
@@ -183,3 +184,9 @@ def test_noise_fractions__of_bands_without_variance_are_finite(rng, constant):
     basis, _ = noise_fractions(covariance, noise, 4)
     assert np.isfinite(basis).all()
     np.testing.assert_array_equal(basis[constant], 0)
+
+
+def test_noise_fractions__without_noise_are_refused(rng):
+    A = rng.standard_normal((4, 4))
+    with pytest.raises(SceneError, match=r"equal to their neighbours.*\"pca\""):
+        noise_fractions(A @ A.T, np.zeros((4, 4)), 2)

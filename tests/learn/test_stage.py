@@ -14,6 +14,7 @@ from eigenscape.learn.classify import coordinates
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.decide.kernels.decisions import evidence
 from eigenscape.learn.methods.centroid_angle import CentroidAngle
+from eigenscape.learn.propagate import fields
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
 from harness import Frail, Harness, KilledError
@@ -507,6 +508,14 @@ def test_learn_stage__no_class_is_less_probable_than_average(learned, method):
     # Pixels of a scene are near labels or far from them; each is calibrated by itself.
     assert len(summary["calibration"]["factors"]) == 2
     assert {"random", "blocked"} == set(summary["scores"]["calibration"]["after"])
+
+
+def test_learn_stage__warns_of_fields_that_have_not_converged(learn, monkeypatch):
+    _, summary = learn(method="interpolated", trials=1)
+    assert "warning" not in summary
+    monkeypatch.setattr(fields, "_DOUBTFUL", 1e-12)
+    _, summary = learn("other", method="interpolated", trials=1)
+    assert "not converged" in summary["warning"]
 
 
 @pytest.mark.parametrize("method", ["poisson", "eigenfunctions"])

@@ -65,6 +65,24 @@ def test_raster_of__rotated_and_datasets(cube):
     assert raster.grid.crs_wkt == UTM
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "geotransform", "expected"),
+    [
+        (1, 5, "390 20 0 5015 0 -30", (20, 0, 390, 0, -30, 5015)),
+        (4, 1, "390 20 0 5015 0 -30", (20, 0, 390, 0, -30, 5015)),
+        (1, 1, "390 20 0 5015 0 -30", (20, 0, 390, 0, -30, 5015)),
+        (1, 5, None, (20, 0, 390, 0, -20, 5010)),
+        (4, 1, None, (30, 0, 385, 0, -30, 5015)),
+        (1, 1, None, (1, 0, 399.5, 0, -1, 5000.5)),
+    ],
+)
+def test_raster_of__one_row_or_column(cube, rows, columns, geotransform, expected):
+    part = cube[:, :rows, :columns]
+    if geotransform:
+        part.spatial_ref.attrs["GeoTransform"] = geotransform
+    assert raster_of(part).grid.transform == expected
+
+
 def test_write_raster__without_a_place(tmp_path):
     path = write_raster(raster_of(np.ones((4, 5, 2))), tmp_path, "cube")
     with open_raster(str(path)) as source:

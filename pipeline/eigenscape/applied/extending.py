@@ -55,7 +55,7 @@ class Extension:
     model
         The run.
     folder
-        Where lies what was read of it, and what is found.
+        Folder of the data read from the run and of the results.
     values
         Samples of the scene.
     origin

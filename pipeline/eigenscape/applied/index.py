@@ -196,7 +196,7 @@ def refine_queries(queries, features, lists, rounds, index, distance):  # type: 
         Lists of the queries and squared distances, changed in place.
     """
     length, k = index.shape[1], lists.shape[1]
-    # Who was met, in a hash table with linear probing, at most a quarter full.
+    # Candidates already compared, in a hash table with linear probing, at most a quarter full.
     size = 64
     while size < 4 * length * (1 + rounds * (k + 1)):
         size *= 2

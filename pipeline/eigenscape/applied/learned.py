@@ -1,7 +1,7 @@
-"""Which samples of another scene are training samples of the run.
+"""Training samples of a run among the samples of another scene.
 
-What the map says of them is no measure of it: they take over the run's result, or the machine that
-classifies them was fitted to them. They are told from others by what they are, not by where they lie: by
+Their classes on the map are no measure of it: they take over the run's result, or the machine that
+classifies them was fitted to them. They are recognised by their values, not by their position: by
 the same bands, to the bit, or by the same features as a training sample, as twins are
 (`eigenscape.spectrum.trained.Trained.twins`).
 """
@@ -23,12 +23,12 @@ from eigenscape.store.run import Run
 
 @dataclass(frozen=True)
 class Learned:
-    """The training samples of a run, as new samples meet them.
+    """The training samples of a run, to be found among new samples.
 
     Attributes
     ----------
     folder
-        Where lies what was read of the run.
+        Folder of the data read from the run.
     """
 
     folder: Path

@@ -1,10 +1,10 @@
 """A support vector machine on the labels of a run: a class for samples that its graph does not hold.
 
-A graph says what its own samples are. On others only its nearest samples speak, and most of these were
-given their class by the graph, not by a label; what they say is cut into cells, where a smooth border
-through the same labels goes on into ground that the run has not seen. So where there are labels enough,
-new samples are classified by a machine with radial basis functions (Boser, Guyon, Vapnik 1992; LIBSVM
-through scikit-learn), fitted once to the labels that the run learned from.
+A graph classifies its own samples only. For others, only the nearest samples are evidence, and most of
+these have their class from the graph, not from a label; classes by them change from cell to cell, where a
+smooth border through the same labels continues outside of the run's samples. So where there are enough
+labels, new samples are classified by a machine with radial basis functions (Boser, Guyon, Vapnik 1992;
+LIBSVM through scikit-learn), fitted once to the labels that the run learned from.
 
 Its options are those that are best on squares of the run's own scene that are left out in turn, among
 costs, widths, and two sets of vectors: the features of the run, and its bands, standardised. Features that
@@ -31,9 +31,10 @@ F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
 
 LEAST_LABELS = 50
-"""Labelled samples of a class, on average, below which the graph may know more than a machine. On halves of
-Urban and of EnMAP, left to right and right to left, mean of 4 draws: with 10 of each class a machine was
-6 and 1 points better on Urban, 17 and 4 worse on EnMAP; with 30, 4 and 4 better, 0 and 8 worse."""
+"""Labelled samples of a class, on average, below which the graph may be more accurate than a machine. On
+halves of Urban and of EnMAP, left to right and right to left, mean of 4 draws: with 10 of each class a
+machine was 6 and 1 points better on Urban, 17 and 4 worse on EnMAP; with 30, 4 and 4 better, 0 and 8
+worse."""
 
 MOST_LABELS = 4096
 """Labelled samples that it is fitted to; of more, a share of every class."""
@@ -46,6 +47,8 @@ _FOLDS = 4
 _COSTS = (1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (0.1, 0.3, 1.0)
 """In units of 1 / features, for features of variance 1."""
+_MIDDLE = (10.0, 1.0)
+"""Cost and width where nothing can be left out to choose them by."""
 
 _CACHE = 32
 
@@ -184,13 +187,13 @@ def choose_machine(
         rng = np.random.default_rng([0, 13])
         some = np.sort(rng.choice(len(y), min(len(y), _SEARCHED), replace=False))
         folds = list(_folds(y[some], square[some]))
-        best, right = ("", _COSTS[1], _WIDTHS[-1]), -1
-        for name, X in given.items():
-            for cost, width, found in _search(X[some], y[some], folds):
-                if found > right:
-                    best, right = (name, cost, width), found
-        name, cost, width = best
-        name = name or next(iter(given))
+        # Without folds the first vectors, and options in the middle.
+        (name, cost, width), right = (next(iter(given)), *_MIDDLE), -1
+        if folds:
+            for tried, X in given.items():
+                for option, found in _search(X[some], y[some], folds):
+                    if found > right:
+                        (name, cost, width), right = (tried, *option), found
         X = given[name]
         tested = sum(len(test) for _, test in folds)
         calibration = Calibration.none(count)
@@ -234,8 +237,8 @@ def _folds(
 
 def _search(
     X: F4, y: NDArray[np.intp], folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
-) -> Iterator[tuple[float, float, int]]:
-    """Yield cost, width and how many samples are right with them where they were left out."""
+) -> Iterator[tuple[tuple[float, float], int]]:
+    """Yield cost and width, and how many samples are right with them where they were left out."""
     from sklearn.svm import SVC
 
     shift, scale = standard(X)
@@ -250,7 +253,7 @@ def _search(
                 machine = SVC(C=cost, kernel="precomputed", cache_size=_CACHE)
                 machine.fit(kernel[np.ix_(train, train)], y[train])
                 right += int((machine.predict(kernel[np.ix_(test, train)]) == y[test]).sum())
-            yield cost, width, right
+            yield (cost, width), right
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""What a finished run knows, as another scene meets it: classes, classifier, and what may be set."""
+"""A finished run for use on other scenes: classes, classifier, keys that may be set."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Model:
     path
         Run directory.
     key
-        Content key of its learn stage: what it knows.
+        Content key of its learn stage.
     job
         Its job.
     bands

@@ -1,4 +1,4 @@
-"""The share that speaks for each class at new samples, by their neighbours in a run."""
+"""Share of evidence for each class at new samples, by their neighbours in a run."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,10 +1,10 @@
-"""Whether a new scene differs from the one that a run learned from.
+"""Comparison of a new scene with the one that a run learned from.
 
-Pixel by pixel a far scene looks near: each has some neighbour among thousands, and yet it may be of
-another class. As a whole it is told by distances to the nearest of some samples of the run, held
-against what is usual between squares of the run's own scene: of a square, to the samples outside of
-it. Their comparison is that of Mann and Whitney, the share of all pairs in which the new distance is
-the larger one: 0.5 where the new scene is to the run's as that is to itself, 1 where all of it is
+Judged pixel by pixel, a different scene seems similar: each pixel has some neighbour among thousands, and
+yet it may be of another class. As a whole it is judged by distances to the nearest of some samples of the
+run, compared with those that are usual between squares of the run's own scene: of a square, to the samples
+outside of it. The comparison is that of Mann and Whitney, the share of all pairs in which the new distance
+is the larger one: 0.5 where the new scene is to the run's as that is to itself, 1 where all of it is
 farther away. Of one scene drawn twice it is below 0.5, as draws have their neighbours beside them.
 """
 
@@ -171,8 +171,8 @@ def verdict(counted: list[list[int]]) -> dict[str, Any] | None:
     message = (
         "This scene differs from the one that the model learned from: its samples are farther from "
         f"that scene than squares of that scene from each other, in {100 * farther:.0f} % of all "
-        f"comparisons (50 % is usual, {100 * LIMIT:.0f} % the limit). Classes may be wrong, and sure "
-        "of it. Label some of its pixels and run it by itself."
+        f"comparisons (50 % is usual, {100 * LIMIT:.0f} % the limit). Classes may be wrong "
+        "even where their confidence is high. Label some of its pixels and run it by itself."
     )
     return {
         "farther": farther,

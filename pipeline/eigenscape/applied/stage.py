@@ -9,7 +9,7 @@
     write    sample blocks   what the blocks found -> chunks of labels/class, .../confidence, .../entropy
     score    one task        where the scene has labels, without those of training samples of the run
 
-New samples do not see each other. A sample that coincides with one of the run's is taken for it.
+New samples do not affect each other. A sample that coincides with one of the run's is taken for it.
 """
 
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Samples to features: random projection, principal components, standardisation."""
+"""Samples to features: random projection, principal components, noise fractions, standardisation."""
 
 from eigenscape.base.lazily import lazy_names
 

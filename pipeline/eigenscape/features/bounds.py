@@ -1,4 +1,4 @@
-"""How many dimensions a random projection would need to be sure of what it keeps.
+"""Number of dimensions with which a random projection is certain to keep distances.
 
 Bounds that hold for every data set are loose: on real scenes far fewer dimensions do as well, and
 what they keep is measured (Halevy 2011, 6.3.3: level from about 10 dimensions on).

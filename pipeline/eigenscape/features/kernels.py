@@ -7,6 +7,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.errors import SceneError
 
 _LEAST_NOISE = 1e-6
 """Variance of the noise along a direction, of the largest one: less is taken for rounding."""
@@ -64,6 +65,12 @@ def moments(
         total += centred.sum(axis=0)
         scatter += centred.T @ centred
     return total, scatter
+
+
+def unit_scale(variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the factor that gives each band variance 1, of a constant band 0."""
+    # A constant band tells samples apart by nothing: it is left at 0 instead of 0 / 0.
+    return np.divide(1, np.sqrt(variance), out=np.zeros(len(variance)), where=variance > 0)
 
 
 def principal_components(
@@ -145,10 +152,19 @@ def noise_fractions(
         Multiply samples with it from the right.
     ratio : array, shape (dimension,), descending
         lambda, the ratio of signal with noise to noise.
+
+    Raises
+    ------
+    SceneError
+        There is no noise, but variance.
     """
-    variance = np.diag(covariance)
-    scale = np.divide(1, np.sqrt(variance), out=np.zeros(len(variance)), where=variance > 0)
+    scale = unit_scale(np.diag(covariance))
     power, axes = eigh(noise * scale * scale[:, None])
+    if scale.any() and not power[-1] > 0:
+        raise SceneError(
+            'features.method = "mnf" measures noise by what neighbouring pixels differ by, and all of them '
+            'are equal to their neighbours. Set features.method to "pca" or "none".'
+        )
     # A direction without noise would outweigh all others; of a constant scene nothing is left.
     least = max(_LEAST_NOISE * power[-1], np.finfo(np.float64).tiny)
     whitening = scale[:, None] * axes / np.sqrt(np.maximum(power, least))

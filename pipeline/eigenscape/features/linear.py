@@ -1,6 +1,6 @@
 """Methods whose features are a linear map of each sample: ``(sample - shift) @ basis``.
 
-A method of this kind says `fit`; the stage, its memory and features of new samples are here.
+A method of this kind defines `fit`; the stage, its memory and features of new samples are here.
 """
 
 from abc import abstractmethod
@@ -163,7 +163,8 @@ class Standardizing(LinearMethod):
         """Return a map whose basis is made for standardised bands, where the job asks for these."""
         import numpy as np
 
-        from eigenscape.features.moments import find_moments, unit_scale
+        from eigenscape.features.kernels import unit_scale
+        from eigenscape.features.moments import find_moments
 
         if not self.standardize:
             return LinearMap(None, None if basis is None else basis.astype(np.float32))

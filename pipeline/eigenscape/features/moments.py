@@ -31,12 +31,6 @@ def find_moments(context: Context, source: Rows, *, whole: bool) -> Moments:
     return find(context, source, whole)
 
 
-def unit_scale(variance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the factor that gives each band variance 1, of a constant band 0."""
-    # A constant band tells samples apart by nothing: it is left at 0 instead of 0 / 0.
-    return np.divide(1, np.sqrt(variance), out=np.zeros(len(variance)), where=variance > 0)
-
-
 def _dense_moments(context: Context, source: Rows, whole: bool) -> Moments:
     rows, bands = source.shape
     shift = _dense(source, 0, min(rows, ROW_TILE)).mean(axis=0, dtype=np.float64)

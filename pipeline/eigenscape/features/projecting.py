@@ -31,15 +31,16 @@ def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str,
     """Write ``features/values`` (sample, feature), or `name`, and ``features/basis`` (band, feature).
 
     Where the mean is subtracted first, it is ``features/shift`` (band). Where a sparse table stays
-    sparse, ``features/values`` are the three arrays of `eigenscape.store.rows.Rows`. Where it keeps all of
-    its columns there is no basis, which would be a diagonal matrix and larger than the table, but
-    ``features/scale`` (band), its diagonal. What was subtracted from the samples is kept, as the
-    features have it, as the attribute "origin" of ``features/values``: angles are those of whole vectors.
+    sparse, ``features/values`` are the three arrays of `eigenscape.store.rows.Rows`. Where all bands are
+    kept there is no basis, which would be a diagonal matrix, larger than many tables, but
+    ``features/scale`` (band), its diagonal, unless all are 1. What was subtracted from the samples is kept,
+    as the features have it, as the attribute "origin" of ``features/values``: angles are those of whole
+    vectors.
     """
     source = sample_rows(context, method.spectral)
     rows, bands = source.shape
-    dimension, projected = method.count(bands), method.is_projected(bands)
-    told = {"dimension": dimension, "projected": projected}
+    dimension = method.count(bands)
+    told = {"dimension": dimension, "projected": method.is_projected(bands)}
     if source.sparse and method.stays_sparse(bands):
         _copy_table(context, source)
         return told
@@ -50,12 +51,11 @@ def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str,
     path = context.workspace.create_array(
         name, (rows, dimension), np.float32, dims=("sample", "feature"), **kept
     )
-    if projected or not source.sparse:
+    if basis is not None and basis.ndim == 2:
         stored = context.workspace.create_array(
-            "features/basis", (bands, dimension), np.float32, dims=("band", "feature")
+            "features/basis", basis.shape, np.float32, dims=("band", "feature")
         )
-        whole = np.ones(bands, np.float32) if basis is None else basis
-        write_rows(stored, 0, np.diag(whole) if whole.ndim == 1 else whole)
+        write_rows(stored, 0, basis)
     elif basis is not None:
         _write_bands(context, "features/scale", basis)
     if shift is not None:
@@ -78,6 +78,7 @@ def stored_map(method: LinearMethod, run: Run, bands: int) -> LinearMap:
     if basis is None:
         basis = np.ones(bands, np.float32) if scale is None else scale
     elif not method.is_projected(bands):
+        # Earlier versions stored a diagonal matrix.
         basis = np.ascontiguousarray(np.diagonal(basis))
     return LinearMap(shift, basis)
 

@@ -6,7 +6,7 @@
     choosing             t t - - - - -               t learned from, - tested on: drawn anew each time
     judging              t t           + + + + +     + tested on: in no draw of the choice
 
-A choice among many jobs is an optimist about the squares by which it was made. So some squares are
+A choice among many jobs overestimates accuracy on the squares by which it was made. So some squares are
 held out of it altogether, and are all that the chosen job is judged by. Of a table, and where a job
 draws its training pixels otherwise, the same is done with pixels instead of squares.
 """

@@ -1,4 +1,4 @@
-"""Which labelled pixels a classifier learns from, and which it is tested on."""
+"""Training and test sets: splits of the labelled pixels."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ BLOCKS_ACROSS = 12
 """Squares along the longer side of the scene in a blocked split."""
 
 MOST_DRAWS = 100_000
-"""Uniform draws after which it is given up that one has every class."""
+"""Number of uniform draws after which the search for one with every class is abandoned."""
 
 _DRAWS = 1000
 

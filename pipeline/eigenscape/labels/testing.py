@@ -2,7 +2,7 @@
 
 Benchmarks publish disjoint files for training and testing. The test file stays whole: a pixel that both
 files label is not learned from. A class that only the test file has cannot be called, so its pixels
-are left out of the scores. Both are counted and said.
+are left out of the scores. Both are counted and reported.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _STRIP_PIXELS = 2**22
 
 @dataclass(frozen=True)
 class Disjoint:
-    """Labels to learn from and labels to test on, of which no sample has both.
+    """Labels to learn from and labels to test on; no sample has both.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def read_disjoint(
     Raises
     ------
     InputError
-        Nothing is left to test on, or of fewer than two classes something to learn from.
+        Nothing is left to test on, or fewer than two classes are left to learn from.
     """
     labels, grid = numbered_like(scene.open_test_labels(test), scene.class_names), scene.grid
     row, column = np.divmod(pixel, grid.width)

@@ -38,7 +38,6 @@ from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.ingested import IngestedScene
-from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
@@ -94,7 +93,14 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     judge: dict[str, Callable[[], Any]] = {
         "calibration": partial(_calibrate, source, sampling, zones),
         "intervals": partial(
-            _find_intervals, source, labelled, zones.own, scene.grid, leading, test, options.seed
+            _find_intervals,
+            source,
+            labelled,
+            zones.own,
+            scene.grid,
+            leading,
+            test=test,
+            seed=options.seed,
         ),
     }
     judged = context.map("judge", partial(_call, judge), list(judge), label="calibrating")
@@ -107,8 +113,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
     if options.areas:
-        areas = partial(_find_areas, source, labelled, class_map.classes, scene.grid, test)
-        scores["areas"] = context.map("areas", areas, ["all"])[0]
+        areas = partial(find_areas, source, labelled, class_map.classes, scene.grid, test=test)
+        scores["areas"] = context.map("areas", partial(_call, {"all": areas}), ["all"])[0]
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0], things)
     summary = {
@@ -119,6 +125,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         "calibration": calibration.to_json(),
         "scores": scores,
     }
+    if warning := getattr(method, "warning", ""):
+        summary["warning"] = warning
     if labelled.disjoint is not None:
         summary["test"] = labelled.disjoint.report()
     if options.queries:
@@ -154,21 +162,10 @@ def _calibrate(
 
 
 def _find_intervals(
-    source: FitScores,
-    labelled: Labelled,
-    pixel: Path,
-    grid: Grid,
-    fits: list[int],
-    test: bool,
-    seed: int,
+    source: FitScores, labelled: Labelled, pixel: Path, *given: Any, **options: Any
 ) -> dict[str, Any]:
-    return find_intervals(source, labelled, np.load(pixel), grid, fits, test=test, seed=seed)
-
-
-def _find_areas(
-    source: FitScores, labelled: Labelled, classes: str, grid: Grid, test: bool, _: str
-) -> dict[str, Any]:
-    return find_areas(source, labelled, classes, grid, test=test)
+    # A path until a worker reads it, so that the array does not travel.
+    return find_intervals(source, labelled, np.load(pixel), *given, **options)
 
 
 def _call(works: Mapping[str, Callable[[], Any]], name: str) -> Any:

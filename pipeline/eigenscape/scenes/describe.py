@@ -1,4 +1,4 @@
-"""What a scene was taken for, in words: for the plan and the log."""
+"""Descriptions of scenes for the plan and the log."""
 
 from pathlib import Path
 

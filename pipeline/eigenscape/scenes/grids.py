@@ -1,5 +1,7 @@
 """Grids compared: same size, same place, extents."""
 
+import math
+
 import numpy as np
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
@@ -43,6 +45,13 @@ def same_transform(one: Grid, other: Grid) -> bool:
     )
 
 
+def cell_size(grid: Grid) -> float:
+    """Return the side of a square as large as a cell of a grid with a transform, in units of its CRS."""
+    assert grid.transform is not None
+    a, b, _, d, e, _ = grid.transform
+    return math.sqrt(abs(a * e - b * d))
+
+
 def extent(grid: Grid) -> Extent:
     """Return the extent of a grid with a transform: the box around its four corners."""
     assert grid.transform is not None
@@ -63,7 +72,7 @@ def extent_in(box: Extent, crs_wkt: str, target_wkt: str) -> Extent | None:
 
 
 def overlap(one: Extent, other: Extent) -> bool:
-    """Return whether two extents share more than an edge, or a point lies inside."""
+    """Return whether two extents have a point in common, be it of their edges: an extent may be a point."""
     return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
 
 

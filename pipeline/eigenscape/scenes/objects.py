@@ -174,22 +174,27 @@ def _transform(
 ) -> tuple[float, float, float, float, float, float] | None:
     """Return the affine coefficients that the coordinates of pixel centres stand for."""
     mapped = given.coords["spatial_ref"].attrs if "spatial_ref" in given.coords else {}
+    told: tuple[float | None, float | None] = (None, None)
     if "GeoTransform" in mapped:
         # GDAL's order: x of the corner first.
         c, a, b, f, d, e = map(float, str(mapped["GeoTransform"]).split())
         if b or d or not {rows, columns} <= given.coords.keys():
             return (a, b, c, d, e, f)
+        told = a, e
     if not {rows, columns} <= given.coords.keys():
         return None
     (x, dx), (y, dy) = _even(given, columns, what), _even(given, rows, what)
+    # One coordinate has no step: pixels are as wide as high, and rows go south.
+    dx = dx or told[0] or abs(dy or told[1] or 1.0)
+    dy = dy or told[1] or -abs(dx)
     return (dx, 0.0, x - dx / 2, 0.0, dy, y - dy / 2)
 
 
-def _even(given: Any, axis: str, what: str) -> tuple[float, float]:
-    """Return the first coordinate of an axis, and the step between them."""
+def _even(given: Any, axis: str, what: str) -> tuple[float, float | None]:
+    """Return the first coordinate of an axis, and the step between them, None of a single one."""
     places = np.asarray(given.coords[axis], np.float64)
     if len(places) == 1:
-        return float(places[0]), 1.0
+        return float(places[0]), None
     step = float(places[-1] - places[0]) / (len(places) - 1)
     away = np.abs(places - places[0] - step * np.arange(len(places))).max()
     if not step or not away <= _UNEVEN * abs(step):

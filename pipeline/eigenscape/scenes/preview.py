@@ -1,4 +1,4 @@
-"""What a plan says of labels: opened by their headers, and counted where that takes no time."""
+"""Labels in a plan: opened by their headers, and counted where that takes no time."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a scene is made of: grid, bands, legend; and the protocol every reader fulfils."""
+"""Parts of a scene (grid, bands, legend), and the protocol that every reader fulfils."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -39,7 +39,7 @@ def test_choose_count__components_are_clusters():
 def test_choose_count__refuses_more_than_the_eigenvectors():
     with pytest.raises(InputError, match=r"learn.clusters = 7: .*spectrum.dimension to 6"):
         choose_count(options(clusters=7), VALUES, 1, 0)
-    with pytest.raises(InputError, match=r'learn.clusters = "auto": 2 eigenvectors show no gap'):
+    with pytest.raises(InputError, match=r'learn.clusters = "auto": 2 eigenvectors have no gap'):
         choose_count(options(), VALUES[:2], 1, 0)
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.renumbered import renumbered
@@ -48,6 +49,34 @@ def test_renumbered__case_and_spaces_are_no_difference():
     found = renumbered(Plane([[1, 2]], {1: " Oats", 2: "CORN"}), KNOWN)
     assert found.read(0, 1).tolist() == [[2, 1]]
     assert found.legend.names == {2: " Oats", 1: "CORN"}
+
+
+def test_renumbered__unnamed_class_with_the_number_of_another_is_refused():
+    labels = Plane([[1, 3], [2, 1]], {1: "corn"})
+    found = renumbered(labels, {2: "corn"})
+    assert found.read(0, 1).tolist() == [[2, 3]]
+    assert found.legend == Legend({2: "corn"}, {2: GREEN})
+    with pytest.raises(SceneError, match=r"class 2 has no name.*'corn'"):
+        found.read(1, 2)
+
+
+def test_renumbered__legends_with_numbers_that_no_label_has():
+    labels = Plane([[1, 2]], {1: "oats", 2: "corn", 0: "none", 70000: "wood"})
+    labels.legend.colors[70000] = GREY
+    found = renumbered(labels, {**KNOWN, 70000: "heath"})
+    assert found.read(0, 1).tolist() == [[2, 1]]
+    assert found.legend == Legend({2: "oats", 1: "corn"}, {2: GREEN, 1: GREY})
+
+
+def test_renumbered__new_numbers_are_class_numbers():
+    labels = Plane([[65535, 1]], {65535: "moor", 1: "oats"})
+    found = renumbered(labels, KNOWN)
+    assert found.read(0, 1).tolist() == [[4, 2]]
+    many = renumbered(Plane([[1]], {1: "moor"}), {65535: "corn"})
+    assert many.read(0, 1).tolist() == [[2]]
+    known = {number: str(number) for number in range(1, 65536)}
+    with pytest.raises(SceneError, match="more than 65535"):
+        renumbered(labels, known)
 
 
 class Array:

@@ -186,6 +186,9 @@ def test_legend_of_envi_classes(write, labels, cube, tmp_path):
     legend = labels(stored, labels=stored).legend
     assert legend.names == {1: "bare soil", 2: "tree"}
     assert legend.colors == {1: (10, 20, 30)}
+    # A class without a name does not take that of the next one.
+    header.write_text(header.read_text().replace("bare soil, tree", ", tree,"))
+    assert labels(stored, labels=stored).legend.names == {2: "tree"}
 
 
 @pytest.mark.parametrize("name", ["labels.tif", "labels.npy"])

@@ -107,6 +107,8 @@ def test_shapefile_parts_are_files(write, labels, save, cube, tmp_path):
         ({"Class": [1.0, np.nan, 2.0], "b1": [1.5, 2.5, 3.5]}, None, [1, 0, 2], {}),
         ({"code": ["10", "9", "10"]}, None, [10, 9, 10], {}),
         ({"label": ["x", "a", "x"], "id": [0, 1, 0]}, None, [2, 1, 2], {1: "a", 2: "x"}),
+        ({"label": ["x", "a"], "OBJECTID": [7, 9]}, None, [2, 1], {1: "a", 2: "x"}),
+        ({"label": ["1_1", "11", "1_2"]}, None, [2, 1, 3], {1: "11", 2: "1_1", 3: "1_2"}),
     ],
 )
 def test_classify(columns, field, numbers, names):

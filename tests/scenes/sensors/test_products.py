@@ -265,6 +265,21 @@ def test_sentinel2__three_resolutions_on_one_grid(level, tmp_path, scene):
     assert "20" in " ".join(describe_scene(coarse))
 
 
+def test_sentinel2__means_without_nodata_of_the_job(tmp_path, scene):
+    product = products.sentinel2(tmp_path, driver="GTiff")
+    path = next(product.path.rglob("*_B02_10m.tif"))
+    with rasterio.open(path, "r+") as dataset:
+        stored = dataset.read(1)
+        stored[6:12, 6:12] = 1000
+        stored[6, 6] = 60000
+        dataset.write(stored, 1)
+    opened = scene(str(product.path), grid=60, nodata=60000, mask="none", scale=1.0)
+    band = opened.bands.names.index("B02")
+    values, valid = opened.read(1, 2)
+    assert valid[0, 1]
+    assert values[0, 1, band] == 1000
+
+
 def test_products__bad_bands_scale_and_nodata_of_the_job(tmp_path, scene):
     product = products.landsat(tmp_path)
     opened = scene(str(product.path), bad_bands=["1-2", "2000-2300 nm"], scale=1.0, mask="none")
@@ -296,7 +311,7 @@ def test_masks__flags_and_files_together(tmp_path, scene):
 @pytest.mark.parametrize(
     ("keys", "word"),
     [
-        ({"variable": "SWIR"}, "no choice"),
+        ({"variable": "SWIR"}, "one image only"),
         ({"layout": "table"}, "table"),
         ({"columns": ["1"]}, "columns"),
         ({"grid": "coarsest"}, "have one"),

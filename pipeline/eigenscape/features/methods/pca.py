@@ -21,8 +21,8 @@ class PrincipalComponents(Standardizing, Covarying):
         """Return the eigenvectors of the largest eigenvalues of the covariance."""
         import numpy as np
 
-        from eigenscape.features.kernels import principal_components
-        from eigenscape.features.moments import find_moments, unit_scale
+        from eigenscape.features.kernels import principal_components, unit_scale
+        from eigenscape.features.moments import find_moments
 
         bands = source.shape[1]
         if not self.is_projected(bands):

@@ -1,1 +1,1 @@
-"""What is done to every spectrum before its features are computed: ``[features.spectral]``."""
+"""Preparation of spectra before features are computed: ``[features.spectral]``."""

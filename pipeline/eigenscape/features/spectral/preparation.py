@@ -1,4 +1,4 @@
-"""Samples as their features see them: spectra that ``[features.spectral]`` prepares, as they are read."""
+"""Samples from which features are computed: spectra, prepared by ``[features.spectral]`` as they are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -57,7 +57,7 @@ class Coordinates:
         return attach_memmap(self.folder / "labelled", shape, np.float32)
 
     def tiles(self) -> list[Block]:
-        """Return ranges of the labelled samples that fit in memory many times over."""
+        """Return ranges of the labelled samples, small enough that several fit in memory."""
         return blocks(len(self.labelled.sample), max(1, _TILE_BYTES // (8 * self.modes)))
 
 

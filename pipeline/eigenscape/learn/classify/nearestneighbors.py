@@ -283,7 +283,7 @@ def classify_new(
         )
     called = np.asarray(open_array(path)[...])
     numbers, place = np.unique(called, return_inverse=True)
-    # Samples without a class do not vote: those behind them would have to, so they are no candidates.
+    # Samples without a class do not vote: they would take the places of voters, so they are not candidates.
     candidates = np.flatnonzero(called)
     classes, count = place[candidates], len(numbers)
     found = np.zeros(samples.shape[0], np.uint16)

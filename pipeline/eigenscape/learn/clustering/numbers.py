@@ -1,4 +1,4 @@
-"""How many clusters to look for, and which number each gets."""
+"""The number of clusters, and the numbers that they get."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,8 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
     modes = len(values)
     if modes <= first:
         raise InputError(
-            f'learn.clusters = "auto": {modes} eigenvectors show no gap to tell a number of '
-            f"clusters by. Set learn.clusters, or spectrum.dimension to {first + 8} or so."
+            f'learn.clusters = "auto": {modes} eigenvectors have no gap from which a number of '
+            f"clusters could be chosen. Set learn.clusters, or spectrum.dimension to {first + 8} or so."
         )
     numbers = np.arange(first, modes)
     gaps = 1 - values[first - 1 : -1] / np.maximum(values[first:], np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""What is said of the scores beside their values: intervals, and areas with standard errors."""
+"""Confidence intervals of the scores, and areas with standard errors."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """Calibrated probabilities: how sure the called class is, learned from labels that were held out.
 
 `eigenscape.learn.decide.calibrationfit` fits them. What they are worth is measured on halves of the labelled
-samples that share neither pixels nor fits, and said in every summary.
+samples that share no pixels and, where a protocol has several fits, no fits; every summary has it.
 """
 
 from typing import Any
@@ -74,7 +74,7 @@ def calibrate(
     Parameters
     ----------
     halves
-        Samples to fit to, in two parts that share neither pixels nor fits.
+        Samples to fit to, in two parts that share no pixels; nor fits, unless a protocol has a single one.
     tests
         For every protocol, the measures with the calibration of the first and of the second half.
     zones
@@ -148,7 +148,7 @@ def calibrate_fits(
     halves = {name: (half(name, last=False), half(name, last=True)) for name in sampling.protocols}
     usable = {name: pair for name, pair in halves.items() if all(len(s.classes) for s in pair)}
     if not usable:
-        reason = "no labelled pixel is held out: confidence is the share that speaks for the class"
+        reason = "no labelled pixel is held out: confidence is the share in favour of the class"
         none = Calibration.none(labelled.count, zones.count)
         return none, {"skipped": reason, **_on_test(source, sampling, zones, {"after": none})}
     tests = {name: (pair[1], pair[0]) for name, pair in usable.items()}

@@ -1,4 +1,4 @@
-"""Which pixels to label next: local maxima, on the graph, of what a label there would tell.
+"""Pixels to label next: local maxima, on the graph, of the expected information of a label.
 
 The most uncertain samples alone lie side by side on one border, so that a batch of them tells little more
 than one. A local maximum is a sample none of whose neighbours in the graph has more to tell, so those of

@@ -30,7 +30,7 @@ class Sampling:
         Fits of each protocol.
     seed
         Of the draw that parts the labelled samples. Fits are parted by turns, so that neither a
-        sample nor a fit is in both halves.
+        sample nor a fit is in both halves; but a single fit is.
     """
 
     labelled: Labelled

@@ -1,5 +1,6 @@
 """``learn.method = "geodesic-nn"``: the nearest label along the graph (Belkin 2003, 3.8)."""
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -26,9 +27,14 @@ class GeodesicNearest(Classifier):
         return prepare_geodesic(context, labelled)
 
     def footprint(self, samples: Samples) -> Footprint:
-        """Count the graph of distances and the paths of a fit."""
+        """Count the graph of distances, and the paths and scores of a fit."""
         n, k, usual = samples.rows, samples.neighbors, samples.usual
+        # Where labels are not counted, scores are not.
+        scores, stored = (
+            4.0 * n * count if math.isfinite(count) else 0.0
+            for count in (samples.classes, samples.fields if self.smoothing else samples.classes)
+        )
         return replace(
-            usual, each=max(usual.each, 60.0 * n), shared=usual.shared + 24 * k * n,
-            scratch=16.0 * k * n, most=samples.threads,
+            usual, each=max(usual.each, 60 * n + scores), shared=usual.shared + 24 * k * n,
+            scratch=16 * k * n + stored, most=samples.threads,
         )  # fmt: skip

@@ -57,6 +57,9 @@ _LARGE_TOLERANCE = 5e-4
 """What may be left of larger graphs than `EXACT_ROWS` where multigrid cycles in single precision get no
 further, as with squares of a Laplacian: in double they would take twice the memory and time."""
 
+_DOUBTFUL = 5e-3
+"""Relative residual above which classes may be wrong: ten times the largest that is accepted."""
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -105,6 +108,17 @@ class Fields:
     def bytes_per_sample(self) -> float:
         """Rows of a group, picked out."""
         return 8 * WIDTH
+
+    @property
+    def warning(self) -> str:
+        """A warning if the solution is far from its tolerance; "" if not."""
+        if self.residual <= _DOUBTFUL:
+            return ""
+        return (
+            f"the fields of the classes have not converged: their largest relative residual is "
+            f"{self.residual:.1e}, {TOLERANCE:.0e} is wanted. Classes and confidence may be wrong: set "
+            'neighbors.k to more, or learn.method to "eigenfunctions" or "k-nn"'
+        )
 
     @property
     def kept(self) -> int:
@@ -221,7 +235,7 @@ class Fields:
         scores = np.empty((len(self.labelled.sample), self.labelled.count), np.float32)
         for group, place, own in self._places(number):
             scores[:, own] = self._mapped("labelled", group)[:, place]
-        if not self._potentials:
+        if not self.options.potentials:
             return scores
         save_array(self.folder / f"lead-{number}.npy", np.array(usual_lead(scores)))
         return self._as_shares(scores, number)
@@ -233,12 +247,7 @@ class Fields:
         scores = np.full((len(rows), self.labelled.count), np.nan, np.float32)
         for group, place, own in self._places(number):
             scores[inside, own] = self._mapped("field", group)[rows[inside], place]
-        return self._as_shares(scores, number) if self._potentials else scores
-
-    @property
-    def _potentials(self) -> bool:
-        """Whether the fields have a mean of about 0 and no scale of their own."""
-        return self.options.potentials
+        return self._as_shares(scores, number) if self.options.potentials else scores
 
     def _as_shares(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:
         """Return potentials in units of twice their usual lead, about the share of one class of all."""
@@ -326,7 +335,10 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
         f"double, at most {max(report['iterations'] for report in solved)} products each, largest "
         f"relative residual {worst:.1e}"
     )
-    return replace(fields, residual=worst, doubled=(*exact, *again))
+    fields = replace(fields, residual=worst, doubled=(*exact, *again))
+    if fields.warning:
+        context.reporter.note(f"warning: {fields.warning}")
+    return fields
 
 
 def _graphs(

@@ -1,4 +1,4 @@
-"""What tells one version of a file from another, as a rule without reading it whole."""
+"""Identity of a file's version, normally without reading the whole file."""
 
 import glob
 import hashlib

@@ -1,4 +1,6 @@
-"""What a scene's file or address may make GDAL and fsspec open: rasters, and nothing elsewhere.
+"""Limits on what GDAL and fsspec open for a scene.
+
+They open raster files on this machine, and addresses that the job names.
 
 A job names files and addresses, and these are opened. What a *file* names is opened only if it is a raster
 on this machine, and nothing that a file holds is run.

@@ -1,4 +1,4 @@
-"""Whether what a job names is there and can be read: a file or a directory, not what a reader waits on."""
+"""Checks that a path of a job exists and can be read: a file or directory, no pipe or device."""
 
 import glob
 import os

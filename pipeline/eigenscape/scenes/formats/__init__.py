@@ -1,1 +1,1 @@
-"""What the readers share: each format of files opened by its header, and read in windows."""
+"""File formats for all readers: each is opened by its header, and read in windows."""

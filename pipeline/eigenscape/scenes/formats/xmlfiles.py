@@ -67,10 +67,10 @@ def parse_xml(content: bytes, name: str) -> Element:
         ) from None
 
 
-def text_of(root: Element, tag: str, default: str = "") -> str:
-    """Return the text of the first element of a tag anywhere below, stripped."""
+def text_of(root: Element, tag: str) -> str:
+    """Return the text of the first element of a tag anywhere below, stripped; "" where there is none."""
     found = next(root.iter(tag), None)
-    return default if found is None else (found.text or default).strip()
+    return "" if found is None else (found.text or "").strip()
 
 
 def number_of(root: Element, tag: str) -> float:

@@ -1,1 +1,1 @@
-"""Where the pixels of scenes in sensor geometry are on a map: lookups, companions, several lines as one."""
+"""Places of the pixels of scenes in sensor geometry on a map: lookups, companions, several lines as one."""

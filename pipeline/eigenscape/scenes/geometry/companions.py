@@ -1,4 +1,4 @@
-"""Where a scene's geometry comes from: its reader, a GLT or an IGM beside an ENVI file, or the job."""
+"""Sources of a scene's geometry: its reader, a GLT or an IGM beside an ENVI file, or the job."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -9,7 +9,8 @@ from rasterio.crs import CRS
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import SceneError
 from eigenscape.scenes.geometry.arrays import F8, lookup_shape, read_window
-from eigenscape.scenes.geometry.parts import I8, PATCH, Window, cell_size, to_pixels
+from eigenscape.scenes.geometry.parts import I8, PATCH, Window, to_pixels
+from eigenscape.scenes.grids import cell_size
 from eigenscape.scenes.types import Geolocation, Grid
 
 _SAMPLED = 64

@@ -67,7 +67,7 @@ class Located:
             bottom = min(top + TILE, self.grid.height)
             first, last = max(start, top), min(stop, bottom)
             for left, right in blocks(self.grid.width, TILE):
-                tile = self._tile(line, (top, bottom, left, right))
+                tile = self.tile(line, (top, bottom, left, right))
                 found[first - start : last - start, left:right] = tile[first - top : last - top]
         return found
 
@@ -82,9 +82,6 @@ class Located:
 
     def tile(self, line: int, window: tuple[int, int, int, int]) -> I8:
         """Return the pixel of the scene in each cell of a tile, -1 for none."""
-        return self._tile(line, window)
-
-    def _tile(self, line: int, window: tuple[int, int, int, int]) -> I8:
         one = self.lines[line]
         own = one.part.lookup(self.grid, window)
         row, column = np.divmod(own, one.width)

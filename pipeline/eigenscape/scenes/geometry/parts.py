@@ -69,13 +69,6 @@ def to_pixels(grid: Grid, x: F8, y: F8) -> tuple[F8, F8]:
     return a * x + b * y + c, d * x + e * y + f
 
 
-def cell_size(grid: Grid) -> float:
-    """Return the side of a square as large as a cell."""
-    assert grid.transform is not None, "a map has a transform"
-    a, b, _, d, e, _ = grid.transform
-    return float(abs(a * e - b * d) ** 0.5)
-
-
 @dataclass(frozen=True)
 class GridPart:
     """A scene that lies on a map grid itself.

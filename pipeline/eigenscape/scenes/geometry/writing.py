@@ -1,4 +1,4 @@
-"""Which sample each cell of a map shows, written while a scene in sensor geometry is read.
+"""The sample of each cell of a map, written while a scene in sensor geometry is read.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the strips of a scene hold, checked: values that vary, and labels that lie on them."""
+"""Checks of the strips of a scene: that values vary, and that labels lie on them."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What reading a scene takes: strips, what a reader holds, the copy of what is valid."""
+"""Memory and disk for reading a scene: strips, blocks that a reader holds, the copy of valid samples."""
 
 from eigenscape.base.footprint import Footprint
 from eigenscape.job.sizes import JobSizes

@@ -1,4 +1,4 @@
-"""What is read of a scene, on its way to arrays: a few files for each strip of rows.
+"""Intermediate files between a scene and arrays: a few for each strip of rows.
 
 A strip is known by its first row. How many of its pixels are valid is known only once it is read,
 hence the detour.

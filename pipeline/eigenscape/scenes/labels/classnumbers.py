@@ -11,6 +11,19 @@ MOST_CLASSES = 65535
 """Largest class number: labels are stored in 16 bits, 0 means none."""
 
 
+def to_number(value: Any) -> float:
+    """Return a numeral, or a number, as a number.
+
+    Raises
+    ------
+    ValueError
+        It is none: also "1_1", the name of a class that Python would read as 11.
+    """
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
 def class_numbers(
     values: NDArray[Any], source: str, *, first_row: int = 0, raster: bool = False
 ) -> NDArray[np.uint16]:

@@ -160,7 +160,7 @@ def _numbers(file: TabularFile, places: list[int]) -> NDArray[np.float64]:
         if not column.numbers or "no number" in column.fault:
             raise SceneError(
                 f"{file.path}: the column {column.name!r} {column.fault or 'holds no numbers'}. "
-                "Coordinates are plain numbers such as 500012.5; of degrees decimal ones."
+                "Coordinates are plain numbers such as 500012.5; degrees must be decimal."
             )
     return np.concatenate(list(file.numbers(places, 0, file.rows)))
 

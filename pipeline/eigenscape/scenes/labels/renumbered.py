@@ -1,14 +1,14 @@
 """Labels of one file, in the numbers that another file gives to classes of the same names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import SceneError
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES
 from eigenscape.scenes.types import Labels, Legend
-
-_NUMBERS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,14 @@ class RenumberedLabels:
         Number to give to each number of the file.
     legend
         Names and colours under the new numbers.
+    taken
+        Numbers that the file gives to no name, and that a class has which got another number.
     """
 
     labels: Labels
     number: NDArray[np.uint16]
     legend: Legend
+    taken: tuple[int, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -35,16 +38,29 @@ class RenumberedLabels:
         return self.labels.files
 
     def read(self, start: int, stop: int) -> NDArray[np.uint16]:
-        """Read the labels of rows start ... stop-1 of the scene; see `Labels.read`."""
-        return self.number[self.labels.read(start, stop)]
+        """Read the labels of rows start ... stop-1 of the scene; see `Labels.read`.
+
+        Raises
+        ------
+        SceneError
+            A class has no name, and its number is that of another class.
+        """
+        stored = self.labels.read(start, stop)
+        if self.taken and (unclear := np.isin(stored, self.taken)).any():
+            number = int(stored[unclear][0])
+            raise SceneError(
+                f"{self.files[0]}: class {number} has no name, and by the names {number} becomes the "
+                f"number of {self.legend.names[number]!r}. Give class {number} a name, or another number."
+            )
+        return self.number[stored]
 
 
 def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     """Return labels under the numbers of known classes that have the same names.
 
     The names in a file are numbered in alphabetical order, so a class that one file lacks shifts the numbers
-    of those after it. Classes with other names get numbers after the last one. Upper and lower case are the
-    same.
+    of those after it. Classes with other names get numbers after the last one, or free ones if there is none.
+    Upper and lower case are the same.
 
     Parameters
     ----------
@@ -53,22 +69,48 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     known
         Names of the known classes, by number. Where these or the labels have no names, the numbers stay.
     """
-    names = labels.legend.names
+    # A legend may have numbers that no label can have.
+    names, known = (
+        {number: name for number, name in legend.items() if 0 < number <= MOST_CLASSES}
+        for legend in (labels.legend.names, known)
+    )
     if not names or not known:
         return labels
     numbers = {_same(name): number for number, name in sorted(known.items(), reverse=True)}
-    place, following = np.arange(_NUMBERS), max(*known, *names) + 1
+    last = max(*known, *names)
+    used = {*known, *names}
+    free = (
+        number
+        for number in (*range(last + 1, MOST_CLASSES + 1), *range(1, last))
+        if number not in used
+    )
+    place = np.arange(MOST_CLASSES + 1, dtype=np.uint16)
     for number, name in names.items():
         if _same(name) not in numbers:
-            numbers[_same(name)], following = following, following + 1
+            numbers[_same(name)] = _next(free, labels)
         place[number] = numbers[_same(name)]
     if all(place[number] == number for number in names):
         return labels
+    taken = {int(place[number]) for number in names}.difference(names)
     legend = Legend(
         {int(place[old]): name for old, name in names.items()},
-        {int(place[old]): color for old, color in labels.legend.colors.items()},
+        {
+            int(place[old]): color
+            for old, color in labels.legend.colors.items()
+            if 0 < old <= MOST_CLASSES and old not in taken
+        },
     )
-    return RenumberedLabels(labels, place.astype(np.uint16), legend)
+    return RenumberedLabels(labels, place, legend, tuple(sorted(taken)))
+
+
+def _next(free: Iterator[int], labels: Labels) -> int:
+    """Return the next free number."""
+    if (number := next(free, None)) is None:
+        raise SceneError(
+            f"{labels.files[0]}: its classes and those of the run are more than {MOST_CLASSES}. "
+            "Give labels with fewer classes."
+        )
+    return number
 
 
 def names_in_common(one: Mapping[int, str], other: Mapping[int, str]) -> bool:

@@ -14,7 +14,7 @@ from eigenscape.scenes.formats.tables.tabularfiles import (
     find_label_column,
     open_tabular,
 )
-from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range, to_number
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend
 
@@ -124,7 +124,7 @@ def _number_classes(
     missing = {value for value in distinct if isinstance(value, str) and value.lower() in _MISSING}
     given = [value for value in distinct if value not in missing]
     try:
-        column = np.array([float(value) for value in given])
+        column = np.array([to_number(value) for value in given])
     except ValueError:
         # Names, of which "None" may be one.
         given = [value for value in distinct if value]
@@ -137,6 +137,6 @@ def _number_classes(
 
 def _is_zero(value: Any) -> bool:
     try:
-        return float(value) == 0
+        return to_number(value) == 0
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""Which attribute of a vector file holds the class, and what its classes are called."""
+"""The attribute of a vector file that holds the class, numbers of the classes and their names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
-from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range
+from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range, to_number
 
 LIKELY = (
     "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
@@ -36,7 +36,7 @@ def classify(
         0 where the attribute is empty.
     names : dict
         By class number. Texts are numbered in alphabetic order from 1, unless another column of
-        whole numbers stands for them one to one.
+        whole numbers, which does not number the features, stands for them one to one.
 
     Raises
     ------
@@ -55,7 +55,9 @@ def classify(
         broken = next((value for value in values if not _is_whole(value)), None)
         raise label_out_of_range(broken, f"{path}: attribute {name}")
     words = texts[name]
-    for numbers in numeric.values():
+    for other, numbers in numeric.items():
+        if other.lower() in _NEVER:
+            continue
         positive = numbers[words != ""]
         usable = positive.size and positive.min() > 0 and positive.max() <= MOST_CLASSES
         if usable and _one_to_one(numbers, words):
@@ -139,7 +141,7 @@ def _why_unfit(name: str, column: NDArray[Any]) -> str:
 
 def _is_whole(value: Any) -> bool:
     try:
-        return value is None or np.isnan(float(value)) or float(value).is_integer()
+        return value is None or np.isnan(to_number(value)) or to_number(value).is_integer()
     except (TypeError, ValueError):
         return False
 
@@ -148,7 +150,7 @@ def _whole(column: NDArray[Any]) -> NDArray[np.float64] | None:
     """Return a column of whole numbers, empty entries as 0; None if it is none. Numerals count."""
     if column.dtype.kind not in "uifO" or not all(map(_is_whole, column.tolist())):
         return None
-    numbers = np.array([np.nan if value is None else float(value) for value in column.tolist()])
+    numbers = np.array([np.nan if value is None else to_number(value) for value in column.tolist()])
     return None if np.isnan(numbers).all() else np.nan_to_num(numbers, nan=0.0)
 
 

@@ -1,4 +1,4 @@
-"""Which layer of a vector file holds the labels."""
+"""The layer of a vector file that holds the labels."""
 
 from typing import Any
 

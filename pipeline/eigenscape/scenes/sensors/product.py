@@ -96,14 +96,12 @@ class Product(Reader):
             )
         if options.variable is not None and options.variable not in self.variables:
             choice = (
-                f"it is one of {', '.join(self.variables)}"
+                f"it is one of {', '.join(self.variables)} of this product"
                 if self.variables
-                else "there is no choice"
+                else "this product has one image only"
             )
             raise SceneError(
-                f"{path}: scene.variable = {options.variable!r}: of this product {choice}. "
-                "Correct the key, or "
-                "leave it out."
+                f"{path}: scene.variable = {options.variable!r}: {choice}. Correct the key, or leave it out."
             )
 
 
@@ -184,9 +182,8 @@ def _check_lists(path: str, cube: Cube) -> None:
         if isinstance(values, int | float) or values is None or len(values) == cube.source.count:
             continue
         raise SceneError(
-            f"{path}: {Path(cube.source.files[0]).name} has {cube.source.count} bands, and the "
-            "product tells of "
-            f"{len(values)} ({name}): it is damaged. Download it again."
+            f"{path}: {Path(cube.source.files[0]).name} has {cube.source.count} bands, and "
+            f"the metadata list {len(values)} values of {name}: it is damaged. Download it again."
         )
 
 

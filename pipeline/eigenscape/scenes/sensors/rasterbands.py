@@ -10,7 +10,7 @@ from rasterio.windows import Window
 from eigenscape.errors import SceneError
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.rasters.onegrid import common_grid, onto_grid, resampled_type
-from eigenscape.scenes.formats.rasters.pixels import sensible_row_step
+from eigenscape.scenes.formats.rasters.pixels import marks_of, sensible_row_step
 from eigenscape.scenes.formats.rasters.rasterfiles import block_sizes, open_raster, read_grid
 from eigenscape.scenes.types import Grid
 
@@ -42,8 +42,8 @@ class RasterBands:
         Bytes of a block, and of all blocks of all bands in as many rows.
     onto
         Grid onto which it is brought; None where it lies there.
-    nodata
-        Stored value of missing pixels, which resampling leaves out.
+    nodata, besides
+        Stored values of missing pixels, its own and that of the job, which resampling leaves out.
     classes
         Whether its numbers are classes or bits: they are not averaged.
     """
@@ -59,6 +59,7 @@ class RasterBands:
     onto: Grid | None = None
     nodata: float | None = None
     classes: bool = False
+    besides: float | None = None
 
     @classmethod
     def of(
@@ -105,8 +106,15 @@ class RasterBands:
         grid = self.onto or self.grid
         return grid.height, grid.width
 
-    def moved(self, grid: Grid) -> "RasterBands":
+    def moved(self, grid: Grid, besides: float | None = None) -> "RasterBands":
         """Return it brought onto a grid: itself where it lies there.
+
+        Parameters
+        ----------
+        grid
+            The new grid.
+        besides
+            Stored value of missing pixels besides its own.
 
         Raises
         ------
@@ -119,7 +127,7 @@ class RasterBands:
         dtype = self.dtype if self.classes else resampled_type(self.grid, grid, self.dtype)
         return RasterBands(
             self.address, self.files, self.grid, self.count, dtype, 1, self.chunk_bytes, 0, grid,
-            self.nodata, self.classes,
+            self.nodata, self.classes, besides,
         )  # fmt: skip
 
     def read(
@@ -134,9 +142,10 @@ class RasterBands:
             if self.onto is None:
                 stored = opened.read(numbers, window=window)
                 return stored.transpose(1, 2, 0), None
+            marks = marks_of((self.nodata, self.besides), np.result_type(*opened.dtypes).name)
             with onto_grid(
-                opened, self.grid, self.onto, nodata=self.nodata, classes=self.classes
+                opened, self.grid, self.onto, nodata=marks, classes=self.classes
             ) as moved:
                 stored = moved.read(numbers, window=window)
-                given = moved.read(moved.count, window=window) != 0 if self.nodata is None else None
+                given = None if marks else moved.read(moved.count, window=window) != 0
             return stored.transpose(1, 2, 0), given

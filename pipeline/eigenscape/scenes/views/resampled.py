@@ -301,7 +301,7 @@ def response_weights(source: Bands, target: Bands) -> F8:
 
 
 def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> None:
-    """Refuse a scene none of whose bands overlaps one that is wanted at half maximum."""
+    """Refuse a scene if one of the wanted bands overlaps none of its bands at half maximum."""
     centres, widths = source
     away = np.abs(target[0][:, None] - centres)
     reach = (target[1][:, None] + widths) / 2

@@ -75,6 +75,14 @@ def test_vote__against_scikit_learn(rng, k):
     np.testing.assert_allclose(shares, model.predict_proba(features), atol=0.011)
 
 
+def test_vote__same_in_longer_lists_with_others_that_do_not_vote():
+    classes = np.array([-1, -1, 0, 1, 1])
+    for k in (2, 3):
+        short = vote(np.array([[2, 3, 4]]), classes, k, 2)
+        long = vote(np.array([[0, 2, 1, 0, 3, 1, 4, -1, -1]]), classes, k, 2)
+        np.testing.assert_array_equal(short, long)
+
+
 def test_vote__same_answer_for_any_block(rng):
     index, classes = rng.integers(-1, 200, (9000, 4)), rng.integers(-1, 5, 200)
     whole = vote(index, classes, 3, 5)

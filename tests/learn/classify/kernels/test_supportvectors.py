@@ -68,6 +68,9 @@ def test_scaling__variance_1_and_sparse_rows_stay_sparse(rng):
     scaled = Scaling.of(rows)(rows)
     np.testing.assert_allclose(scaled[:, :3].std(axis=0), 1, rtol=1e-3)
     assert not scaled[:, 3].any()
+    # A column that is constant in training and not elsewhere does not make all rows far away.
+    other = rows + np.array([0, 0, 0, 50], np.float32)
+    np.testing.assert_array_equal(Scaling.of(rows)(other), scaled)
     words = scipy.sparse.random_array((50, 30), density=0.1, rng=rng, dtype=np.float32).tocsr()
     found = Scaling.of(words)(words)
     assert found.nnz == words.nnz
@@ -90,4 +93,5 @@ def test_search__finds_the_scale_of_the_classes(rng):
 def test_search__a_fold_that_holds_all_of_a_class_is_no_test(rng):
     rows, _ = groups(rng, 2, 10)
     of = np.arange(20) // 10
-    assert search(rows, of, of, None, None) == (COSTS[0], WIDTHS[0])
+    assert search(rows, of, of, None, None) == (100.0, 1.0)
+    assert search(rows, of, of, 7.0, None) == (7.0, 1.0)

@@ -78,3 +78,11 @@ def test_bootstrap__many_classes(rng):
     found = bootstrap([(truth % 7, truth, truth)], 7, classes, rng)
     assert found["overall_accuracy"] == [1, 1]
     assert found["mean_iou"] == [1, 1]
+
+
+def test_bootstrap__kappa_of_one_class_has_no_interval(monkeypatch):
+    monkeypatch.setattr(intervals, "_REPLICATES", 20)
+    group, same = np.arange(12) // 3, np.zeros(12, int)
+    found = bootstrap([(group, same, same)], 4, 2, np.random.default_rng(0))
+    assert found["kappa"] is None
+    assert found["overall_accuracy"] == [1, 1]

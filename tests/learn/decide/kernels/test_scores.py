@@ -70,7 +70,20 @@ def test_accuracy__of_nothing():
 
 
 def test_accuracy__everything_right_in_one_class():
-    assert accuracy(np.array([[5, 0, 0], [0, 0, 0]]))["kappa"] == 1
+    found = accuracy(np.array([[5, 0, 0], [0, 0, 0]]))
+    assert found["overall_accuracy"] == 1
+    # Agreement by chance is 1 as well, of which nothing is above: 0 / 0, NaN in scikit-learn.
+    assert found["kappa"] is None
+
+
+def test_summarize__kappa_is_of_the_trials_that_have_one():
+    one, two = np.array([[5, 0, 0], [0, 0, 0]]), np.array([[4, 1, 0], [1, 3, 0]])
+    found = summarize([one, two, two])
+    assert found["kappa"] == pytest.approx(accuracy(two)["kappa"])
+    assert found["kappa_std"] == 0
+    assert found["trials"] == 3
+    alone = summarize([one, one])
+    assert (alone["kappa"], alone["kappa_std"], alone["overall_accuracy"]) == (None, None, 1)
 
 
 def test_summarize__mean_and_standard_deviation_over_trials():

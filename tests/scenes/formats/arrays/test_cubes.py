@@ -1,4 +1,4 @@
-"""Which array of a file is the scene: the one of most bands, unfolded by the file's own numbers."""
+"""Choice of the array that is the scene: the one of most bands, unfolded by the file's own numbers."""
 
 import json
 
@@ -52,7 +52,9 @@ def test_bands_x_pixels_are_unfolded_by_the_numbers_of_the_file(
     said = describe_scene(opened)[1]
     order = "63 x 12 float64, pixels x bands" if turned else "12 x 63 float64, bands x pixels"
     assert f"array {'Y' if turned else 'V'} of s.mat: {order}" in said
-    assert f"{ROWS} rows x {COLUMNS} columns; taken column by column" in said
+    assert (
+        f"{ROWS} rows x {COLUMNS} columns by the file's own numbers; taken column by column" in said
+    )
     assert "for A" in said
 
 

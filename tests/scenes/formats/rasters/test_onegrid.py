@@ -56,6 +56,50 @@ def test_coarser__means_without_missing_pixels(grid, bands, scene):
     np.testing.assert_allclose(values, np.stack([means[0], coarse, means[1]], axis=-1), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("marked", "besides", "dtype"),
+    [
+        (-9999, 0, "float32"),
+        (0, -9999, "float32"),
+        (np.nan, 0, "float32"),
+        (0, np.nan, "float32"),
+        (-9999, 0, "int16"),
+        (0, -9999, "int16"),
+    ],
+)
+def test_coarser__means_without_pixels_of_either_nodata(marked, besides, dtype, write, scene):
+    fine = np.arange(1, 49).reshape(6, 8).astype(dtype)
+    fine[:, 0] = fine[4, 4] = marked
+    fine[2, 3] = fine[5, 5] = fine[4, 5] = fine[5, 4] = besides
+    coarse = np.full((3, 4), 7, dtype)
+    twenty = FINE @ Affine.scale(2)
+    paths = [
+        write("a.tif", fine, transform=FINE, nodata=marked),
+        write("b.tif", coarse, transform=twenty, nodata=marked),
+    ]
+    values, valid = scene(paths, grid="coarsest", nodata=besides).read(0, 3)
+    blocks = np.where((fine > 0) & (fine < 49), fine, np.nan).reshape(3, 2, 4, 2)
+    expected = np.ones((3, 4), bool)
+    expected[2, 2] = False
+    np.testing.assert_array_equal(valid, expected)
+    means = np.nanmean(np.where(expected[:, None, :, None], blocks, 0), axis=(1, 3))
+    np.testing.assert_allclose(values[valid][:, 0], means[expected], rtol=1e-6)
+
+
+def test_nodata__that_the_type_cannot_hold_leaves_the_own_one(write, scene):
+    fine = np.arange(1, 49).reshape(6, 8).astype("uint16")
+    fine[0, 0] = 0
+    half = np.full((3, 2), 7, "uint16")
+    paths = [
+        write("a.tif", fine, transform=FINE, nodata=0),
+        # Reaches over the left half alone.
+        write("b.tif", half, transform=FINE @ Affine.scale(2)),
+    ]
+    values, valid = scene(paths, grid=20, nodata=-9999).read(0, 3)
+    np.testing.assert_array_equal(valid, np.arange(4)[None, :].repeat(3, axis=0) < 2)
+    assert values[0, 0, 0] == (2 + 9 + 10) / 3
+
+
 def test_metres__of_another_grid_and_of_what_does_not_reach(write, rng, scene):
     first = rng.integers(1, 100, (12, 18)).astype("f4")
     path = write("a.tif", first, transform=FINE)

@@ -192,6 +192,7 @@ def test_labels_of_another_file(tmp_path, scene, labels, frame, ending):
         (["3", "", "1", "NA"], [3, 0, 1, 0], {}),
         (["1.0", "2", "nan", "0"], [1, 2, 0, 0], {}),
         (["b", "", "None", "b"], [2, 0, 1, 2], {1: "None", 2: "b"}),
+        (["1_1", "11", "1_2", "11"], [2, 1, 3, 1], {1: "11", 2: "1_1", 3: "1_2"}),
         (["x 1", '"y, z"', "x 1 ", ""], [1, 2, 1, 0], {1: "x 1", 2: "y, z"}),
     ],
 )
@@ -235,7 +236,7 @@ def test_heads_of_csv_files(tmp_path, scene, rng):
         ("a,a\n1,2\n", "'a' stands twice"),
         ("a,b\nx,y\n", "no column holds numbers"),
         ("a,b\n1,2,3\n", "row 1 has 3 values, and the first line 2"),
-        ("a,b\n1,2\n3,4,5\n", "differ in their number of values"),
+        ("a,b\n1,2\n3,4,5\n", "rows have different numbers of values"),
         ("a,b\n1,2\n3\n", "'b' has no value in row 2"),
         ("a;b\n1,5;2\n", "'a' holds '1,5' in row 1"),
         ('a,b\n"1 000",2\n', "'a' holds '1 000' in row 1"),

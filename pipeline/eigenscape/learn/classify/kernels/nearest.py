@@ -65,8 +65,8 @@ def vote(
     Returns
     -------
     array, shape (m, count), float32
-        A class is given less than a hundredth of a vote beside its own, the more the nearer its first
-        voter is: that decides ties. NaN where nobody votes.
+        A class has a hundredth of a vote at most in addition to its votes, the more the fewer voters are
+        nearer than its first one: that decides ties. NaN where nobody votes.
     """
     shares = np.full((len(index), count), np.nan, np.float32)
     # Its last entry is the class of neighbour -1.
@@ -74,14 +74,15 @@ def vote(
     for start in range(0, len(index), ROW_TILE):
         votes = classes[index[start : start + ROW_TILE]]
         # A voter has a class, and fewer than k voters before it.
-        voters = (votes >= 0) & (np.cumsum(votes >= 0, axis=1) <= k)
+        nearer = np.cumsum(votes >= 0, axis=1) - (votes >= 0)
+        voters = (votes >= 0) & (nearer < k)
         sums = np.zeros((len(votes), count))
         # From behind, so that what the first voter of a class adds is what stays.
         bonus = np.zeros_like(sums)
         for place in range(votes.shape[1] - 1, -1, -1):
             rows = np.flatnonzero(voters[:, place])
             sums[rows, votes[rows, place]] += 1
-            bonus[rows, votes[rows, place]] = _TIE * (votes.shape[1] - place) / votes.shape[1]
+            bonus[rows, votes[rows, place]] = _TIE * (k - nearer[rows, place]) / k
         cast = voters.sum(axis=1)
         here = start + np.flatnonzero(cast)
         shares[here] = ((sums + bonus) / np.maximum(cast, 1)[:, None])[cast > 0]

@@ -26,7 +26,9 @@ COSTS = (1.0, 10.0, 100.0, 1000.0)
 WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0)
 """What a search tries; at the scale of the columns they hold what is best on most scenes."""
 
-_MIDDLE = 100.0
+_MIDDLE = (100.0, 1.0)
+"""Cost and gamma where nothing can be left out to choose them by."""
+
 _CACHE_MIB = 32
 _TILE_ENTRIES = 2**21
 """Of kernel values that are held at a time."""
@@ -34,7 +36,7 @@ _TILE_ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class Scaling:
-    """Columns to variance 1 about 0; of sparse rows all by one factor, so that they stay sparse.
+    """Columns to variance 1 about 0, constant ones to 0; sparse rows by one factor, so that they stay sparse.
 
     Attributes
     ----------
@@ -55,7 +57,10 @@ class Scaling:
         else:
             deviation = np.full(columns, np.sqrt(square_norms(rows).mean() / columns))
             mean = np.zeros(columns)
-        factor = np.divide(1, deviation, out=np.ones(columns), where=deviation > 0)
+        # Nothing was learned of a constant column: what it is elsewhere has no part in distances. Sparse rows
+        # have one factor, which is for columns that are not constant as well.
+        without = np.full(columns, float(not isinstance(rows, np.ndarray)))
+        factor = np.divide(1, deviation, out=without, where=deviation > 0)
         return cls(mean.astype(np.float32), factor.astype(np.float32))
 
     def __call__(self, rows: Vectors) -> Vectors:
@@ -143,7 +148,7 @@ def _machine(found: SVC, width: float) -> Machine:
 
 
 def score(machine: Machine, support: Vectors, rows: Vectors, count: int) -> F4:
-    """Return about the share that speaks for each class, shape (rows, count).
+    """Return approximate shares of the classes, shape (rows, count).
 
     The class that wins most pairs has the largest one; of classes with as many wins, that with the larger
     sum of f. Shares are the products of what logistic curves make of the pairs of a class; 0 for a class
@@ -208,7 +213,7 @@ def search(
 
     gamma first, at a cost in the middle, then the cost: a grid of both took twice as long, and on four
     scenes its accuracy differed by at most 2.2 points, both ways. Of equals the first, which is the
-    smoother one.
+    smoother one; the middle where no fold leaves two classes to learn from.
 
     Parameters
     ----------
@@ -219,12 +224,14 @@ def search(
     cost, gamma
         None to search for it.
     """
-    squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
     sides = [
         (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
         for number in np.unique(fold)
     ]
     sides = [(train, test) for train, test in sides if len(np.unique(classes[train])) > 1]
+    if not sides:
+        return cost or _MIDDLE[0], gamma or _MIDDLE[1]
+    squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
 
     @lru_cache(maxsize=1)
     def kernels(gamma: float) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -245,7 +252,7 @@ def search(
         return total
 
     if gamma is None:
-        gamma = max(WIDTHS, key=lambda one: right(cost or _MIDDLE, one))
+        gamma = max(WIDTHS, key=lambda one: right(cost or _MIDDLE[0], one))
     if cost is None:
         cost = max(COSTS, key=lambda one: right(one, gamma))
     return cost, gamma

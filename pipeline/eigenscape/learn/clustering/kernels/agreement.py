@@ -1,4 +1,4 @@
-"""How well clusters agree with classes: from a table of counts, whatever the number of samples."""
+"""Agreement of clusters with classes: from a table of counts, whatever the number of samples."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Scores of classes to a class, probabilities and an uncertainty: the same for every method.
 
-A score is about the share that speaks for a class: votes cast, the value of a harmonic function, a
+A score is approximately the share in favour of a class: votes cast, the value of a harmonic function, a
 least-squares estimate of the probability. The largest one decides. Scores become shares by a softmax
 of their logarithms; a calibration scales these and mixes in equal shares, and then says how often a
 class that is called with such a share is right::
@@ -91,7 +91,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Decided:
-    """What is said of some samples.
+    """Decisions for some samples.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Decided:
     runner_up : array of int, shape (m,)
         The most probable other class; -1 without one.
     entropy : array, shape (m,), float32
-        Of the probabilities, as a share of that of all classes alike: 0 is sure, 1 knows nothing;
+        Of the probabilities, as a share of that of all classes alike: 0 is certain, 1 is no information;
         NaN without a class.
     """
 
@@ -274,7 +274,7 @@ def resolve(q: F4, called: NDArray[np.intp], odds: F4) -> F4:
 
 
 def keep_class(values: F4, classes: NDArray[np.intp]) -> F4:
-    """Return values of which the first largest is at a given class: where rounding has made ties.
+    """Return values whose first largest is at a given class: raised where rounding changed the order.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def bootstrap(
     -------
     dict
         Of `OF_ALL` [low, high]; of `OF_CLASSES` a list of them. None where fewer than two groups
-        hold what is measured; ``replicates`` and the number of ``groups``.
+        hold what is measured, or nothing is measured; ``replicates`` and the number of ``groups``.
     """
     parts: list[list[sp.csr_array]] = []
     for group, truth, called in trials:
@@ -79,6 +79,8 @@ def bootstrap(
     for name, values in found.items():
         with np.errstate(invalid="ignore"):
             report[name] = plain(_percentiles(np.array(values), ends).T.tolist())
+    for name in OF_ALL:
+        report[name] = None if None in report[name] else report[name]
     for name in OF_CLASSES:
         report[name] = [
             low_high if known > 1 and None not in low_high else None

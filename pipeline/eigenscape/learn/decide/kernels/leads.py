@@ -1,4 +1,4 @@
-"""How far ahead of the others the best classes are."""
+"""Leads of the best classes over the others."""
 
 import numpy as np
 from numpy.typing import NDArray

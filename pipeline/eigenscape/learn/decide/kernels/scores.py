@@ -48,7 +48,8 @@ def measures(
     With n samples of a class, m calls of it and t of both: producer's accuracy t / n (recall), user's
     accuracy t / m (precision), F1 2 t / (n + m), intersection over union t / (n + m - t). Means are
     over the classes that have samples. Kappa is Cohen's. A share of nothing (0 / 0) is not measured, never
-    0: the user's accuracy of a class without calls, the producer's accuracy of a class without samples.
+    0: the user's accuracy of a class without calls, the producer's accuracy of a class without samples,
+    kappa where all samples and calls are of one class.
 
     Parameters
     ----------
@@ -76,7 +77,6 @@ def measures(
     }
     overall = share(right.sum(axis=-1), total)
     chance = share((sizes * calls).sum(axis=-1), total**2)
-    kappa = np.where(chance < 1, share(overall - chance, 1 - chance), 1.0)
     present = np.maximum((sizes > 0).sum(axis=-1), 1)
 
     def mean(name: str) -> NDArray[np.float64]:
@@ -86,7 +86,7 @@ def measures(
     return {
         "overall_accuracy": overall,
         "average_accuracy": mean("per_class"),
-        "kappa": np.where(total > 0, kappa, np.nan),
+        "kappa": share(overall - chance, 1 - chance),
         "mean_f1": mean("f1"),
         "mean_iou": mean("iou"),
         **found,
@@ -137,7 +137,8 @@ def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:
 def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     """Return the measures of several trials.
 
-    Those of all classes together (`OF_ALL`) are means over the trials, with standard deviations. Those of
+    Those of all classes together (`OF_ALL`) are means, with standard deviations, over the trials that measure
+    them: kappa is None where every trial has a single class. Those of
     each class (`OF_CLASSES`) are of the counts of all trials together, as is the confusion matrix: a small
     class may get no call in most trials, and a mean of its user's accuracy would leave these out.
     """
@@ -146,9 +147,10 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     pooled = accuracy(total)
     result: dict[str, Any] = {"trials": len(trials)}
     for name in OF_ALL:
-        values = [trial[name] for trial in trials]
+        values = [trial[name] for trial in trials if trial[name] is not None]
         result[name] = float(np.mean(values)) if values else None
-        result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        spread = None if trials and not values else 0.0
+        result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else spread
     result |= {name: pooled[name] for name in OF_CLASSES}
     result["confusion"] = total.tolist()
     return result

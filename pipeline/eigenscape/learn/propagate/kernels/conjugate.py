@@ -121,7 +121,7 @@ def solve(
         while iterations < most and (moving := squares > target).any():
             system.product.apply(D, Q)
             curvature = _inner(D, Q)
-            # Rounding can make a direction of a singular system flat: that column has arrived.
+            # Rounding can make a direction of a singular system flat: that column has converged.
             moving &= curvature > 0
             if not moving.any():
                 break

@@ -1,4 +1,4 @@
-"""Which array of a file is the scene, and how it lies there: said in words, and never guessed silently.
+"""Choice of the array that is the scene, and its layout: both are described, and never guessed silently.
 
 ::
 
@@ -184,7 +184,7 @@ def _describe(source: ArraySource, found: ArraySource | UnfoldedSource, others: 
         height, width = found.size
         axes = "bands x pixels" if found.bands_first else "pixels x bands"
         order = "column by column" if found.columns_first else "row by row"
-        axes += f", of which the file says {height:,} rows x {width:,} columns; taken {order}"
+        axes += f", {height:,} rows x {width:,} columns by the file's own numbers; taken {order}"
     text = f"array {source.variable} of {Path(source.path).name}: {stored} {source.dtype}, {axes}"
     if others:
         text += f" (the most bands; for {' or '.join(sorted(others))} set scene.variable)"

@@ -1,4 +1,4 @@
-"""Which array of a file is meant: by name, or the only one that can be."""
+"""Choice of an array of a file: by name, or the only possible one."""
 
 from collections.abc import Callable, Mapping
 

@@ -44,7 +44,7 @@ class Layer:
         return f"{self.name} ({' x '.join(map(str, self.shape)) or 'of unknown size'})"
 
 
-def find_layer(path: str, variable: str | None, key: str = "scene.variable") -> Layer | None:
+def find_layer(path: str, variable: str | None) -> Layer | None:
     """Find the raster of a file that is the scene: the one named, or else that of most bands.
 
     Parameters
@@ -53,8 +53,6 @@ def find_layer(path: str, variable: str | None, key: str = "scene.variable") -> 
         A file that GDAL opens.
     variable
         Its name, of which the last part will do, or None.
-    key
-        Key of the job file that would name it, for messages.
 
     Returns
     -------
@@ -75,13 +73,13 @@ def find_layer(path: str, variable: str | None, key: str = "scene.variable") -> 
         found = found or [one for one in layers if one.name.rpartition("/")[2] == variable]
         if len(found) != 1:
             many = f"{len(found)} rasters" if found else "no raster"
-            raise SceneError(f"{path}: has {many} {variable!r} ({key}). {listing}")
+            raise SceneError(f"{path}: has {many} {variable!r} (scene.variable). {listing}")
         return found[0]
     most = max((one.bands or 0 for one in layers), default=0)
     found = [one for one in layers if one.bands == most]
     if len(found) != 1 or not all(one.shape for one in layers):
         count = f"{len(found)} that could be" if found else "none that is known to be"
-        raise SceneError(f"{path}: holds {count} the scene. Name it in {key}. {listing}")
+        raise SceneError(f"{path}: holds {count} the scene. Name it in scene.variable. {listing}")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""What a raster's metadata says about its bands: wavelengths, bad bands, names, scale, nodata."""
+"""Bands by the metadata of a raster: wavelengths, bad bands, names, scale, nodata."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -84,14 +84,15 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
 
 
 def braced_list(text: str) -> list[str]:
-    """Return the items of an ENVI list.
+    """Return the items of an ENVI list; empty ones too, as items are known by their place.
 
     Examples
     --------
-    >>> braced_list("{Unclassified, bare soil}")
-    ['Unclassified', 'bare soil']
+    >>> braced_list("{Unclassified, , bare soil,}")
+    ['Unclassified', '', 'bare soil']
     """
-    return [item.strip() for item in text.strip().strip("{}").split(",") if item.strip()]
+    items = [item.strip() for item in text.strip().strip("{}").split(",")]
+    return items if items[-1] else items[:-1]
 
 
 def _scales(dataset: Any, whole: Mapping[str, str]) -> tuple[tuple[float, ...], tuple[float, ...]]:

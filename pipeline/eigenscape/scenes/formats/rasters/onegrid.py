@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,13 @@ from rasterio.transform import Affine
 from rasterio.vrt import WarpedVRT
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.grids import Extent, extent, same_crs, same_size, same_transform
+from eigenscape.scenes.grids import Extent, cell_size, extent, same_crs, same_size, same_transform
 from eigenscape.scenes.types import Grid
 
 _EXACT = 1e-6
 """Error in pixels of interpolated coordinates: both grids have one coordinate system, there is none."""
 
 _ALIKE = 1e-6
-
-
-def resolution(grid: Grid) -> float:
-    """Return the length of the sides of a pixel, the square root of its area, in units of the CRS."""
-    assert grid.transform is not None
-    a, b, _, d, e, _ = grid.transform
-    return math.sqrt(abs(a * e - b * d))
 
 
 def is_one_grid(grids: Sequence[Grid]) -> bool:
@@ -75,7 +68,7 @@ def common_grid(grids: Sequence[Grid], wanted: str | float, names: Sequence[str]
             )
         if not _overlap(extent(grids[0]), extent(grid)):
             raise SceneError(f"{names[0]} and {name} do not overlap. Give bands of one place.")
-    sides = [resolution(grid) for grid in grids]
+    sides = [cell_size(grid) for grid in grids]
     if not all(0 < side < math.inf for side in sides):
         raise SceneError(
             f"{names[0]}: a band of the scene has pixels without an area. Check its transform."
@@ -113,7 +106,7 @@ def note_resampled(sides: Sequence[float], onto: Grid) -> str:
     """Return onto which grid bands with pixels of some sides were brought, for `plan`."""
     listed = ", ".join(f"{side:g}" for side in sides)
     return (
-        f"bands with pixels of {listed} are brought onto one grid of {resolution(onto):g} "
+        f"bands with pixels of {listed} are brought onto one grid of {cell_size(onto):g} "
         "(scene.grid): means "
         "where it is coarser, the nearest pixel where it is finer"
     )
@@ -128,7 +121,7 @@ def resampled_type(grid: Grid, onto: Grid, dtype: str) -> str:
 
 @contextmanager
 def onto_grid(
-    opened: Any, grid: Grid, onto: Grid, *, nodata: float | None = None, classes: bool = False
+    opened: Any, grid: Grid, onto: Grid, *, nodata: Sequence[float] = (), classes: bool = False
 ) -> Iterator[Any]:
     """Bring an open raster onto a grid in its coordinate system, window by window.
 
@@ -142,8 +135,8 @@ def onto_grid(
     grid, onto
         Its grid and the new one.
     nodata
-        Stored value of missing pixels. Without one the last band of what is yielded says where the raster
-        reaches.
+        Stored values of missing pixels, two at most; the yielded raster has the first one. Without one
+        its last band says where the raster reaches.
     classes
         Whether the numbers are classes or bits.
 
@@ -151,28 +144,52 @@ def onto_grid(
     ------
     rasterio.vrt.WarpedVRT
     """
+    assert grid.transform is not None
     assert onto.transform is not None
     coarser = _is_coarser(onto, grid) and not classes
     kind = resampled_type(grid, onto, np.result_type(*opened.dtypes).name) if coarser else None
-    with WarpedVRT(
-        opened,
-        crs=opened.crs,
-        transform=Affine(*onto.transform),
-        height=onto.height,
-        width=onto.width,
-        resampling=Resampling.average if coarser else Resampling.nearest,
-        tolerance=_EXACT,
-        src_nodata=nodata,
-        nodata=nodata,
-        add_alpha=nodata is None,
-        **({"dtype": kind} if kind else {}),
-    ) as moved:
-        yield moved
+    marks = nodata if coarser else nodata[:1]
+    with ExitStack() as stack:
+        source, mark = opened, marks[0] if marks else None
+        if len(marks) > 1:
+            # GDAL leaves out one value: pixels of the other one get it first, on the raster's own grid. They
+            # are what the copy starts with, not its nodata value: GDAL would change equal pixels a little.
+            source = stack.enter_context(
+                WarpedVRT(
+                    opened,
+                    crs=opened.crs,
+                    transform=Affine(*grid.transform),
+                    height=grid.height,
+                    width=grid.width,
+                    resampling=Resampling.nearest,
+                    tolerance=_EXACT,
+                    src_nodata=marks[1],
+                    nodata=None,
+                    init_dest_nodata=False,
+                    INIT_DEST=repr(marks[0]),
+                )
+            )
+        yield stack.enter_context(
+            WarpedVRT(
+                source,
+                crs=opened.crs,
+                transform=Affine(*onto.transform),
+                height=onto.height,
+                width=onto.width,
+                resampling=Resampling.average if coarser else Resampling.nearest,
+                tolerance=_EXACT,
+                src_nodata=mark,
+                nodata=mark,
+                add_alpha=mark is None,
+                **({"dtype": kind} if kind else {}),
+            )
+        )
 
 
 def _is_coarser(one: Grid, other: Grid) -> bool:
-    return resolution(one) > resolution(other) * (1 + _ALIKE)
+    return cell_size(one) > cell_size(other) * (1 + _ALIKE)
 
 
 def _overlap(one: Extent, other: Extent) -> bool:
+    """Return whether two extents share an area, which bands that are brought together need."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

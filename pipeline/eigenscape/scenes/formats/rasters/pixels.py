@@ -1,5 +1,6 @@
 """Stored numbers to samples: scale, offset, and which pixels are valid."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,6 +137,23 @@ def fill_samples(
                 values[place] = line
             if check_finite:
                 told &= np.isfinite(values[place]).all(axis=-1)
+
+
+def marks_of(values: Iterable[float | None], dtype: str) -> tuple[float, ...]:
+    """Return those of some nodata values that numbers of a type can have, each one once, NaN last.
+
+    Examples
+    --------
+    >>> marks_of((None, -9999.0, 0.0, 0), "uint16")
+    (0.0,)
+    """
+    possible = [
+        float(value)
+        for value in values
+        if value is not None and _as_stored(value, np.dtype(dtype)) is not None
+    ]
+    # By their text, as NaN is not equal to itself.
+    return tuple(sorted({str(value): value for value in possible}.values(), key=math.isnan))
 
 
 def _as_stored(value: float, dtype: np.dtype[Any]) -> Any:

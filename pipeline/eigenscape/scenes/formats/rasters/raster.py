@@ -20,13 +20,13 @@ from eigenscape.scenes.formats.rasters.onegrid import (
     note_resampled,
     onto_grid,
     resampled_type,
-    resolution,
 )
 from eigenscape.scenes.formats.rasters.pixels import (
     Calibration,
     calibrate,
     check_some_band,
     join_parts,
+    marks_of,
     sensible_row_step,
 )
 from eigenscape.scenes.formats.rasters.rasterfiles import (
@@ -35,7 +35,7 @@ from eigenscape.scenes.formats.rasters.rasterfiles import (
     open_raster,
     read_grid,
 )
-from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.grids import cell_size, same_crs, same_size, same_transform
 from eigenscape.scenes.types import Bands, Geolocation, Grid
 
 
@@ -59,7 +59,7 @@ class RasterPart:
     grid, onto
         Its grid and the one onto which it is brought; None where it lies on that of the scene.
     nodata
-        Stored value of missing pixels, which resampling leaves out.
+        Stored values of missing pixels, which resampling leaves out.
     chunk_bytes, row_bytes
         Bytes of a block, and of all blocks of all bands in as many rows.
     """
@@ -71,7 +71,7 @@ class RasterPart:
     dtype: str
     grid: Grid | None = None
     onto: Grid | None = None
-    nodata: float | None = None
+    nodata: tuple[float, ...] = ()
     chunk_bytes: int = 0
     row_bytes: int = 0
 
@@ -88,7 +88,7 @@ class RasterPart:
                 return _read_window(dataset, self.bands, self.mask_bands, window)
             with onto_grid(dataset, self.grid, self.onto, nodata=self.nodata) as moved:
                 stored, given = _read_window(moved, self.bands, self.mask_bands, window)
-                if self.nodata is None:
+                if not self.nodata:
                     reached = moved.read(moved.count, window=window) != 0
                     given = reached if given is None else given & reached
                 return stored, given
@@ -248,7 +248,6 @@ def _make_part(
     chosen = [index for index, flag in enumerate(good) if flag]
     metadata = item.metadata
     moved = not is_one_grid([item.grid, onto])
-    missing = metadata.nodata[chosen[0]] if nodata is None else nodata
     automatic = isinstance(scale, str)
     shared = [index + 1 for index in chosen if item.masked[index][0]]
     own = [index + 1 for index in chosen if item.masked[index][1]]
@@ -264,7 +263,7 @@ def _make_part(
         dtype=resampled_type(item.grid, onto, item.dtype) if moved else item.dtype,
         grid=item.grid if moved else None,
         onto=onto if moved else None,
-        nodata=missing if moved else None,
+        nodata=marks_of((nodata, metadata.nodata[chosen[0]]), item.dtype) if moved else (),
         chunk_bytes=item.blocks[1],
         row_bytes=0 if moved else item.blocks[2],
     )
@@ -326,7 +325,7 @@ def _same_pixels(one: Grid, other: Grid) -> bool:
     """Return whether pixels have one size, or are not known to have several."""
     if one.transform is None or other.transform is None or not same_crs(one, other):
         return True
-    return math.isclose(resolution(one), resolution(other), rel_tol=1e-6)
+    return math.isclose(cell_size(one), cell_size(other), rel_tol=1e-6)
 
 
 def _size(item: _Opened) -> tuple[int, int]:
@@ -337,5 +336,5 @@ def _note_grid(opened: Sequence[_Opened], onto: Grid) -> tuple[str, ...]:
     """Say onto which grid bands of several were brought."""
     if is_one_grid([*(item.grid for item in opened), onto]):
         return ()
-    sides = sorted({round(resolution(item.grid), 6) for item in opened})
+    sides = sorted({round(cell_size(item.grid), 6) for item in opened})
     return (note_resampled(sides, onto),)

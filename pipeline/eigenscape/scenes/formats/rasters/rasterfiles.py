@@ -4,12 +4,12 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import rasterio
@@ -27,6 +27,7 @@ from eigenscape.scenes.files.outside import (
     is_archived,
 )
 from eigenscape.scenes.formats.rasters.handles import opened
+from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, parse_xml
 from eigenscape.scenes.types import Grid
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -49,6 +50,7 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
         Closed when the context ends.
     """
     expect_missing_georeference()
+    _expect_log_of_bytes()
     is_open = False
     try:
         with opened((path, drivers), partial(_opened, path, drivers)) as dataset:
@@ -69,8 +71,7 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
 def _opened(path: str, drivers: tuple[str, ...]) -> Iterator[Any]:
     # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
     with (
-        _log_of_bytes(), rasterio.Env(**SETTINGS), _unknown_crs() as unknown,
-        _open(path, drivers) as dataset,
+        rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path, drivers) as dataset,
     ):  # fmt: skip
         if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
             raise unreadable_crs(path, unknown[0])
@@ -135,20 +136,27 @@ def _unknown_crs() -> Iterator[list[str]]:
         log.removeHandler(listener)
 
 
-@contextmanager
-def _log_of_bytes() -> Iterator[None]:
-    """Leave out messages of GDAL that are not in UTF-8, of which rasterio's log can only make tracebacks."""
-    before = sys.unraisablehook
+class _WithoutLogOfBytes:
+    """The hook of before, without messages of GDAL that are not in UTF-8.
 
-    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+    Of these rasterio's log can only make tracebacks.
+    """
+
+    def __init__(self, before: "Callable[[sys.UnraisableHookArgs], Any]") -> None:
+        self.before = before
+
+    def __call__(self, unraisable: "sys.UnraisableHookArgs") -> None:
         if unraisable.object != "rasterio._env.log_error":
-            before(unraisable)
+            self.before(unraisable)
 
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
+
+def _expect_log_of_bytes() -> None:
+    """Leave out messages of GDAL that are not in UTF-8, for the whole process.
+
+    A hook that is put back is not safe while other threads open files; one that stays is.
+    """
+    if not isinstance(sys.unraisablehook, _WithoutLogOfBytes):
+        sys.unraisablehook = _WithoutLogOfBytes(sys.unraisablehook)
 
 
 def read_grid(dataset: Any, path: str) -> Grid:
@@ -177,15 +185,15 @@ def dataset_files(dataset: Any, path: str) -> tuple[str, ...]:
     return tuple(sorted(files)) or (path,)
 
 
-def declared_text(path: str, tag: str) -> Iterator[ElementTree.Element]:
+def declared_text(path: str, tag: str) -> Iterator[Element]:
     """Yield the elements `tag` of a raster's XML side-car (.aux.xml), and of itself if a VRT."""
     for name in (f"{path}.aux.xml", path):
-        if name.endswith((".aux.xml", ".vrt")) and os.path.isfile(name):
-            try:
-                yield from ElementTree.parse(name).getroot().iter(tag)
-            except ElementTree.ParseError:
-                # GDAL ignores a damaged side-car too.
-                continue
+        if not name.endswith((".aux.xml", ".vrt")) or not os.path.isfile(name):
+            continue
+        # GDAL ignores a damaged side-car too. No legend is as large as the limit.
+        if os.path.getsize(name) <= MOST_BYTES:
+            with suppress(SceneError):
+                yield from parse_xml(Path(name).read_bytes(), name).iter(tag)
 
 
 def unreadable_crs(path: str, text: str) -> SceneError:

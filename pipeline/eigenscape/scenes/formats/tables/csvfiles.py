@@ -152,7 +152,7 @@ class _Scan:
             frame = _parse(text, self.separator)
         except pd.errors.ParserError as error:
             raise SceneError(
-                f"{self.path}: behind row {row} the rows differ in their number of values: "
+                f"{self.path}: after row {row}, rows have different numbers of values: "
                 f"{str(error).strip()} (lines counted from there). Every row needs "
                 f"{len(self.contents)}; a value that holds a {self.separator!r} stands in quotes."
             ) from error

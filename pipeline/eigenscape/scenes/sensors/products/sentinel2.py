@@ -25,7 +25,6 @@ from eigenscape.scenes.formats.rasters.onegrid import (
     common_grid,
     is_one_grid,
     note_resampled,
-    resolution,
 )
 from eigenscape.scenes.formats.xmlfiles import (
     MOST_BYTES,
@@ -34,6 +33,7 @@ from eigenscape.scenes.formats.xmlfiles import (
     parse_xml,
     text_of,
 )
+from eigenscape.scenes.grids import cell_size
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import Package, folder_of, open_package
 from eigenscape.scenes.sensors.product import Product
@@ -98,7 +98,7 @@ class Sentinel2(Product):
         onto = common_grid(grids, options.grid, list(images.values()))
         cubes = tuple(
             Cube(
-                source.moved(onto),
+                source.moved(onto, options.nodata),
                 (centres.get(band, float("nan")),),
                 None,
                 (band,),
@@ -111,7 +111,7 @@ class Sentinel2(Product):
         )
         notes = []
         if not is_one_grid([*grids, onto]):
-            notes.append(note_resampled(sorted({resolution(grid) for grid in grids}), onto))
+            notes.append(note_resampled(sorted({cell_size(grid) for grid in grids}), onto))
         flags = tuple(_flags(package, metadata, onto))
         if not flags:
             notes.append("no clouds are masked: there is no scene classification (SCL)")
