@@ -331,7 +331,7 @@ def test_entry_point__reader_that_fails_when_it_is_asked(install, tmp_path):
 def test_entry_point__of_another_name(install):
     code, _ = written("plain")
     install("plain", code, "eigenscape.readers", "plane = plain:PlainReader")
-    with pytest.raises(SceneError, match=r"'plane': .*calls itself 'plain'"):
+    with pytest.raises(SceneError, match=r"'plane': .*has the name 'plain'"):
         find_reader("scene.tif")
 
 

@@ -136,6 +136,23 @@ def reason_of(error: BaseException) -> str:
     return str(error) if isinstance(error, EigenscapeError) else f"{type(error).__name__}: {error}"
 
 
+def concerns_all_jobs(error: BaseException) -> bool:
+    """Return whether an error is not the fault of one job: the cluster is unusable or lost.
+
+    A task that took too much memory is the fault of its job.
+    """
+    lost = isinstance(error, ClusterError | ClusterLostError)
+    return lost and not isinstance(error, TaskMemoryError)
+
+
+def concerns_all_variants(error: BaseException) -> bool:
+    """Return whether an error is not the fault of one of several jobs with the same scene and disk.
+
+    In addition to `concerns_all_jobs`: the disk is full or cannot be read, or a directory is in use.
+    """
+    return concerns_all_jobs(error) or isinstance(error, OutputError | BusyError | OSError)
+
+
 def did_you_mean(
     name: str, choices: Iterable[str], *, shown: str = "{}", cutoff: float = 0.6
 ) -> str:

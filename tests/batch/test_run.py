@@ -246,3 +246,17 @@ def test_batch__prints_and_ends_with_2_where_a_scene_failed(batch, cli):
     page = (result.path / "report.html").read_text(encoding="utf-8")
     assert page.count("<li>") == 5
     assert page.count('href="scenes/') == 3
+
+
+def test_run_batch__a_name_that_is_not_utf_8_fails_alone(write_scenes, source_of):
+    directory = write_scenes(("a",))
+    for folder in ("one", "two"):
+        (directory / "tiles" / folder).mkdir()
+        name = os.fsdecode(b"b\xff.npy")
+        shutil.copy(directory / "tiles" / "a.npy", directory / "tiles" / folder / name)
+    pattern = str(directory / "tiles" / "**" / "*.npy")
+    for state in ("done", "skipped"):
+        result = run_batch(source_of(directory, scenes=pattern), run_dir=directory / "many")
+        states = [outcome.state for outcome in result.outcomes]
+        assert sorted(states) == sorted([state, "failed", "failed"])
+    assert len(read_table(directory / "many" / "batch.csv")) == 3

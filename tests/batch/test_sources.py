@@ -97,3 +97,11 @@ def test_find__of_job_files_a_wrong_one_fails_alone(scenes):
 def test_source__says_what_goes_together(keys, said):
     with pytest.raises(InputError, match=said):
         Source(**keys)
+
+
+def test_find__a_table_may_name_the_geometry_of_each_scene(scenes, source_of):
+    table = scenes / "scenes.csv"
+    table.write_text("scene.path,scene.geometry\ntiles/a.npy,a_glt\ntiles/b.npy,none\n")
+    first, second = source_of(scenes, scenes=None, table=table).find()
+    assert first.job.scene.geometry == str(scenes / "a_glt")
+    assert second.job.scene.geometry == "none"

@@ -6,7 +6,7 @@ import pytest
 
 from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.batch.sources import Scene
-from eigenscape.batch.table import batch_status, earlier_rows, write_outcomes
+from eigenscape.batch.table import BatchTable, batch_status, earlier_rows
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import parse_job
 
@@ -23,6 +23,10 @@ def outcome(tmp_path):
         return SceneOutcome(Scene(name, job), state=state, **fields)
 
     return make
+
+
+def write_outcomes(directory, outcomes, earlier=()):
+    BatchTable(directory, outcomes, earlier).write()
 
 
 def told(directory):
@@ -66,3 +70,29 @@ def test_earlier_rows__of_no_table_and_of_another_one(tmp_path):
     assert earlier_rows(tmp_path) == []
     with pytest.raises(StoreError, match="not written by this version"):
         batch_status(tmp_path)
+
+
+def test_batch_status__a_damaged_run_is_reported_alone(tmp_path, outcome):
+    damaged, empty = tmp_path / "scenes" / "a-1", tmp_path / "scenes" / "b-1"
+    for path in (damaged, empty):
+        path.mkdir(parents=True)
+    (damaged / "manifest.json").write_text("{")
+    write_outcomes(
+        tmp_path,
+        [outcome("a", state="done", path=damaged), outcome("b", state="done", path=empty)],
+    )
+    first, second = batch_status(tmp_path)["scenes"]
+    assert (first["state"], second["state"]) == ("failed", "to do")
+    assert "is damaged" in first["reason"]
+
+
+def test_batch_table__makes_each_row_once(tmp_path, outcome, monkeypatch):
+    made = []
+    row = SceneOutcome.row
+    monkeypatch.setattr(SceneOutcome, "row", lambda self: made.append(self.title) or row(self))
+    table = BatchTable(tmp_path, [outcome(name, state="to do") for name in "abc"])
+    table.write()
+    table.put(1, outcome("b", state="failed"))
+    table.write()
+    assert made == ["a", "b", "c", "b"]
+    assert told(tmp_path) == [("a", "to do"), ("b", "failed"), ("c", "to do")]

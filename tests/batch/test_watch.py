@@ -1,13 +1,17 @@
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from eigenscape.base.files.tables import read_table
 from eigenscape.batch import watch
+from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.batch.run import run_batch
+from eigenscape.batch.sources import Scene
 from eigenscape.batch.table import batch_status
+from eigenscape.job.jobfile import parse_job
 
 
 @pytest.fixture
@@ -84,3 +88,23 @@ def test_run_batch__a_failure_is_not_tried_at_every_look(write_scenes, source_of
     (outcome,) = result.outcomes
     assert outcome.state == "failed"
     assert result.exit_status == 2
+
+
+def test_newest__a_file_may_be_gone_again(tmp_path, monkeypatch):
+    (tmp_path / "scene").mkdir()
+    kept, gone = tmp_path / "scene" / "kept.tif", tmp_path / "scene" / "gone.tif"
+    kept.touch()
+    gone.touch()
+    stat = Path.stat
+
+    def stat_once(self, **keywords):
+        if self == gone:
+            raise FileNotFoundError(self)
+        return stat(self, **keywords)
+
+    job = parse_job({"scene": {"path": str(kept.parent)}})
+    outcome = SceneOutcome(Scene("a", job))
+    monkeypatch.setattr(watch, "scene_paths", lambda *_: (str(kept.parent),))
+    monkeypatch.setattr(Path, "stat", stat_once)
+    monkeypatch.setattr(Path, "exists", lambda self: True)
+    assert watch._newest(outcome) >= stat(kept).st_mtime

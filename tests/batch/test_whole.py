@@ -1,7 +1,7 @@
 import pytest
 
 from eigenscape.batch.outcomes import plan_outcome
-from eigenscape.batch.whole import WholeScene, cluster_lane
+from eigenscape.batch.whole import ChildLane, LaneStoppedError, WholeScene, cluster_lane
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 
@@ -38,3 +38,12 @@ def test_cluster_lane__tells_a_scene_from_a_cluster(scene):
             cluster_lane(Broken(error))(scene)
     with pytest.raises(ClusterLostError, match=r"a worker cannot run scenes .ImportError: numba"):
         cluster_lane(Broken(ImportError("numba")))(scene)
+
+
+def test_child_lane__starts_no_process_after_it_was_stopped(scene, monkeypatch):
+    lane, started = ChildLane(), []
+    monkeypatch.setattr(lane, "_start", lambda: started.append(True))
+    lane.stop()
+    with pytest.raises(LaneStoppedError):
+        lane(scene)
+    assert not started

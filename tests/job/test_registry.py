@@ -175,7 +175,7 @@ def test_parse_job__an_entry_point_that_is_broken(install, points, said):
 def test_parse_job__entry_points_that_contradict(install):
     install("bands_one", OTHER, "first-bands = bands_one:First\nother-name = bands_one:First")
     with pytest.raises(
-        JobError, match=r"other-name': .*package bands-one .* calls itself 'first-bands'"
+        JobError, match=r"other-name': .*package bands-one .* has the name 'first-bands'"
     ):
         parse(method="other-name")
     install("bands_two", OTHER, "first-bands = bands_two:First")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from eigenscape.job.files.named import with_files
 from eigenscape.job.scene import FLAGS, SceneOptions
 
 
@@ -21,7 +22,7 @@ from eigenscape.job.scene import FLAGS, SceneOptions
 def test_mask__flags_and_files(mask, flags, files):
     options = SceneOptions(path="scene.tif", mask=mask)
     assert (options.mask_flags, options.mask_files) == (flags, files)
-    moved = options.with_mask_files(lambda name: f"/x/{name}")
+    moved = with_files("scene.mask", options.mask, lambda name: f"/x/{name}")
     again = SceneOptions(path="scene.tif", mask=moved)
     assert again.mask_flags == flags
     assert again.mask_files == tuple(f"/x/{name}" for name in files)

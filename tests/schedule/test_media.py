@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from eigenscape.errors import InputError
+from eigenscape.schedule import media
 from eigenscape.schedule.tables import Crontab
 
 MINE = b"# mine \xff\nMAILTO=me\n*/5 * * * * date +\\%F >/dev/null\n"
@@ -29,7 +30,10 @@ def crontab():
         Crontab("crontab").write(before)
 
 
-def test_schedule__installs_once_and_leaves_other_entries_alone(crontab, tiny_job, cli):
+def test_schedule__installs_once_and_leaves_other_entries_alone(
+    crontab, tiny_job, cli, monkeypatch
+):
+    monkeypatch.setattr(media, "_chains", list)  # SLURM may be there and not answer
     arguments = ["schedule", tiny_job, "--cron", "0 3 * * *"]
     printed = cli(*arguments)
     assert "eigenscape: not installed." in printed.stderr
@@ -81,3 +85,24 @@ def test_schedule__says_what_is_wrong(tiny_job, cli, arguments, said):
     done = cli("schedule", *[tiny_job if word == "JOB" else word for word in arguments])
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_remove__says_that_the_queue_does_not_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(media, "TABLES", ())
+    monkeypatch.setattr(media.shutil, "which", lambda name: f"/usr/bin/{name}")
+    refused = subprocess.CompletedProcess((), 1, "", "Unable to contact slurm controller\n")
+    monkeypatch.setattr(media.subprocess, "run", lambda *_, **__: refused)
+    with pytest.raises(InputError, match="Unable to contact slurm controller"):
+        media.remove(tmp_path / "job.toml")
+    monkeypatch.setattr(media.shutil, "which", lambda name: None)
+    assert "is not installed" in media.remove(tmp_path / "job.toml")
+
+
+def test_installed__says_that_the_queue_does_not_answer(monkeypatch):
+    monkeypatch.setattr(media, "TABLES", ())
+    monkeypatch.setattr(media.shutil, "which", lambda name: f"/usr/bin/{name}")
+    refused = subprocess.CompletedProcess((), 1, "", "Unable to contact slurm controller\n")
+    monkeypatch.setattr(media.subprocess, "run", lambda *_, **__: refused)
+    told = []
+    assert media.installed(told.append) == []
+    assert "Unable to contact slurm controller" in told[0]

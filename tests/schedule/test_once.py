@@ -1,7 +1,13 @@
+import os
+import signal
+import sys
+import threading
+import time
+
 import pytest
 
 from eigenscape.batch.sources import Source
-from eigenscape.schedule.entry import make_schedule
+from eigenscape.schedule.entry import Schedule, make_schedule
 from eigenscape.schedule.once import LARGEST_LOG, OLD_LOGS, rotate, run_once
 from eigenscape.store.lock import hold
 
@@ -52,3 +58,34 @@ def test_rotate__keeps_a_few_logs(tmp_path):
         "schedule.log": "short",
         **{f"schedule.log.{age}": str(newest + 1 - age) for age in range(1, OLD_LOGS + 1)},
     }
+
+
+CHILD = """
+import pathlib, signal, sys, time
+
+def end(*_):
+    pathlib.Path("cleaned").touch()
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, end)
+pathlib.Path("ready").touch()
+time.sleep(60)
+"""
+
+
+def test_run_once__lets_the_run_end_by_itself(schedule, tmp_path, monkeypatch):
+    monkeypatch.setattr(Schedule, "command", lambda self: [sys.executable, "-c", CHILD])
+
+    def stop():
+        end = time.monotonic() + 30
+        while not (schedule.home / "ready").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_once(schedule)
+    thread.join()
+    assert (schedule.home / "cleaned").exists()
+    assert ": exit status 7" in (schedule.directory / "schedule.log").read_text()

@@ -209,3 +209,12 @@ def test_write_range__goes_on_where_the_system_stopped(tmp_path, monkeypatch):
 def test_write_range__never_passes_over_a_full_disk():
     with pytest.raises(OSError, match="No space left"):
         write_range("/dev/full", 0, np.ones(5))
+
+
+def test_open_memmap__leaves_other_files_alone(tmp_path):
+    path = Workspace(tmp_path / "work").create_array("x", (7, 3), np.int32, whole=True)
+    attach_whole(path)[:] = 5
+    # A file that was deleted while it was open stays on NFS.
+    for folder in ("c", "c/0"):
+        (tmp_path / "work" / "store" / "x" / folder / ".nfs0001").write_bytes(bytes(200))
+    np.testing.assert_array_equal(open_memmap(path), np.full((7, 3), 5))

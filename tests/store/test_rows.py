@@ -142,3 +142,11 @@ def test_as_parts__has_the_types_that_loops_are_compiled_for(table):
     np.testing.assert_array_equal(
         sp.csr_array((data, columns, starts), shape=table.shape).toarray(), table
     )
+
+
+def test_unit_vectors__a_row_of_explicit_zeros_has_no_direction():
+    data, indices = np.array([0, 0, 3], np.float32), np.array([0, 1, 1])
+    table = sp.csr_array((data, indices, np.array([0, 2, 2, 3])), shape=(3, 2))
+    unit = unit_vectors(table)
+    unit.check_format()
+    np.testing.assert_array_equal(unit.toarray(), [[0, 0, 1], [0, 0, 1], [0, 1, 0]])

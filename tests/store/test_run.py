@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -235,7 +236,7 @@ def test_link_from__not_what_has_files_is_incomplete_or_replaced(tmp_path, monke
     assert not two.link_from(one, "learn", "aa")
     commit(one, "graph", "gg", arrays=("graph/degree",), files=())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store.os, "link", lambda *_, **__: (_ for _ in ()).throw(OSError("no links")))
+        patch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(OSError("no links")))
         assert not two.link_from(one, "graph", "gg")
     copy = shutil.copytree
 
@@ -373,3 +374,29 @@ def test_lock__sees_what_the_other_finished(tmp_path):
 def test_run__where_no_directory_can_be_made():
     with pytest.raises(OutputError, match="/proc/eigenscape"):
         Run(Path("/proc/eigenscape/run"))
+
+
+def test_run__another_process_may_delete_the_probe(tmp_path, monkeypatch):
+    touch = Path.touch
+
+    def touch_and_lose(self, *arguments, **keywords):
+        touch(self, *arguments, **keywords)
+        self.unlink()
+
+    monkeypatch.setattr(Path, "touch", touch_and_lose)
+    Run(tmp_path / "run")
+
+
+def test_recover__another_process_may_delete_the_leftovers(tmp_path, monkeypatch):
+    run = Run(tmp_path)
+    glob = Path.glob
+
+    def glob_and_lose(self, pattern):
+        found = list(glob(self, pattern))
+        for path in found:
+            path.unlink()
+        return found
+
+    (tmp_path / ".probe.tmp-1").touch()
+    monkeypatch.setattr(Path, "glob", glob_and_lose)
+    run.recover()

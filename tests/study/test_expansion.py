@@ -76,7 +76,7 @@ def test_expand__writes_no_maps_unless_the_file_asks_for_them():
             ["neighbors.k > 9", "leaves no variant"],
         ),
         ({"grid": {"neighbors.k": [4]}, "where": "neighbors.kk > 9"}, ["neighbors.kk", "neighbors.k?"]),
-        ({"grid": {"neighbors.k": [4]}, "where": "learn.method > 9"}, ["cannot be told", "str"]),
+        ({"grid": {"neighbors.k": [4]}, "where": "learn.method > 9"}, ["cannot be evaluated", "str"]),
         ({"grid": {"neighbors.k": [4]}, "where": "neighbors.k >"}, ["no condition"]),
         ({"variants": [{"name": "a"}, {"name": "a"}]}, ["'a' occurs twice"]),
         ({"variants": [{"set": {}}]}, ["study.variants.name is missing"]),
@@ -86,6 +86,10 @@ def test_expand__writes_no_maps_unless_the_file_asks_for_them():
         ({"grid": {"neighbors.k": [4]}, "rows": "neighbours.k"}, ["rows", "neighbors.k?"]),
         ({"grid": {"neighbors.k": [4]}, "plot": {"y": "error"}}, ["study.plot.x is missing"]),
         ({"grid": {"neighbors.k": [4]}, "plot": {"x": "size"}}, ["plot.x", "samples"]),
+        (
+            {"grid": {"neighbors.k": [4]}, "plot": {"x": "neighbors.k", "panels": "neighbors.kk"}},
+            ["plot.panels", "neighbors.k?"],
+        ),
         ({"grid": {"neighbors.k": [4]}, "tilte": "x"}, ["study.tilte", "study.title"]),
     ],
 )  # fmt: skip

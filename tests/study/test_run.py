@@ -3,13 +3,15 @@ import shutil
 
 import numpy as np
 import pytest
+import tomlkit
 
 from eigenscape import load_job, run
 from eigenscape.base.files.tables import read_table
 from eigenscape.clusters import ClusterOptions
-from eigenscape.errors import InputError
+from eigenscape.errors import ClusterLostError, InputError, OutputError
 from eigenscape.study import run as study_run
 from eigenscape.study.outcomes import study_directory
+from eigenscape.study.plan import study_status
 from eigenscape.study.run import run_study
 
 SHARED = ("ingest", "features", "neighbors", "graph", "spectrum")
@@ -273,3 +275,71 @@ def test_load_job__what_set_changes_has_a_directory_of_its_own(tmp_path):
     assert changed != directory("spectrum.dimension=4") != directory()
     both = ("spectrum.dimension=3", "graph.weights=binary")
     assert directory(*both) == directory(*both[::-1], "limits.threads=1") != changed
+
+
+# --- methods that the job leaves open
+
+
+@pytest.fixture
+def open_study(write_study):
+    """Return a function that writes a study whose job names no method."""
+
+    def write(**changes):
+        path = write_study()
+        table = {
+            "scene": {"path": "scene.npy", "labels": "labels.npy"},
+            "output": {"directory": "runs"},
+            "limits": {"threads": 2},
+            **changes,
+        }
+        path.write_text(tomlkit.dumps(table), encoding="utf-8")
+        return load_job(path)
+
+    return write
+
+
+def test_run_study__a_study_that_names_no_method_keeps_the_defaults(open_study):
+    job = open_study(study={"grid": {"learn.seed": [1]}})
+    first = run_study(job)
+    assert [row["state"] for row in first.rows] == ["finished"] * len(first.rows)
+    assert [outcome.variant.job.learn.method for outcome in first.outcomes] == [job.learn.method]
+    assert set(computed(run_study(job)).values()) == {0}
+    assert study_status(first.path)["state"] == "finished"
+
+
+@pytest.mark.slow
+def test_run_study__chosen_methods_are_known_the_second_time(open_study):
+    job = open_study(preset="auto", study={"grid": {"learn.seed": [1]}})
+    first = run_study(job)
+    assert {row["state"] for row in first.rows} == {"finished"}
+    assert set(computed(run_study(job)).values()) == {0}
+    assert study_status(first.path)["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    "error", [ClusterLostError("no worker"), OutputError("the disk is full"), OSError(5, "I/O")]
+)
+def test_run_study__an_error_of_no_variant_ends_the_study(open_study, monkeypatch, error):
+    job = open_study(study={"grid": {"learn.seed": [1, 2]}})
+    called = []
+
+    def fail(*arguments, **keywords):
+        called.append(arguments)
+        raise error
+
+    monkeypatch.setattr(study_run, "run", fail)
+    with pytest.raises(type(error)):
+        run_study(job)
+    assert len(called) == 1
+    rows = read_table(study_directory(job, None) / "table.csv")
+    assert [row["state"] for row in rows] == ["to do", "to do"]
+
+
+def test_study_status__a_damaged_variant_is_reported_alone(path):
+    result = run_study(load_job(path))
+    manifest = result.outcomes[0].path / "manifest.json"
+    manifest.write_text("{")
+    found = study_status(result.path)
+    states = [variant["state"] for variant in found["variants"]]
+    assert states == ["failed"] + ["finished"] * (len(states) - 1)
+    assert "is damaged" in found["variants"][0]["reason"]

@@ -185,7 +185,7 @@ def test_job_text__a_numeric_column_called_class(written_job, tmp_path):
     path = write_table(tmp_path / "t.csv", ("Class", ["1", "2"]), ("remark", ["x", "y", "z"]))
     text, job = written_job(path)
     assert job.scene.labels_field == "Class"
-    assert "'Class' is called like a class" in text
+    assert "'Class' has a name that suggests classes" in text
 
 
 @pytest.mark.parametrize(

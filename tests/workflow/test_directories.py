@@ -17,6 +17,7 @@ from eigenscape.errors import InputError, OutputError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
+from eigenscape.workflow import directories
 from eigenscape.workflow.choice.auto import forget_trials
 from eigenscape.workflow.directories import is_batch, is_study, run_directory, status
 from eigenscape.workflow.runner import Runner
@@ -202,3 +203,15 @@ def test_status__names_the_kind_of_a_foreign_error(written, write_job, tmp_path)
     with pytest.raises(RuntimeError):
         runner.run(tmp_path / "run", ClusterOptions(), Silent())
     assert status(tmp_path / "run")["error"] == "RuntimeError: the code is wrong"
+
+
+def test_status__a_run_that_ends_meanwhile_is_finished(finished_run, monkeypatch):
+    path = run(load_job(finished_run)).path
+    manifest = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text("")
+
+    def holder_that_ends(path):
+        (path / "manifest.json").write_text(manifest)
+
+    monkeypatch.setattr(directories, "lock_holder", holder_that_ends)
+    assert status(path)["state"] == "finished"

@@ -411,3 +411,20 @@ def test_run__same_answer_on_a_scheduler_that_is_running(large):
         second = large("b", options)
     assert reused(second) == set()
     same_result(first, second)
+
+
+def test_run__job_toml_is_a_job_in_any_directory(written, write_tif, write_job, tmp_path):
+    even = np.arange(len(written.labels))[:, np.newaxis] % 2 == 0
+    write_tif("even.tif", np.where(even, written.labels, 0), nodata=0)
+    write_tif("odd.tif", np.where(even, 0, written.labels), nodata=0)
+    path = write_job(
+        scene={"labels": "even.tif"},
+        learn={"method": "k-nn", "k": 1, "test": "odd.tif"},
+        output={"directory": "here"},
+    )
+    done = run(load_job(path))
+    copy = load_job(done.path / "job.toml")
+    assert copy.learn.test == str(tmp_path / "odd.tif")
+    assert copy.output.directory == str(tmp_path / "here")
+    again = run(copy, run_dir=done.path)
+    assert all(stage["reused"] for stage in again.stages if stage["name"] != "export")

@@ -1,4 +1,4 @@
-"""What results depend on beside their inputs: the code that made them."""
+"""Fingerprints of the code that produces results."""
 
 import ast
 import hashlib
@@ -56,8 +56,8 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
     module
         Dotted name; of another package it has been imported.
     neutral
-        Modules and packages of which nothing that is computed depends: they are left out, and so is
-        what they alone import.
+        Modules and packages that do not affect any result: they are left out, and so are modules that
+        only they import.
 
     Returns
     -------

@@ -4,6 +4,7 @@ Text is escaped; there is no script, no style sheet and nothing to load.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from markupsafe import Markup, escape
 
@@ -75,7 +76,8 @@ def code(text: str) -> str:
 
 def link(path: object, text: str) -> Markup:
     """Return a link to a file of this machine."""
-    return Markup(f'<a href="file://{escape(str(path))}">{escape(text)}</a>')
+    address = Path(str(path)).absolute().as_uri()
+    return Markup(f'<a href="{escape(address)}">{escape(text)}</a>')
 
 
 def bar(share: float) -> Markup:

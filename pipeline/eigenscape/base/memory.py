@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import math
+import mmap
 import os
 import re
 import threading
@@ -15,7 +16,7 @@ from eigenscape.errors import InputError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_PAGE = 4096
+_PAGE = mmap.PAGESIZE
 
 # malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
@@ -130,7 +131,7 @@ class Peak:
 
 
 class _Sampler:
-    """One thread per process that samples anonymous memory while anybody watches."""
+    """One thread per process that samples anonymous memory while a `watch` is open."""
 
     def __init__(self, interval: float = 0.01) -> None:
         self._interval = interval
@@ -238,7 +239,7 @@ def bound_heaps(limit: int, tasks: int) -> None:
 
 
 class _Frozen:
-    """What the garbage collector is told to leave out, as long as somebody wants it."""
+    """Objects that the garbage collector skips while a context needs it."""
 
     def __init__(self) -> None:
         self._lock, self._wanted, self._before = threading.Lock(), 0, False

@@ -232,7 +232,7 @@ class Registry(Generic[Base]):
             raise self.additions.unusable(entry, error) from error
         if name != entry.name:
             raise self.error(
-                f"{entry.name!r}: the {self.what} of {origin_of(entry)} calls itself {name!r}. Its entry "
+                f"{entry.name!r}: the {self.what} of {origin_of(entry)} has the name {name!r}. Its entry "
                 "point must have the same name."
             )
         return given

@@ -51,9 +51,9 @@ def unit_vectors(vectors: Vectors, origin: NDArray[np.float64] | None = None) ->
     owner = np.repeat(np.arange(rows), np.diff(vectors.indptr))
     length = np.sqrt(np.bincount(owner, vectors.data.astype(np.float64) ** 2, rows))
     zero = length == 0
-    data = (vectors.data / length[owner]).astype(np.float32)
+    data = (vectors.data / np.where(zero, 1, length)[owner]).astype(np.float32)
     # Not by adding tables, which would drop entries that came out as 0: rows keep their length.
-    at = vectors.indptr[:-1][zero]
+    at = vectors.indptr[1:][zero]
     starts = vectors.indptr + np.concatenate([[0], np.cumsum(zero)])
     parts = (np.insert(data, at, 1), np.insert(vectors.indices, at, columns), starts)
     return csr_array(parts, shape=(rows, columns + 1))

@@ -144,8 +144,10 @@ def _run_side_by_side(
         waiting.put(planned.outcome)
     ended: queue.SimpleQueue[tuple[SceneOutcome, Report | BaseException]] = queue.SimpleQueue()
 
+    left = threading.Event()
+
     def work(lane: Lane) -> None:
-        while True:
+        while not left.is_set():
             try:
                 outcome = waiting.get_nowait()
             except queue.Empty:
@@ -160,11 +162,14 @@ def _run_side_by_side(
                 ended.put((outcome, error))
                 return
 
-    for lane in lanes:
-        # Daemons: an interrupt ends the batch at once, and the scenes with their processes.
-        threading.Thread(target=work, args=(lane,), daemon=True).start()
-    for _ in todo:
-        outcome, report = ended.get()
-        if isinstance(report, BaseException):
-            raise report
-        hear(outcome, report)
+    try:
+        for lane in lanes:
+            # Daemons: an interrupt ends the batch at once, and the scenes with their processes.
+            threading.Thread(target=work, args=(lane,), daemon=True).start()
+        for _ in todo:
+            outcome, report = ended.get()
+            if isinstance(report, BaseException):
+                raise report
+            hear(outcome, report)
+    finally:
+        left.set()  # the lock of the batch is released soon: no thread may take another scene

@@ -123,6 +123,6 @@ def scene_fields(result: Result) -> dict[str, Any]:
 def siblings_of(path: Path, name: str) -> Siblings:
     """Return the runs whose stages a scene may take over: its own of earlier jobs or labels.
 
-    Of a thousand scenes nobody reads a thousand manifests a thousand times.
+    So 1,000 scenes do not each read 1,000 manifests.
     """
     return Siblings(lambda: (p for p in path.parent.iterdir() if p.name.startswith(f"{name}-")))

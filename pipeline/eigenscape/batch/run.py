@@ -23,7 +23,7 @@ from eigenscape.base.process.progress import LogLines, Reporter
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Source
-from eigenscape.batch.table import earlier_rows, write_outcomes, write_trace
+from eigenscape.batch.table import BatchTable, earlier_rows, write_trace
 from eigenscape.batch.watch import Arrivals
 from eigenscape.batch.whole import Report, failure
 from eigenscape.clusters import ClusterOptions
@@ -136,7 +136,8 @@ class _Batch:
         self.outcomes = list(outcomes)
         self._places = {o.scene.name: number for number, o in enumerate(self.outcomes)}
         todo = self._plan()
-        write_outcomes(self._path, self.outcomes, self._earlier)
+        table = BatchTable(self._path, self.outcomes, self._earlier)
+        table.write()
         for outcome in self.outcomes:
             if outcome.state == "failed":
                 write_trace(self._path, outcome)
@@ -149,7 +150,9 @@ class _Batch:
             left -= 1
             seconds = (time.monotonic() - began) / (len(todo) - left) * left
             self._hear(outcome, report)
-            write_outcomes(self._path, self.outcomes, self._earlier)
+            place = self._places[outcome.scene.name]
+            table.put(place, self.outcomes[place])
+            table.write()
             said = f"{report['seconds']:.1f} s" if "seconds" in report else report["reason"]
             self._reporter.stage(
                 "batch",

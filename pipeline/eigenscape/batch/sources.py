@@ -3,30 +3,20 @@
 import glob
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eigenscape.base.files.tables import read_table
 from eigenscape.errors import EigenscapeError, InputError, JobError
+from eigenscape.job.files.named import NAMED_FILES, with_files
 from eigenscape.job.jobfile import Job, load_job, unknown_key
-from eigenscape.job.scene import FLAGS, NO_FLAGS
 from eigenscape.scenes.registry import is_registered
-
-_PATHS = (
-    "scene.path", "scene.labels", "scene.mask", "learn.train", "learn.test",
-    "graph.potential.labels", "graph.potential.raster",
-)  # fmt: skip
-"""Keys of a job that name files."""
-
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "learn.train": ("all",),
-    "graph.potential.labels": ("train", "all"),
-    "scene.mask": (*FLAGS, NO_FLAGS),
-}
-"""Values of these that name no file."""
 
 
 @dataclass(frozen=True)
@@ -192,20 +182,19 @@ def _from_table(table: Path, load: Callable[[str, Mapping[str, str]], Scene]) ->
 
 def _absolute(table: Path, key: str, cell: str) -> str:
     """Return a cell as ``--set`` takes it, with paths that hold wherever the job file lies."""
-    if key not in _PATHS or cell in _WORDS.get(key, ()) or is_registered(cell) or "://" in cell:
+    if key not in NAMED_FILES or (key == "learn.train" and re.fullmatch(r"[0-9.]+", cell)):
         return cell
+
+    def located(path: str) -> str:
+        if is_registered(path) or "://" in path:
+            return path
+        return str((table.resolve().parent / Path(path).expanduser()).resolve())
+
+    given: Any = cell
     if cell.startswith("["):
-        try:
-            parts = (
-                json.dumps(part) if part in _WORDS.get(key, ()) else _absolute(table, key, part)
-                for part in json.loads(cell)
-            )
-            return f"[{', '.join(parts)}]"
-        except (ValueError, AttributeError):
-            return cell  # what is wrong with it is said when the job is checked
-    if key == "learn.train" and re.fullmatch(r"[0-9.]+", cell):
-        return cell
-    return _quoted((table.resolve().parent / Path(cell).expanduser()).resolve())
+        with suppress(ValueError):  # what is wrong with it is said when the job is checked
+            given = json.loads(cell)
+    return json.dumps(with_files(key, given, located), ensure_ascii=False)
 
 
 def _quoted(path: Path) -> str:
@@ -229,7 +218,7 @@ def _distinct_names(paths: Sequence[Path], whole: Sequence[str | None] = ()) -> 
     for stem, path in zip(stems, paths, strict=True):
         name = stem
         if stem in shared:
-            name = f"{stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:6]}"
+            name = f"{stem}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:6]}"
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return names

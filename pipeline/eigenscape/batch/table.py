@@ -33,10 +33,10 @@ def earlier_rows(directory: Path) -> list[dict[str, str]]:
     return [row for row in rows if {"scene", "state"} <= row.keys()]
 
 
-def write_outcomes(
-    directory: Path, outcomes: Sequence[SceneOutcome], earlier: Iterable[Mapping[str, str]] = ()
-) -> Path:
-    """Write ``batch.csv``: earlier rows of other scenes, and a row for each outcome.
+class BatchTable:
+    """The rows of ``batch.csv``: earlier ones of other scenes, and one for each outcome.
+
+    The rows are made once: that of a scene with many files takes long.
 
     Parameters
     ----------
@@ -48,11 +48,25 @@ def write_outcomes(
         See `earlier_rows`. Those of the same name and files are replaced. Those without a run in the
         directory, and whose files are gone, are left out: nothing is left to look at or to run.
     """
-    rows = [outcome.row() for outcome in outcomes]
-    others = _others(earlier, rows, directory)
-    with explain_write_errors(directory):
-        write_csv(directory / BATCH_TABLE, [*others, *rows], COLUMNS)
-    return directory / BATCH_TABLE
+
+    def __init__(
+        self,
+        directory: Path,
+        outcomes: Sequence[SceneOutcome],
+        earlier: Iterable[Mapping[str, str]] = (),
+    ) -> None:
+        self._directory = directory
+        self._rows = [outcome.row() for outcome in outcomes]
+        self._others = list(_others(earlier, self._rows, directory))
+
+    def put(self, number: int, outcome: SceneOutcome) -> None:
+        """Replace the row of an outcome, by its place among the outcomes."""
+        self._rows[number] = outcome.row()
+
+    def write(self) -> None:
+        """Write the file."""
+        with explain_write_errors(self._directory):
+            write_csv(self._directory / BATCH_TABLE, [*self._others, *self._rows], COLUMNS)
 
 
 def _others(
@@ -64,7 +78,7 @@ def _others(
         files.setdefault(row["scene"], set()).add(text_of(row["files"]))
     for old in earlier:
         own, given = files.get(old["scene"]), old.get("files", "")
-        # Of a scene whose job could not be read nobody knows the files.
+        # The files of a scene are unknown if its job cannot be read.
         if own is not None and (not given or given in own or "" in own):
             continue
         done = old["state"] in ("done", "skipped")
@@ -90,7 +104,8 @@ def write_trace(directory: Path, outcome: SceneOutcome) -> None:
     with explain_write_errors(directory):
         if outcome.state == "failed":
             path.parent.mkdir(exist_ok=True)
-            path.write_text(f"{outcome.reason}\n\n{outcome.trace}", encoding="utf-8")
+            text = f"{outcome.reason}\n\n{outcome.trace}"
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
             path.unlink(missing_ok=True)
 
@@ -110,8 +125,14 @@ def batch_status(path: Path) -> dict[str, Any]:
             "or another --run-dir."
         )
     for row in rows:
-        if row["state"] in ("done", "skipped") and not _is_there(Path(row["run"])):
-            row["state"] = "to do"
+        if row["state"] not in ("done", "skipped"):
+            continue
+        try:
+            if not _is_there(Path(row["run"])):
+                row["state"] = "to do"
+        except StoreError as error:
+            # One damaged run says nothing about the others.
+            row |= {"state": "failed", "reason": str(error)}
     return {
         "run": str(path),
         "state": count_states(row["state"] for row in rows) or "no scene",

@@ -1,6 +1,7 @@
 """Scenes that arrive while a batch waits for them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import sleep, time
@@ -9,7 +10,7 @@ from eigenscape.batch.outcomes import SceneOutcome
 from eigenscape.scenes.files.paths import scene_paths
 from eigenscape.scenes.registry import is_registered
 
-_ARRIVING = "its file changed since the last look: not taken before it stays as it is"
+_ARRIVING = "its file changed since the last look: it is run once the file stops changing"
 
 
 class Arrivals:
@@ -71,5 +72,7 @@ def _newest(outcome: SceneOutcome) -> float:
     paths = scene_paths(job.scene, job.resolve)
     times = [0.0]
     for path in (Path(job.resolve(path)) for path in paths if not is_registered(path)):
-        times += [part.stat().st_mtime for part in [path, *path.glob("**/*")] if part.exists()]
+        for part in [path, *path.glob("**/*")]:
+            with suppress(OSError):  # it may be gone again
+                times.append(part.stat().st_mtime)
     return max(times)

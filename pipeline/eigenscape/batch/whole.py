@@ -18,7 +18,7 @@ from typing import Any
 from eigenscape.base.process.progress import Reporter
 from eigenscape.batch.outcomes import scene_fields, siblings_of
 from eigenscape.clusters import ClusterOptions, Executor, Threads
-from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError, reason_of
+from eigenscape.errors import ClusterLostError, TaskMemoryError, concerns_all_jobs, reason_of
 from eigenscape.job.jobfile import Job
 from eigenscape.workflow.spine import run
 
@@ -80,16 +80,10 @@ def run_reported(
             siblings=siblings_of(path, job.name),
         )  # fmt: skip
     except Exception as error:
-        if is_everybodys(error):
+        if concerns_all_jobs(error):
             raise
         return failure(error)
     return {"state": "done", **scene_fields(result)}
-
-
-def is_everybodys(error: BaseException) -> bool:
-    """Return whether an error is no scene's fault: the others would meet it too."""
-    lost = isinstance(error, ClusterError | ClusterLostError)
-    return lost and not isinstance(error, TaskMemoryError)
 
 
 def failure(error: BaseException) -> Report:
@@ -122,7 +116,7 @@ def cluster_lane(executor: Executor) -> Lane:
                 # Once more, from its finished blocks, with blocks of half the size.
                 tasks = 2 * scene.tasks_per_process
                 return lane(replace(scene, tasks_per_process=tasks, smaller=True))
-            if is_everybodys(error):
+            if concerns_all_jobs(error):
                 raise
             # `run_whole` reports its own errors, so this one is the worker's or the scheduler's.
             raise ClusterLostError(
@@ -132,6 +126,10 @@ def cluster_lane(executor: Executor) -> Lane:
         return reports[0]
 
     return lane
+
+
+class LaneStoppedError(Exception):
+    """A lane was given a scene after the batch was left; nobody waits for the scene."""
 
 
 class ChildLane:
@@ -145,18 +143,32 @@ class ChildLane:
         self._context = multiprocessing.get_context("spawn")
         self._process: Any = None
         self._pipe: Connection | None = None
+        self._stopped = False
+        self._starting = threading.Lock()
 
     def __call__(self, scene: WholeScene) -> Report:
-        """Run a scene and return what became of it."""
-        if self._process is None or not self._process.is_alive():
-            self._start()
-        assert self._pipe is not None, "started"
+        """Run a scene and return what became of it.
+
+        Raises
+        ------
+        LaneStoppedError
+            `stop` was called, maybe by another thread.
+        """
+        with self._starting:
+            if self._stopped:
+                raise LaneStoppedError
+            if self._process is None or not self._process.is_alive():
+                self._start()
+            process, pipe = self._process, self._pipe
+        assert pipe is not None, "started"
         try:
-            self._pipe.send(scene)
-            report: Report = self._pipe.recv()
+            pipe.send(scene)
+            report: Report = pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-            code, self._process = self._process.exitcode, None
+            if self._stopped:
+                raise LaneStoppedError from None
+            process.join()
+            code = process.exitcode
             how = (
                 f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
             )
@@ -170,10 +182,14 @@ class ChildLane:
         return report
 
     def stop(self) -> None:
-        """End the process at once; what it has finished of a scene is kept."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+        """End the process at once and start no other; what it has finished of a scene is kept."""
+        # The lock of the batch is released after this call: no process may work without it.
+        with self._starting:
+            self._stopped = True
+            process = self._process
+        if process is not None:
+            process.kill()
+            process.join()
 
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()

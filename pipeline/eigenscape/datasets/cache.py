@@ -21,6 +21,7 @@ VARIABLE = "EIGENSCAPE_DATA"
 _CODE = (
     "datasets/made/manifolds.py", "datasets/made/pictures.py", "datasets/recipes.py", "datasets/made/text.py",
     "datasets/made/landcover.py", "datasets/made/synthetic.py",
+    "export/geotiff.py", "export/palette.py", "export/sidecar.py",
 )  # fmt: skip
 """Modules that prepared arrays depend on."""
 

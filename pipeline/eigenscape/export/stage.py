@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.base.blocks import blocks
+from eigenscape.base.shares import percent
 from eigenscape.context import Context
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.format import Product, formats_of
@@ -153,22 +154,18 @@ def describe_scores(scores: Mapping[str, Any], things: str) -> str:
         if agreed := scores["agreement"]:
             line += (
                 f"; with the labels: ARI {agreed['ari']:.3f}, NMI {agreed['nmi']:.3f}, "
-                f"best match {_percent(agreed['best_match_accuracy'])}"
+                f"best match {percent(agreed['best_match_accuracy'], missing='not measured')}"
             )
         return line
     if "held_out" not in scores:
         if scores["overall_accuracy"] is None:
             return f"accuracy not measured: {scores['protocol']}"
-        accuracy = _percent(scores["overall_accuracy"])
+        accuracy = percent(scores["overall_accuracy"])
         return f"accuracy {accuracy} on {scores['samples']} labelled {things}: {scores['protocol']}"
     held_out = ", ".join(
         f"{'disjoint test file' if split == 'test' else f'{split} split'} "
-        f"{_percent(result['overall_accuracy'])}"
+        f"{percent(result['overall_accuracy'], missing='not measured')}"
         for split, result in scores["held_out"].items()
     )
-    itself = _percent(scores["training_pixels"]["overall_accuracy"])
+    itself = percent(scores["training_pixels"]["overall_accuracy"], missing="not measured")
     return f"accuracy on held-out {things}: {held_out}; on training {things} {itself}"
-
-
-def _percent(share: float | None) -> str:
-    return "not measured" if share is None else f"{100 * share:.1f} %"

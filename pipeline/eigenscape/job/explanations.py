@@ -1,4 +1,4 @@
-"""What to say of a job whose keys or values are wrong: the key, the value, and what is accepted."""
+"""Messages about wrong keys and values of a job: the key, the value, and the accepted ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin

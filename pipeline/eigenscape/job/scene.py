@@ -3,7 +3,6 @@
 import ast
 import inspect
 import itertools
-from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -162,10 +161,3 @@ class SceneOptions(Options):
     @property
     def _masks(self) -> tuple[str, ...]:
         return (self.mask,) if isinstance(self.mask, str) else self.mask or ()
-
-    def with_mask_files(self, change: Callable[[str], str]) -> "str | tuple[str, ...] | None":
-        """Return ``mask`` with its files changed, such as made absolute."""
-        flags = (*FLAGS, NO_FLAGS)
-        if isinstance(self.mask, str) or self.mask is None:
-            return self.mask if self.mask is None or self.mask in flags else change(self.mask)
-        return tuple(name if name in flags else change(name) for name in self.mask)

@@ -216,6 +216,7 @@ class StudyOptions(Options):
         if self.plot is not None:
             _known("plot.x", [self.plot.x], [*places, *MEASURES])
             _known("plot.lines", [self.plot.lines] if self.plot.lines else [], places)
+            _known("plot.panels", [self.plot.panels] if self.plot.panels else [], places)
             _known("plot.y", self.plot.y, MEASURES)
             _known("plot.right", [self.plot.right] if self.plot.right else [], MEASURES)
         _no_twice("names of study.pictures", [picture.file for picture in self.pictures])

@@ -17,9 +17,10 @@ from types import FrameType
 import filelock
 
 from eigenscape.base.process.progress import console_reporter
+from eigenscape.base.process.signals import put_off
 from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import find_queue
-from eigenscape.clusters.submission import Submission, changing, write_submission
+from eigenscape.clusters.submission import State, Submission, changing, write_submission
 from eigenscape.errors import EigenscapeError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.schedule.submit import cluster_of, driven, enqueue
@@ -61,17 +62,26 @@ def main(path: Path, show: Callable[[Result], None]) -> int:
     found = _claim(path)
     if found is None:
         return 0
-    options = cluster_of(found)
-    before = progress(path)
+    try:
+        options = cluster_of(found)
+        before = progress(path)
+    except EigenscapeError as error:  # such as a file of another version
+        print(f"eigenscape: {error}", file=sys.stderr)
+        return _note_end(path, error.exit_status, str(error))
     hand_over = partial(_hand_over, path, options, before)
     try:
         with _stopping(_seconds_left(options) - (time.monotonic() - start), hand_over):
             status, message = _work(path, found, options, show)
     except _Stopped as stopped:
         return stopped.status
+    return _note_end(path, status, message)
+
+
+def _note_end(path: Path, status: int, message: str) -> int:
+    """Note how the work on a run has ended, unless it was cancelled; return the exit status."""
     with changing(path) as found:
         if found is not None and found.state != "cancelled":
-            state = "finished" if status in (0, 3) else "failed"
+            state: State = "finished" if status in (0, 3) else "failed"
             write_submission(path, found, state=state, exit_status=status, message=message)
     return status
 
@@ -107,9 +117,10 @@ def _work(
 ) -> tuple[int, str]:
     """Run the job; return exit status and message."""
     workers = options.model_copy(update={"job_name": found.worker_name})
-    job = parse_job(found.job["table"], name=found.job["name"], base=Path(found.job["base"]))
-    job, on = driven(job, workers)
     try:
+        # Another version of eigenscape may have submitted the job.
+        job = parse_job(found.job["table"], name=found.job["name"], base=Path(found.job["base"]))
+        job, on = driven(job, workers)
         result = run(job, on=on, run_dir=path, reporter=console_reporter())
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)
@@ -170,20 +181,26 @@ def _stopping(seconds: float, hand_over: Callable[[bool], int]) -> Iterator[None
     First the one, while nothing is taken down yet: the next job waits for the end of this process.
     """
 
-    def stop(number: int, _: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if put_off(number, frame):
+            return
         # Once: what is taken down from now on must not be interrupted.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _Stopped(hand_over(number == signal.SIGALRM))
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGALRM, signal.SIGTERM)}
     if seconds < float("inf"):
         signal.setitimer(signal.ITIMER_REAL, max(1.0, seconds))
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            # Unless it is ignored by now. The caller notes the end of the work under a lock that
+            # handing over takes as well.
+            if signal.getsignal(number) is stop:
+                signal.signal(number, handler)
 
 
 if __name__ == "__main__":

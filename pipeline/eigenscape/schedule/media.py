@@ -2,7 +2,9 @@
 
 import getpass
 import shlex
+import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -114,8 +116,15 @@ def remove(job: Path) -> str:
         if after != before:
             table.write(after)
             gone.append(table.program)
-    for chain in (entry for entry in _chains() if entry.name == name):
-        _slurm("scancel", "--state=PENDING", f"--name={job_name(name)}", *_MINE)
+    try:
+        chains = _chains()
+    except InputError:
+        # A schedule stands in one place: where it was found, the queue need not answer.
+        if not gone:
+            raise
+        chains = []
+    for chain in (entry for entry in chains if entry.name == name):
+        _slurm("scancel", "--state=PENDING", f"--name={job_name(name)}", _mine())
         Path(chain.title).unlink(missing_ok=True)
         gone.append(chain.medium)
     if not gone:
@@ -123,21 +132,36 @@ def remove(job: Path) -> str:
     return f"{name} is gone from {' and '.join(gone)}. A run that is under way goes on."
 
 
-def installed() -> list[Entry]:
-    """Return the schedules in the tables of this user, and the jobs of chains that wait."""
+def installed(tell: Callable[[str], None]) -> list[Entry]:
+    """Return the schedules in the tables of this user, and the jobs of chains that wait.
+
+    Parameters
+    ----------
+    tell
+        Called with a sentence if the queue does not answer, so that its jobs are not returned.
+    """
     entries = []
     for table in (Crontab(name) for name in TABLES):
         for block in find_blocks(table.read()) if table.is_there else []:
             entries.append(Entry(block.name, table.program, block.title, "\n".join(block.lines)))
-    return [*entries, *_chains()]
+    try:
+        entries += _chains()
+    except InputError as error:
+        tell(f"chains of jobs are not listed: {error}")
+    return entries
 
 
 def _chains() -> list[Entry]:
-    """Return the jobs of chains that wait; there are none where SLURM is not set up."""
-    try:
-        said = _slurm("squeue", "--noheader", *_MINE, "--format=%j|%S|%o", "--states=PENDING")
-    except InputError:
+    """Return the jobs of chains that wait; none without SLURM.
+
+    Raises
+    ------
+    InputError
+        SLURM does not answer.
+    """
+    if shutil.which("squeue") is None:
         return []
+    said = _slurm("squeue", "--noheader", _mine(), "--format=%j|%S|%o", "--states=PENDING")
     prefix, entries = job_name(""), []
     for line in said.splitlines():
         name, start, script = line.split("|", 2)
@@ -150,20 +174,22 @@ def _chains() -> list[Entry]:
 def _install_chain(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
     path, script = chain_path(schedule), chain_script(schedule, cron, on)
     name = f"--name={job_name(schedule.name)}"
-    waiting = _slurm("squeue", "--noheader", *_MINE, "--states=PENDING", name).strip()
+    waiting = _slurm("squeue", "--noheader", _mine(), "--states=PENDING", name).strip()
     if waiting and path.exists() and path.read_text(encoding="utf-8") == script:
         return f"{schedule.name} is in the queue already."
     with explain_write_errors(path), written_whole(path) as temporary:
         temporary.write_text(script, encoding="utf-8")
         temporary.chmod(0o700)
     if waiting:
-        _slurm("scancel", "--state=PENDING", name, *_MINE)
+        _slurm("scancel", "--state=PENDING", name, _mine())
     at = _next(cron)
     said = _slurm("sbatch", "--parsable", f"--begin={at}", str(path)).strip()
     return f"{schedule.name} is job {said} now, which submits the next one; it runs at {at}."
 
 
-_MINE = (f"--user={getpass.getuser()}",)
+def _mine() -> str:
+    # Not at import: a container may have no name for its user.
+    return f"--user={getpass.getuser()}"
 
 
 def _next(cron: Cron) -> str:

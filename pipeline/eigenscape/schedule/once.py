@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from eigenscape.base.files.whole import explain_write_errors
@@ -15,6 +16,8 @@ from eigenscape.store.lock import hold
 LOG = "schedule.log"
 LARGEST_LOG = 2**20
 """Bytes from which a log is put aside before the next run."""
+GRACE_S = 30.0
+"""Seconds that a run has to end once this process is asked to end: service managers wait little longer."""
 OLD_LOGS = 5
 """Logs put aside that are kept: ``schedule.log.1`` is the newest."""
 
@@ -50,10 +53,15 @@ def _run(schedule: Schedule, log: Path) -> int:
     began = time.monotonic()
     with log.open("ab") as stream, stopped_by_sigterm():
         # A process of its own: whatever ends it, the log says so.
-        status = subprocess.run(
-            command, cwd=schedule.home, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
-            check=False,
-        ).returncode  # fmt: skip
+        process = subprocess.Popen(
+            command, cwd=schedule.home, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+        )
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            ended = _end(process)
+            _note(log, f"stopped after {time.monotonic() - began:.0f} s: exit status {ended}")
+            raise
     _note(log, f"ends: exit status {status} after {time.monotonic() - began:.0f} s")
     if schedule.keep is not None and schedule.runs.is_dir():
         try:
@@ -64,6 +72,18 @@ def _run(schedule: Schedule, log: Path) -> int:
         for path in pruned.deleted:
             _note(log, f"deleted: {path}")
     return status
+
+
+def _end(process: "subprocess.Popen[bytes]") -> int:
+    """Let a process end by itself, and kill it if it does not; return its exit status."""
+    try:
+        # The run cancels its jobs and writes its tables on the way out.
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(GRACE_S)
+    finally:
+        process.kill()
+    return process.wait()
 
 
 def _note(log: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from eigenscape.clusters.registry import check_queue, find_queue
 from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.errors import EigenscapeError, InputError, MemoryLimitError
+from eigenscape.job.changes import given_tables
 from eigenscape.job.jobfile import Job
 from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.footprint import driver_bytes
@@ -76,7 +77,8 @@ def submit(
     with explain_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         (path / "driver").mkdir(exist_ok=True)
-    table = job.model_dump(mode="json", exclude_none=True, exclude={"study"})
+    # Only the keys that are given: with its defaults, a job would no longer leave its methods open.
+    table = given_tables(job)
     # Short: some queues take 15 letters.
     name = f"eig-{secrets.token_hex(4)}"
     fresh = Submission(

@@ -83,10 +83,10 @@ def open_memmap(path: str | Path) -> NDArray[Any]:
     """Map an array that was created with ``whole=True``: shared by threads, workers and runs."""
     array = open_array(path)
     assert array.chunks == tuple(max(1, size) for size in array.shape), "only whole arrays map"
-    files = [file for file in (Path(path) / "c").rglob("*") if file.is_file()]
-    if not files:
+    chunk = _chunk(path, array)
+    if not chunk.is_file():
         return np.zeros(array.shape, array.dtype)  # all fill value: zarr stores no chunk for it
-    return attach_memmap(files[0], array.shape, array.dtype)
+    return attach_memmap(chunk, array.shape, array.dtype)
 
 
 def whole_file(path: str | Path) -> Path:
@@ -94,8 +94,13 @@ def whole_file(path: str | Path) -> Path:
     return _whole_file(path, open_array(path))
 
 
+def _chunk(path: str | Path, array: Any) -> Path:
+    """Return the path of the one chunk of an array; NFS may put other files beside it."""
+    return Path(path) / "c" / Path(*["0"] * array.ndim)
+
+
 def _whole_file(path: str | Path, array: Any) -> Path:
-    chunk = Path(path) / "c" / Path(*["0"] * array.ndim)
+    chunk = _chunk(path, array)
     chunk.parent.mkdir(parents=True, exist_ok=True)
     create_memmap(chunk, array.shape, array.dtype)
     return chunk

@@ -1,4 +1,4 @@
-"""Whether the files of finished stages are still as they were written."""
+"""Check of the files of finished stages."""
 
 import os
 from collections.abc import Iterator

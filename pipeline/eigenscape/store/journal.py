@@ -2,12 +2,11 @@
 
 One line for each entry, its checksum in front. The journal ends where a line is not whole: with the
 line that a killed process had begun, or where the file was damaged. What lies in the workspace is then
-held against it: files that no entry vouches for are what a killed task left, and go; a file that is
-not what an entry says makes the whole workspace void.
+compared with it: files without an entry were left by a killed task and are deleted; a file that
+differs from its entry makes the whole workspace void.
 
-An entry stands in the journal before anything is renamed over a file that it vouches for, or deletes
-it. So a file may be what the last entry about it says, or the one before: that is all that a kill
-leaves open.
+An entry is written before its file is replaced or deleted. So a file may be what the last entry about it
+says, or the one before: that is all that a kill leaves open.
 """
 
 import json

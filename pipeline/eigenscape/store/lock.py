@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import filelock
@@ -14,23 +14,38 @@ from eigenscape.base.files.whole import explain_write_errors
 
 @contextmanager
 def hold(directory: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a directory; see `Run.lock`."""
-    path = directory / "lock"
+    """Hold the lock of a directory, which is made again if it was deleted; see `Run.lock`."""
     with explain_write_errors(directory):
-        lock = filelock.FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            on_wait(
-                f"{directory.name} is being worked on by {lock_holder(directory)}; waiting for "
-                "it to end"
-            )
-            lock.acquire()
+        lock = _acquired(directory, on_wait)
     try:
-        now = time.strftime("%Y-%m-%d %H:%M:%S")
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {now}\n")
+        with explain_write_errors(directory):
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            text = f"process {os.getpid()} on {socket.gethostname()} since {now}\n"
+            (directory / "lock").write_text(text, encoding="utf-8")
         yield
     finally:
+        lock.release()
+
+
+def _acquired(directory: Path, on_wait: Callable[[str], None]) -> filelock.BaseFileLock:
+    """Return the acquired lock of a directory that is there."""
+    path = directory / "lock"
+    while True:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path)
+        with suppress(FileNotFoundError), path.open("a") as opened:
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                on_wait(
+                    f"{directory.name} is being worked on by {lock_holder(directory)}; waiting for "
+                    "it to end"
+                )
+                lock.acquire()
+            # The process that held the lock may have deleted the directory: then it is that of a file
+            # without a name, and another process may hold one of the same name.
+            if os.path.samestat(os.fstat(opened.fileno()), path.stat()):
+                return lock
         lock.release()
 
 
@@ -43,4 +58,6 @@ def lock_holder(path: Path) -> str | None:
         with filelock.FileLock(file, timeout=0):
             return None
     except filelock.Timeout:
-        return file.read_text(encoding="utf-8").strip() or "another process"
+        with suppress(FileNotFoundError):  # the holder may have deleted the directory since
+            return file.read_text(encoding="utf-8").strip() or "another process"
+        return "another process"

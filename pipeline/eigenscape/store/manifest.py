@@ -84,6 +84,21 @@ def is_run(path: Path) -> bool:
     return (path / "manifest.json").exists()
 
 
+def require_run(path: Path) -> None:
+    """Raise an error if a directory is not that of a run.
+
+    Raises
+    ------
+    InputError
+        With the fix.
+    """
+    if not is_run(path):
+        raise InputError(
+            f"{path}: no run directory (it has no manifest.json). Give a directory that "
+            "`eigenscape run` made, such as runs/<job name>-<key>."
+        )
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a run directory, an empty one where there is none.
 

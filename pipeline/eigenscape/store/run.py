@@ -19,10 +19,10 @@ the same stage with the same key takes up again; one killed after it is finished
 Committed arrays are never written again, so runs side by side share them by hard links.
 
 The record holds a checksum of every file, and a run begins with reading what it finds finished: a stage
-of which a file is damaged is computed again. What unfinished stages leave: `eigenscape.store.journal`.
+with a damaged file is computed again. What unfinished stages leave: `eigenscape.store.journal`.
 """
 
-import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -94,9 +94,11 @@ class Run:
                         f"{path}: cannot be made there ({error.strerror}: {error.filename}). "
                         "Set output.directory or --run-dir to a directory that you may write."
                     ) from error
-                probe = path / f".probe.tmp-{os.getpid()}"
+                # A random name: processes of several machines may have one number. Another process may
+                # take the file for a leftover and delete it.
+                probe = path / f".probe.tmp-{secrets.token_hex(4)}"
                 probe.touch()
-                probe.unlink()
+                probe.unlink(missing_ok=True)
         self.reload()
 
     def _repr_html_(self) -> str:
@@ -246,7 +248,8 @@ class Run:
         """
         with explain_write_errors(self.path):
             for discarded in (self.path / "work").glob(f"*{DISCARDED}"):
-                shutil.rmtree(discarded)
+                # On NFS, a file that is still open somewhere keeps its directory.
+                shutil.rmtree(discarded, ignore_errors=True)
             for path in sorted((self.path / "work").glob("*/COMMIT")):
                 entry = read_commit(path)
                 if entry is None:
@@ -258,7 +261,7 @@ class Run:
             remove_if_empty(self.path / "work")
             for depth in ("", "store.zarr/", "store.zarr/*/", "store.zarr/*/*/"):
                 for leftover in self.path.glob(f"{depth}.*.tmp-*"):
-                    leftover.unlink()
+                    leftover.unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """Remove the rest of workspaces, once every stage is finished."""
@@ -342,7 +345,8 @@ class Run:
 
     def save_manifest(self) -> None:
         """Replace the manifest by one rename."""
-        write_manifest(self.path, self.manifest)
+        with explain_write_errors(self.path):
+            write_manifest(self.path, self.manifest)
 
     def _arrays(self) -> set[str]:
         """Return the names of all committed arrays."""
@@ -350,7 +354,8 @@ class Run:
 
     def _workspaces(self, stage: str) -> list[Path]:
         work = self.path / "work"
-        return [path for path in work.glob(f"{stage}-*") if path.is_dir()]
+        found = work.glob(f"{stage}-*")
+        return [path for path in found if path.is_dir() and path.suffix != DISCARDED]
 
     @contextmanager
     def lock(self, on_wait: Callable[[str], None]) -> Iterator[None]:

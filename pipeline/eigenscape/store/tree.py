@@ -47,7 +47,7 @@ def remove_others(root: Path, arrays: Collection[str]) -> None:
 
 
 def link_array(source: Path, target: Path) -> None:
-    """Share an array by hard links; its metadata last, for with them it looks whole."""
+    """Share an array by hard links; its metadata last, because with it the array looks complete."""
     shutil.rmtree(target, ignore_errors=True)
     metadata = shutil.ignore_patterns("zarr.json")
     shutil.copytree(source, target, copy_function=os.link, ignore=metadata)

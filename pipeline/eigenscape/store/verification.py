@@ -5,11 +5,18 @@ from typing import Any
 
 from eigenscape.base.files.sums import holds, size_in
 from eigenscape.base.files.whole import DISCARDED
-from eigenscape.errors import InputError, StoreError
+from eigenscape.errors import StoreError
 from eigenscape.store.integrity import find_damage
 from eigenscape.store.journal import Journal
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import HasPath, Record, is_run, path_of, read_commit, read_manifest
+from eigenscape.store.manifest import (
+    HasPath,
+    Record,
+    path_of,
+    read_commit,
+    read_manifest,
+    require_run,
+)
 from eigenscape.store.tree import broken_groups
 
 
@@ -24,10 +31,11 @@ def verify(run: str | Path | HasPath) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``whole``: whether all files are intact. ``stages``: name, number of files, bytes and ``damage`` (a
-        text for each damaged file) of every finished stage. ``unfinished``: name and ``damage`` of unfinished
-        stages; empty while a process works in the directory (``holder``). ``other``: damage to files that
-        belong to no stage. ``again``: stages that the next `run` computes again.
+        ``run``: the run directory. ``whole``: whether all files are intact. ``stages``: name, number of
+        files, bytes and ``damage`` (a text for each damaged file) of every finished stage. ``unfinished``:
+        name and ``damage`` of unfinished stages; empty while a process works in the directory
+        (``holder``). ``other``: damage to files that belong to no stage. ``again``: stages that the next
+        `run` computes again.
 
     Raises
     ------
@@ -44,12 +52,10 @@ def verify(run: str | Path | HasPath) -> dict[str, Any]:
     True
     """
     path = path_of(run)
-    if not is_run(path):
-        raise InputError(
-            f"{path}: no run directory (it has no manifest.json). Give a directory that "
-            "`eigenscape run` made, such as runs/<job name>-<key>."
-        )
-    manifest, holder = read_manifest(path), lock_holder(path)
+    require_run(path)
+    # The holder first: a run that ends in between is finished in the manifest.
+    holder = lock_holder(path)
+    manifest = read_manifest(path)
     records = {name: Record.from_json(entry) for name, entry in manifest["stages"].items()}
     stages = [
         {

@@ -102,6 +102,9 @@ def _base_table(job: Job) -> dict[str, Any]:
     Class maps and images of every variant are seldom wanted: only what the file itself asks for.
     """
     table = given_tables(job)
+    if not job.open:
+        # Without the study, a job that names no method would be open: a study keeps the defaults.
+        table.setdefault("learn", {}).setdefault("method", job.learn.method)
     if "formats" not in job.output.model_fields_set:
         table.setdefault("output", {}).update(formats=(), eigenvectors=0)
     return table
@@ -141,7 +144,7 @@ def _wanted(
         return condition.holds(lambda key: _value_of(variant, key))
     except (TypeError, ZeroDivisionError) as error:
         raise JobError(
-            f"{variant.job.name}: study.where = {study.where!r} cannot be told for "
+            f"{variant.job.name}: study.where = {study.where!r} cannot be evaluated for "
             f"{variant.title} ({error})."
         ) from None
 

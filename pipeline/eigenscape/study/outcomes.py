@@ -1,7 +1,7 @@
 """The variants of a study with their run directories, and their outcomes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
+from eigenscape.workflow.choice.auto import settled
 from eigenscape.workflow.directories import STUDY_FILE, check_kept, check_ours, parent_directory
 from eigenscape.workflow.many.outcomes import Outcome, Outcomes, is_finished
 from eigenscape.workflow.stages import STAGES, stage_keys
@@ -137,6 +138,12 @@ def plan_outcomes(job: Job, path: Path) -> list[VariantOutcome]:
             )
         )
     return outcomes
+
+
+def settle_variant(outcome: VariantOutcome) -> VariantOutcome:
+    """Return a variant with the methods that its run has chosen, if its job leaves them open."""
+    job, keys = settled(outcome.variant.job, dict(outcome.keys), outcome.path)
+    return replace(outcome, variant=replace(outcome.variant, job=job), keys=keys)
 
 
 def siblings_of(path: Path) -> Siblings:

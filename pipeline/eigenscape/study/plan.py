@@ -14,6 +14,7 @@ from eigenscape.store.run import Run
 from eigenscape.study.outcomes import (
     check_study_directory,
     plan_outcomes,
+    settle_variant,
     siblings_of,
     study_directory,
 )
@@ -21,6 +22,7 @@ from eigenscape.study.run import FORMAT
 from eigenscape.workflow.directories import STUDY_FILE
 from eigenscape.workflow.footprint import StagePlan
 from eigenscape.workflow.plan import project_plan
+from eigenscape.workflow.runner import fit_limits
 from eigenscape.workflow.stages import STAGES
 
 
@@ -87,13 +89,14 @@ def plan_study(
     """
     path = study_directory(job, run_dir)
     check_study_directory(path, job)
-    outcomes = plan_outcomes(job, path)
+    outcomes = [settle_variant(outcome) for outcome in plan_outcomes(job, path)]
     siblings = siblings_of(path)
     sizes: dict[str, dict[str, StagePlan]] = {stage.name: {} for stage in STAGES}
     for outcome in outcomes:
-        plan = project_plan(outcome.variant.job, on or ClusterOptions())
+        fitted = fit_limits(outcome.variant.job, on or ClusterOptions())
+        plan = project_plan(fitted, on or ClusterOptions())
         try:
-            plan.check(outcome.variant.job.limits.memory_bytes)
+            plan.check(fitted.limits.memory_bytes)
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{outcome.variant.title}: {error}") from None
         for stage in plan.stages:
@@ -152,16 +155,19 @@ def study_status(path: Path) -> dict[str, Any]:
 def _variant_status(path: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
     directory = path / "variants" / entry["directory"]
     done: list[str] = []
-    if directory.is_dir():
-        run = Run(directory, create=False)
-        done = [
-            stage.name for stage in STAGES if run.is_finished(stage.name, entry["keys"][stage.name])
-        ]
-    state = "finished" if len(done) == len(STAGES) else "failed" if entry["reason"] else "to do"
+    reason = entry["reason"]
+    try:
+        if directory.is_dir():
+            run = Run(directory, create=False)
+            keys = entry["keys"]
+            done = [one.name for one in STAGES if run.is_finished(one.name, keys[one.name])]
+    except StoreError as error:
+        reason = str(error)  # one damaged run says nothing about the others
+    state = "finished" if len(done) == len(STAGES) else "failed" if reason else "to do"
     return {
         "title": entry["title"],
         "state": "begun" if state == "to do" and done else state,
         "stages": done,
-        "reason": entry["reason"] if state == "failed" else None,
+        "reason": reason if state == "failed" else None,
         "directory": str(directory),
     }

@@ -19,7 +19,7 @@ _HEAD = """\
 Every table and figure of the source documents that a study in `jobs/studies/` reproduces: ours beside
 theirs. This page, its pictures and its tables in `{folder}/` are written by
 
-    eigenscape results {files}
+    eigenscape results jobs/studies/*.toml
 
 from what `eigenscape run jobs/studies/<study>.toml` left; a study that was cut off goes on where it
 stopped. Filled markers and full lines are ours, open ones and dashed lines the published values.
@@ -52,8 +52,7 @@ def write_results(studies: Sequence[Job], target: Path, runs: Path | None = None
         if job.study is None:
             raise InputError(f"{job.name}: has no table [study]; give study files only.")
     folder = target.parent / target.stem.lower()
-    files = "jobs/studies/*.toml"
-    parts, missing = [_HEAD.format(folder=folder.name, files=files)], []
+    parts, missing = [_HEAD.format(folder=folder.name)], []
     with explain_write_errors(target.parent):
         folder.mkdir(parents=True, exist_ok=True)
         for job in studies:

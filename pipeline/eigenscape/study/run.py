@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files.tables import Row, read_table, write_table
-from eigenscape.base.files.whole import explain_write_errors, write_json
+from eigenscape.base.files.whole import explain_write_errors, write_json, written_whole
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.process.progress import Reporter, default_reporter
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
-from eigenscape.errors import InputError, reason_of
+from eigenscape.errors import InputError, concerns_all_variants, reason_of
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import StudyOptions
 from eigenscape.store.lock import hold
@@ -39,6 +39,7 @@ from eigenscape.study.outcomes import (
     check_study_directory,
     has_finished,
     plan_outcomes,
+    settle_variant,
     siblings_of,
     study_directory,
 )
@@ -86,6 +87,8 @@ def run_study(
     ------
     InputError
         The study or its files are invalid; nothing was computed.
+    ClusterError, ClusterLostError, OutputError, OSError
+        No further variant can be run; the same call continues the study.
 
     Examples
     --------
@@ -118,7 +121,11 @@ def run_study(
         outcomes = [replace(o, machine=known.get(o.path.name, "")) for o in outcomes]
         _describe(path, job, outcomes)
         study = _study_of(job)
-        ended = {o.path: _skipped(o) for o in outcomes if has_finished(o) and not missing(o, study)}
+        ended = {
+            o.path: _skipped(o)
+            for o in map(settle_variant, outcomes)
+            if has_finished(o) and not missing(o, study)
+        }
         progress = StudyProgress(reporter, len(outcomes), [o.keys for o in ended.values()])
         todo = [outcome for outcome in _by_shared_stages(outcomes) if outcome.path not in ended]
         try:
@@ -154,9 +161,12 @@ def _run_all(
                     outcome.variant.job, on=on, run_dir=outcome.path, reporter=progress,
                     executor=executor, siblings=siblings,
                 )  # fmt: skip
+                # Measured as the job that was run, whose methods may have been chosen only now.
+                outcome = settle_variant(outcome)
                 measure(outcome, study)
             except Exception as error:
-                # Whatever it is, it is this variant's: the others need not wait for it.
+                if concerns_all_variants(error):
+                    raise
                 reason = reason_of(error)
                 ended[outcome.path] = replace(
                     outcome, state="failed", reason=reason, machine=machine
@@ -193,6 +203,7 @@ def _by_shared_stages(outcomes: Sequence[VariantOutcome]) -> list[VariantOutcome
 def _collect(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> StudyResult:
     """Write the table and the pictures of what is there, and note the state of every variant."""
     study = _study_of(job)
+    outcomes = [settle_variant(outcome) for outcome in outcomes]
     rows = tuple(row for outcome in outcomes for row in _rows(outcome, study))
     outputs = write_table(path, rows)
     texts = read_table(outputs["csv"])
@@ -253,7 +264,8 @@ def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
                 | {outcome.path.name: outcome.machine for outcome in outcomes if outcome.machine},
             },
         )
-        (path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
+        with written_whole(path / "job.toml") as temporary:
+            temporary.write_text(job.to_toml(), encoding="utf-8")
 
 
 def _known_machines(path: Path) -> dict[str, str]:

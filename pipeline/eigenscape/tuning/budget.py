@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files.whole import write_json
+from eigenscape.base.files.whole import explain_write_errors, write_json
 from eigenscape.errors import InputError
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
@@ -88,7 +88,8 @@ class Budget:
         """Note that it has ended; one that was finished before says nothing of the next."""
         if fresh:
             self._took.append(time.monotonic() - self._began)
-        write_json(self._path, {"spent_seconds": round(self.spent, 3)})
+        with explain_write_errors(self._path):
+            write_json(self._path, {"spent_seconds": round(self.spent, 3)})
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""

@@ -251,7 +251,7 @@ def _find_column(file: TabularFile) -> tuple[str | None, list[str]]:
         )
         count = len({number for number in classes.numbers.values() if number})
         if 1 < count <= known / _LEAST_ROWS:
-            what = "is called like a class" if likely else "is the only one with text"
+            what = "has a name that suggests classes" if likely else "is the only one with text"
             return name, [f"The column {name!r} {what}: taken for the class."]
     listed = ", ".join(f"{name!r}" for name in likely or texts)
     return None, [f"May hold the class: {listed}."] if listed else []

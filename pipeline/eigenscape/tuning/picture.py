@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
 _NARROW = 4
-"""Times of which the longest is less than so many of the shortest have ticks in even steps."""
+"""Ratio of longest to shortest time below which ticks are evenly spaced."""
 
 
 def draw_tried(

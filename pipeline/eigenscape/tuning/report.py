@@ -1,6 +1,6 @@
 """What tuning leaves: the chosen job as a commented file, and the table of all that were tried."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,8 @@ import tomlkit
 
 from eigenscape.base.files.tables import Row, columns_of, write_csv
 from eigenscape.base.files.whole import explain_write_errors, written_whole
-from eigenscape.job.changes import given_keys
+from eigenscape.job.changes import given_tables
+from eigenscape.job.files.named import with_files
 from eigenscape.job.jobfile import Job
 from eigenscape.workflow.choice.candidates import Candidate
 from eigenscape.workflow.choice.tried import Interval, Tried
@@ -29,41 +30,29 @@ def write_job(path: Path, job: Job, comments: Sequence[str]) -> None:
     document = tomlkit.document()
     for line in comments:
         document.add(tomlkit.comment(line))
-    tables: dict[str, Any] = {}
-    for key, value in given_keys(job).items():
-        if value is None or value == {}:
-            continue
-        *sections, last = key.split(".")
-        table: Any = document
-        for number, section in enumerate(sections):
-            name = ".".join(sections[: number + 1])
-            if name not in tables:
-                tables[name] = tomlkit.table(is_super_table=False)
-                table[section] = tables[name]
-            table = tables[name]
-        table[last] = _located(job, key, value)
+    _add(document, given_tables(job), job)
     with explain_write_errors(path), written_whole(path) as temporary:
         temporary.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
-def _located(job: Job, key: str, value: Any) -> Any:
-    """Return a value as TOML takes it; files by absolute paths, as the job moves."""
+def _add(table: Any, values: Mapping[Any, Any], job: Job, place: str = "") -> None:
+    """Add values to a table of TOML: files by absolute paths, as the job moves."""
     from eigenscape.scenes.registry import is_registered
 
-    if key == "scene.mask":
-        value = job.scene.with_mask_files(job.resolve)
-        return list(value) if isinstance(value, tuple) else value
-    if key in _FILES or (key == "learn.train" and isinstance(value, str) and value != "all"):
-        if isinstance(value, str):
-            return value if is_registered(value) else job.resolve(value)
-        return [job.resolve(one) for one in value]
-    return list(value) if isinstance(value, tuple) else value
+    def locate(path: str) -> str:
+        return path if is_registered(path) else job.resolve(path)
 
-
-_FILES = (
-    "scene.path", "scene.labels", "output.directory", "graph.potential.raster",
-)  # fmt: skip
-"""Keys that name files."""
+    for name, value in values.items():
+        key = f"{place}{name}"
+        if value is None or value == {}:
+            continue
+        if isinstance(value, Mapping):
+            inner = tomlkit.table(is_super_table=False)
+            _add(inner, value, job, f"{key}.")
+            table[str(name)] = inner
+        else:
+            located = with_files(key, value, locate)
+            table[str(name)] = list(located) if isinstance(located, tuple) else located
 
 
 def write_tried(path: Path, tried: Sequence[Tried], chosen: Candidate, given: Candidate) -> None:

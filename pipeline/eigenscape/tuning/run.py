@@ -254,7 +254,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     noise = "beyond the noise" if gain.beyond_noise else "within the noise"
     lines = [
         f"Chosen by `eigenscape tune` among {tuned.count} jobs in {tuned.seconds:.0f} s.",
-        f"{what} that tuning never saw: {judged}",
+        f"{what} that were not used for tuning: {judged}",
         f"(mean and 95 % interval of {judged.draws} {draws}).",
         f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
     ]
@@ -265,7 +265,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
 
 def _title(tuned: Tuned) -> str:
     """Return what a job that left its methods open would have chosen by itself."""
-    return f" (by itself {tuned.given})" if tuned.given else ""
+    return f" (without tuning, it would choose {tuned.given})" if tuned.given else ""
 
 
 _TRAINING = "draws of training pixels"

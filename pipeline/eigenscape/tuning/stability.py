@@ -5,7 +5,7 @@ left out are no property of the scene. Squares are left out, as neighbouring pix
 is the adjusted Rand index (Hubert, Arabie 1985): 1 for the same clusters, 0 for those of chance.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
@@ -24,6 +23,7 @@ from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import Scored, Trials, run_candidate, trial_directory
+from eigenscape.workflow.choice.window import write_mask
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 LEFT_OUT = 0.25
@@ -54,20 +54,21 @@ class Stability:
     reporter: Reporter
     executor: Executor | None
     siblings: Siblings
+    _drawn: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def score(self, job: Job, trials: Trials) -> Scored:
         """See `eigenscape.workflow.choice.search.Scorer`: agreement of parts with the whole."""
-        whole, seconds, fresh = self._clusters(job)
+        whole, seconds = self._clusters(job)
         draws = []
         for number in _numbers(trials):
-            part, its_seconds, its_fresh = self._clusters(self._part(job, number))
-            seconds, fresh = seconds + its_seconds, fresh + its_fresh
+            part, its_seconds = self._clusters(self._part(job, number))
+            seconds += its_seconds
             pixels, ours, theirs = np.intersect1d(
                 whole[0], part[0], assume_unique=True, return_indices=True
             )
             agreement = adjusted_rand_score(whole[1][ours], part[1][theirs])
             draws.append({"overall_accuracy": float(agreement), "samples": len(pixels)})
-        return Scored({"draws": draws}, seconds, fresh)
+        return Scored({"draws": draws}, seconds)
 
     def finished(self, job: Job, trials: Trials) -> bool:
         """See `eigenscape.workflow.choice.search.Scorer`."""
@@ -80,26 +81,24 @@ class Stability:
             return False
         return Run(path, create=False).is_finished("learn", stage_keys(job)["learn"])
 
-    def _clusters(
-        self, job: Job
-    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint16]], float, float]:
-        """Return pixels and clusters of a job, the seconds of its stages and those of the fresh ones."""
-        run, seconds, fresh = run_candidate(
+    def _clusters(self, job: Job) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint16]], float]:
+        """Return pixels and clusters of a job, and the seconds of its stages."""
+        run, seconds = run_candidate(
             job, _STAGES, self.path / "variants", on=self.on, reporter=self.reporter,
             executor=self.executor, siblings=self.siblings,
         )  # fmt: skip
         pixels, clusters = (
             np.asarray(run.open(name)[...]) for name in ("samples/pixel", "labels/class")
         )
-        return (pixels, clusters), seconds, fresh
+        return (pixels, clusters), seconds
 
     def _part(self, job: Job, number: int) -> Job:
         """Return a job on the part of its scene with a number."""
         path = self.path / f"part-{number}.npy"
-        if not path.exists():
-            kept = _draw_part(job, number)
-            with explain_write_errors(path), written_whole(path) as temporary:
-                np.save(temporary, kept.astype(np.uint8))
+        if number not in self._drawn:
+            # A mask that is there may be that of another seed or of a scene that has changed.
+            write_mask(path, _draw_part(job, number).astype(np.uint8))
+            self._drawn.add(number)
         scene = job.scene.model_copy(update={"mask": str(path)})
         return job.model_copy(update={"scene": scene})
 

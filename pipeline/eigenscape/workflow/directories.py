@@ -9,10 +9,10 @@ from typing import Any
 from eigenscape.base.files.sums import file_sum
 from eigenscape.clusters.submission import FILE as SUBMISSION_FILE
 from eigenscape.clusters.submission import describe_driver
-from eigenscape.errors import InputError, OutputError
+from eigenscape.errors import OutputError
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import is_run, path_of, read_manifest
+from eigenscape.store.manifest import path_of, read_manifest, require_run
 from eigenscape.workflow.stages import STAGES
 
 BATCH_TABLE = "batch.csv"
@@ -151,11 +151,10 @@ def status(path: Path) -> dict[str, Any]:
         There is no run in that directory.
     """
     driver = describe_driver(path)
-    if driver is None and not is_run(path):
-        raise InputError(
-            f"{path}: no run directory (it has no manifest.json). Give a directory that "
-            "`eigenscape run` made, such as runs/<job name>-<key>."
-        )
+    if driver is None:
+        require_run(path)
+    # The holder first: a run that ends in between is finished in the manifest.
+    holder = lock_holder(path)
     manifest = read_manifest(path)
     unfinished = {work.name.rpartition("-")[0] for work in (path / "work").glob("*-*")}
     stages = []
@@ -168,7 +167,6 @@ def status(path: Path) -> dict[str, Any]:
         stages.append({"name": name, "state": state, **entry})
     done = all(stage["state"] == "finished" for stage in stages)
     command = "apply" if "applies" in manifest else "run"
-    holder = lock_holder(path)
     left = f"unfinished: the same `eigenscape {command}` continues it"
     error = None if done or holder else _last_error(path)
     if holder:

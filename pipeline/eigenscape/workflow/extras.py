@@ -12,7 +12,7 @@ from eigenscape.spectrum.iteration.solvers import WHOLE
 
 
 def require_extras(job: Job, on: ClusterOptions) -> None:
-    """Refuse a job of which a later stage needs a package that is not installed.
+    """Refuse a job if a later stage needs a package that is not installed.
 
     Packages that the scene's files need are looked for when these are opened, which is before, too.
 

@@ -18,6 +18,7 @@ from eigenscape.base.version import __version__, installed_version
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.context import Context
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError, reason_of
+from eigenscape.job.files.named import job_with_files
 from eigenscape.job.jobfile import Job
 from eigenscape.store.manifest import Record
 from eigenscape.store.run import Run
@@ -283,7 +284,7 @@ class Runner:
     def _describe_run(self, directory: Run) -> None:
         """Write the job and the head of the manifest."""
         job = self.job
-        absolute = job.model_copy(update={"scene": _absolute_scene(job)})
+        absolute = _absolute(job)
         with explain_write_errors(directory.path):
             file = directory.path / "job.toml"
             text = "".join(f"# {line}\n" for line in self.remarks) + absolute.to_toml()
@@ -351,20 +352,11 @@ def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
     }
 
 
-def _absolute_scene(job: Job) -> Any:
-    """Return the scene options with absolute paths and the name of the array that was read."""
+def _absolute(job: Job) -> Job:
+    """Return a job that can be run from any directory, with the name of the array that was read."""
     from eigenscape.scenes.open import chosen_variable
     from eigenscape.scenes.registry import is_registered
 
-    def absolute(path: str | None) -> str | None:
-        return path if path is None or is_registered(path) else job.resolve(path)
-
-    path = job.scene.path
-    return job.scene.model_copy(
-        update={
-            "path": absolute(path) if isinstance(path, str) else tuple(map(job.resolve, path)),
-            "labels": absolute(job.scene.labels),
-            "mask": job.scene.with_mask_files(job.resolve),
-            "variable": chosen_variable(job.scene, job.resolve),
-        }
-    )
+    variable = chosen_variable(job.scene, job.resolve)
+    named = job.model_copy(update={"scene": job.scene.model_copy(update={"variable": variable})})
+    return job_with_files(named, lambda path: path if is_registered(path) else job.resolve(path))

@@ -18,6 +18,7 @@ from eigenscape.base.fingerprint import (
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.errors import JobError, SceneError
 from eigenscape.export.format import format_modules
+from eigenscape.job.files.named import NAMED_FILES
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import REGISTRIES, PotentialOptions
 from eigenscape.job.registry import MethodOptions
@@ -102,6 +103,10 @@ def _scene(job: Job) -> dict[str, Any]:
         "geometry_crs", "scale", "nodata", "samples", "seed",
     }  # fmt: skip
     options = job.scene.model_dump(mode="json", include=given)
+    if options["geometry"] not in NAMED_FILES["scene.geometry"]:
+        options["geometry"] = (
+            "file"  # whose content is below: its path may be given in several ways
+        )
     paths = scene_paths(job.scene, job.resolve)
     samples, seed = job.scene.samples, job.scene.seed
     files = [_identity(job, path, samples=samples, seed=seed) for path in paths]

@@ -4,7 +4,13 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eigenscape.base.files import tables as table
-from eigenscape.base.files.tables import number_of, read_table, text_of, write_table
+from eigenscape.base.files.tables import (
+    number_of,
+    read_table,
+    text_of,
+    write_csv,
+    write_table,
+)
 
 ROWS = [
     {"variant": "a, b", "learn.eigenvectors": 5, "error": 1.5, "main": True, "x": 1},
@@ -49,3 +55,19 @@ def test_text_of__numbers_come_back(value):
 def test_text_of__equal_numbers_have_one_text():
     assert text_of(5) == text_of(5.0) == "5"
     assert text_of(True) == "true"
+
+
+def test_read_table__ignores_a_byte_order_mark(tmp_path):
+    (tmp_path / "a.csv").write_bytes("scene.path,name\na.tif,ä\n".encode("utf-8-sig"))
+    assert read_table(tmp_path / "a.csv") == [{"scene.path": "a.tif", "name": "ä"}]
+
+
+def test_write_csv__a_row_that_begins_as_a_comment_comes_back(tmp_path):
+    rows = [{"variant": '#1, "red"', "x": "2"}, {"variant": "#2"}, {"variant": "a", "x": "#"}]
+    write_csv(tmp_path / "a.csv", rows, ["variant", "x"])
+    assert read_table(tmp_path / "a.csv") == rows
+
+
+def test_write_csv__bytes_that_are_not_utf_8_are_escaped(tmp_path):
+    write_csv(tmp_path / "a.csv", [{"files": "a\udcff.tif"}], ["files"])
+    assert read_table(tmp_path / "a.csv") == [{"files": "a\\udcff.tif"}]

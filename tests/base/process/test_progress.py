@@ -1,5 +1,6 @@
 import json
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +125,10 @@ def test_console_reporter__bars_on_a_terminal_only(monkeypatch, terminal, kind):
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", terminal)
     assert isinstance(console_reporter(), kind)
+
+
+def test_logged__a_full_disk_does_not_end_the_run(tmp_path):
+    inner, expected = Recorder(), Recorder()
+    play(Logged(inner, Path("/dev/full")))
+    play(expected)
+    assert inner.calls == expected.calls

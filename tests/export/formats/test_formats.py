@@ -277,3 +277,16 @@ def test_verify__covers_files_in_directories(world):
     # Another format: what was written before goes.
     world.export("geotiff")
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("epsg", "unit"), [(32633, "m"), (2263, "0.304800609601219 m"), (None, None)]
+)
+def test_zarr__coordinates_have_the_unit_of_their_system(make_world, epsg, unit):
+    system = None if epsg is None else rasterio.crs.CRS.from_epsg(epsg).to_wkt()
+    grid = Grid(40, 30, system, (10.0, 0.0, 364095.0, 0.0, -10.0, 5809965.0))
+    path = make_world(grid).export("zarr")["class_map_zarr"]
+    for name in ("x", "y"):
+        about = json.loads((path / name / ".zattrs").read_text(encoding="utf-8"))
+        assert about.get("units") == unit
+        assert about["axis"] == name.upper()

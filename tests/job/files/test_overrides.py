@@ -19,6 +19,7 @@ from jobtexts import SCENE, refuse, write
         ("learn.train=50", "learn", "train", 50),
         ("limits.memory=500 MB", "limits", "memory", "500 MB"),
         ("output.formats=['png']", "output", "formats", ("png",)),
+        ('output."formats"=["png"]', "output", "formats", ("png",)),
     ],
 )
 def test_load_job__override(tmp_path, override, table, key, value):

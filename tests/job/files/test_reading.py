@@ -43,3 +43,9 @@ def test_load_job__other_mistakes_get_no_advice_on_quotes(tmp_path, line):
     with pytest.raises(JobError, match="not valid TOML") as error:
         load_job(path)
     assert ("needs quotes" in str(error.value)) == (line == "k = true true")
+
+
+def test_load_job__ignores_a_byte_order_mark(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_bytes("scene.path = 'a.tif'".encode("utf-8-sig"))
+    assert load_job(path).scene.path == "a.tif"

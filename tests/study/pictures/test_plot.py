@@ -49,6 +49,8 @@ def test_draw_plot__shows_ours_and_theirs(finished, tmp_path):
         {"y": "error", "right": "seconds", "log": ["right"]},
         {"x": "variant", "y": "error", "right": "seconds"},
         {"x": "samples", "y": "error", "lines": "variant"},
+        {"x": "samples", "y": "error", "panels": "scene.samples"},
+        {"x": "samples", "y": "error", "lines": "scene.samples", "panels": "variant"},
     ],
     ids=lambda plot: "-".join(plot),
 )

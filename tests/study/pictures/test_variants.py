@@ -10,7 +10,8 @@ from eigenscape.base.files.tables import read_table
 from eigenscape.errors import JobError
 from eigenscape.job.study import PictureOptions
 from eigenscape.store.run import Run
-from eigenscape.study.pictures.variants import PICTURES, draw_pictures
+from eigenscape.study.layout import Point
+from eigenscape.study.pictures.variants import PICTURES, _wanted, draw_pictures
 from eigenscape.study.results import write_results
 from eigenscape.study.run import run_study
 
@@ -218,3 +219,9 @@ def test_pictures__two_of_one_name(write_study):
     study = {"grid": {"learn.train": [12]}, "pictures": [{}, {"title": "again"}]}
     with pytest.raises(JobError, match=r"'embedding' occurs twice"):
         load_job(write_study(study=study))
+
+
+def test_wanted__a_division_by_zero_leaves_the_variant_out():
+    options = PictureOptions(where="accuracy / kappa > 1")
+    assert not _wanted(options, Point({"accuracy": "1", "kappa": "0"}))
+    assert _wanted(options, Point({"accuracy": "1", "kappa": "0.5"}))

@@ -185,7 +185,7 @@ def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monke
     result = run(load_job(path))
     entry = read_manifest(result.path)["choice"]
     assert entry["values"]["learn.method"] in ("svm", "random-forest")
-    assert "on the whole scene, as a smaller part tells too little" in entry["said"][0]
+    assert "on the whole scene, because a smaller part is not sufficient" in entry["said"][0]
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def scored(two_lines, monkeypatch):
                 {"overall_accuracy": own[draw % len(own)], "samples": 9}
                 for draw in range(trials.first, trials.last)
             ]
-            return Scored({"draws": draws}, 1.0, 1.0)
+            return Scored({"draws": draws}, 1.0)
 
         monkeypatch.setattr(auto.Accuracy, "score", score)
         return read_manifest(run(load_job(two_lines())).path)["choice"], tried
@@ -243,7 +243,7 @@ def test_run__a_doubtful_part_is_compared_in_the_whole_scene(
     alone = [0.5, 0.9] if reason == "probe" else [0.7]
     whole = {("whole", "graph"): [graph], ("whole", "alone"): alone}
     entry, tried = scored({**DOUBTS[reason], **whole})
-    assert "on the whole scene, as a smaller part tells too little" in entry["said"][0]
+    assert "on the whole scene, because a smaller part is not sufficient" in entry["said"][0]
     assert tried[0] == ("part", "graph")
     assert {("whole", "alone"), ("whole", "graph")} <= set(tried)
     assert (entry["values"]["learn.method"] in ("interpolated", "tikhonov")) is method
@@ -266,7 +266,7 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     monkeypatch.setattr(auto, "window_of", window)
     alone = {("part", "alone"): [0.9], ("whole", "alone"): [0.9]}
     entry, tried = scored({**DOUBTS["alone"], **alone, ("whole", "graph"): [0.8]})
-    assert "as a smaller part tells too little" in entry["said"][0]
+    assert "because a smaller part is not sufficient" in entry["said"][0]
     assert ("on the whole scene" in entry["said"][0]) is scattered
     # Graphs of a large scene take too long, but for the best job on the part.
     assert (("whole", "alone") in tried) is scattered
@@ -307,7 +307,7 @@ def test_run__the_better_method_is_taken(two_lines, monkeypatch):
             0.4 + 0.2 * (job.features.method == "pca") + 0.3 * (job.graph.spatial is not None)
         )
         draws = [{"overall_accuracy": accuracy, "samples": 9}] * (trials.last - trials.first)
-        return Scored({"draws": draws}, 1.0, 1.0)
+        return Scored({"draws": draws}, 1.0)
 
     monkeypatch.setattr(auto.Accuracy, "score", score)
     result = run(load_job(two_lines()))

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from eigenscape.base.process.progress import Silent
+from eigenscape.errors import BusyError, ClusterLostError, OutputError, TaskMemoryError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.workflow.choice.candidates import candidate, read_ladder
 from eigenscape.workflow.choice.search import Search, Unlimited
@@ -30,19 +31,20 @@ LADDER = read_ladder(LADDER_TABLE)
 class Fake:
     """Scores jobs by a formula, and notes what it was asked for."""
 
-    def __init__(self, failing=()):
+    def __init__(self, failing=(), error=None):
         self.asked, self.failing = [], failing
+        self.error = error or ValueError("it cannot")
 
     def score(self, job, trials):
         self.asked.append((job.neighbors.k, job.graph.bandwidth, trials.first, trials.last))
         if job.neighbors.k in self.failing:
-            raise ValueError("it cannot")
+            raise self.error
         accuracy = 0.5 + 0.01 * job.neighbors.k - 0.2 * (job.graph.bandwidth == "auto")
         draws = [
             {"overall_accuracy": accuracy + 0.001 * trial, "samples": 7}
             for trial in range(trials.first, trials.last)
         ]
-        return Scored({"draws": draws}, 1.0, 1.0)
+        return Scored({"draws": draws}, 1.0)
 
     def finished(self, job, trials):
         return False
@@ -135,7 +137,7 @@ class Level(Fake):
             }
             for trial in range(trials.first, trials.last)
         ]
-        return Scored({"draws": draws}, 1.0, 1.0)
+        return Scored({"draws": draws}, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +174,19 @@ def test_settle_tie__squares_alone_decide_where_draws_are_not_by_squares(monkeyp
     search = replace(search_of(Level(0.0, dict.fromkeys((4, 8, 16, 32), 0.5))), split="random")
     best, *_ = search.climb(LADDER)
     assert search.settle_tie(best, search.tried.values()) == (best, "")
+
+
+@pytest.mark.parametrize("kind", [ClusterLostError, OutputError, BusyError, OSError])
+def test_climb__an_error_of_no_job_ends_the_search(monkeypatch, kind):
+    offline(monkeypatch)
+    with pytest.raises(kind):
+        search_of(Fake(failing=(32,), error=kind("it cannot"))).climb(LADDER)
+
+
+def test_climb__a_task_that_takes_too_much_memory_is_a_failure_of_its_job(monkeypatch):
+    offline(monkeypatch)
+    search = search_of(Fake(failing=(32,), error=TaskMemoryError("too large")))
+    assert search.climb(LADDER)
 
 
 def test_climb__a_job_that_fails_is_left_behind(monkeypatch):

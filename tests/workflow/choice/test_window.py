@@ -116,3 +116,11 @@ def test_window_of__is_of_the_size_asked_for(job_of, tmp_path, monkeypatch, most
     monkeypatch.setattr(window, "TILE", 64)
     window_of(job_of(np.ones((HEIGHT, WIDTH), np.uint8)), tmp_path / "w.npy", most, 1)
     assert 0.5 * most <= np.load(tmp_path / "w.npy").sum() <= most
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_window_of__labels_that_are_all_0_are_no_labels(job_of, tmp_path, table):
+    job = job_of(np.zeros((HEIGHT, WIDTH), np.uint8), table=table)
+    part = window_of(job, tmp_path / "w.npy", 600, 0)
+    assert np.load(tmp_path / "w.npy").sum() == 600
+    assert (part.labelled, part.lacking) == (0, 0)

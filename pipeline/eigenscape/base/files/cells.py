@@ -36,7 +36,7 @@ def csv_rows(path: Path) -> Iterator[Any]:
 
 
 def from_cell(text: str) -> str:
-    """Return the text of which `to_cell` made a cell."""
+    """Reverse `to_cell`."""
     inner = text.removeprefix("'")
     return inner if inner != text and to_cell(inner) == text else text
 

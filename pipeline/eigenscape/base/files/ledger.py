@@ -1,7 +1,7 @@
 """What is written while a stage works, and its checksums: noted where it is written.
 
-`eigenscape.store.arrays` and `eigenscape.base.files.whole` say of every write which bytes of which
-file it was. Where this is noted depends on the thread: in the ledger of a task, whose notes travel
+`eigenscape.store.arrays` and `eigenscape.base.files.whole` report each write: the file and the byte
+range. Where this is noted depends on the thread: in the ledger of a task, whose notes travel
 back with its result; in the journal of the workspace, between the tasks of a stage; or nowhere.
 
 ::
@@ -107,7 +107,7 @@ class Notes:
     sums
         Of each file.
     open
-        Files that were mapped for writing and of which no more is known.
+        Files that were mapped for writing, with no further record.
     """
 
     root: str
@@ -176,7 +176,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Noted:
-    """What a task says it has written: see `Notes`."""
+    """Files written by a task: see `Notes`."""
 
     sums: Sums
     open: tuple[str, ...]

@@ -29,8 +29,8 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        # Of the open file: what a network file system says of a name may be what was so a while ago,
-        # and another machine may have begun to fill the file since.
+        # Of the open file: by name, a network file system may return an outdated size, and another machine
+        # may have begun to fill the file since.
         there = os.fstat(descriptor).st_size
         if there > size:
             os.ftruncate(descriptor, size)
@@ -45,7 +45,7 @@ def create_memmap(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> N
 def scratch_arrays(
     folder: Path | None,
 ) -> Iterator[Callable[[Sequence[int], DTypeLike], NDArray[Any]]]:
-    """Yield what gives zeros to work on: in memory, or mapped from files that vanish with the block.
+    """Yield a function that creates arrays of zeros: in memory, or in files that are deleted after the block.
 
     No other attempt at a task has files of the same names: one that was given up may still write.
 
@@ -178,8 +178,8 @@ def attach_memmap(
 ) -> NDArray[Any]:
     """Map a raw file made by `create_memmap`.
 
-    What is written through a mapping is to be told by `note_rows`, where it is a range of rows; other
-    files are read once more when the step is done.
+    Report writes through a mapping with `note_rows`, if they are ranges of rows; other files are read
+    once more when the step is done.
 
     Raises
     ------
@@ -264,8 +264,8 @@ def read_raw(
 def save_array(path: str | Path, array: NDArray[Any]) -> None:
     """Write a .npy file that is whole if it is there, whenever the process is killed.
 
-    Unlike `numpy.save` it never passes over a disk that is full: NumPy hands small arrays to a
-    buffer of C whose last flush nobody checks.
+    Unlike `numpy.save`, it raises an error when the disk is full: NumPy passes small arrays to a
+    buffer of C, and the result of its last flush is not checked.
     """
     array = np.asarray(array, order="C")
     with written_whole(Path(path)) as temporary, temporary.open("wb") as stream:

@@ -41,16 +41,20 @@ def write_table(directory: Path, rows: Sequence[Row]) -> dict[str, Path]:
 def write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
     """Write some rows as a CSV file that is either the old one or the new one."""
     with written_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {name: to_cell(text_of(value)) for name, value in row.items()} for row in rows
-        )
+        writer = csv.writer(out, lineterminator="\n")
+        # Without quotes, a line that begins with # would be read as a comment.
+        quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(columns)
+        for row in rows:
+            cells = [to_cell(text_of(row.get(name))) for name in columns]
+            is_comment = cells and cells[0].startswith("#")
+            (quoting if is_comment else writer).writerow(cells)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file as texts, those that are blank left out."""
-    with path.open(encoding="utf-8", newline="") as stream:
+    # Spreadsheets begin a file in UTF-8 with a byte order mark.
+    with path.open(encoding="utf-8-sig", newline="") as stream:
         return [
             {
                 name: from_cell(value.strip())
@@ -64,6 +68,8 @@ def read_table(path: Path) -> list[dict[str, str]]:
 def text_of(value: Any) -> str:
     """Return a value as the table says it: the same for 5, 5.0 and "5".
 
+    Bytes of a file name that are not UTF-8 are written as escapes.
+
     Examples
     --------
     >>> text_of(5.0), text_of("auto"), text_of(None), text_of((1, 2)), text_of(0.1)
@@ -75,7 +81,9 @@ def text_of(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return json.dumps(value)
 
 
 def number_of(text: str | None) -> float | None:

@@ -76,10 +76,11 @@ def remove(*paths: str | Path) -> None:
 
 def discard(workspace: Path) -> None:
     """Delete a workspace; one rename first, or a process killed midway would leave half of it."""
-    discarded = workspace.with_name(workspace.name + DISCARDED)
+    discarded = workspace.with_name(f"{workspace.name}.{secrets.token_hex(4)}{DISCARDED}")
     workspace.rename(discarded)
     reached("workspace discarded", workspace)
-    shutil.rmtree(discarded)
+    # On NFS, a file that is still open somewhere keeps its directory: `recover` deletes it later.
+    shutil.rmtree(discarded, ignore_errors=True)
     remove_if_empty(workspace.parent)
 
 

@@ -11,7 +11,7 @@ from point to point, and between two points it is that of one of them.
         file reserved       a raw file has its size, and holds zeros
         file emptied        the old content is given up, the new one is not written
         data written        rows, a range or a raw file: not noted
-        task ends           a block has written all of its data, and nobody has heard of it
+        task ends           a block has written all of its data, and its result has not been returned
         block returned      its result is there, and not noted
         entry written       the journal has one line more
       step settles          all blocks are done; files written here and there are not noted
@@ -19,7 +19,7 @@ from point to point, and between two points it is that of one of them.
       file written          a file lies beside its place, under another name
       file in place         it was renamed, and is not noted
       output begins         a file of outputs/ is to be written: nothing of it is noted before the commit
-      file goes             the journal knows that a file is to be deleted, and it is there
+      file goes             the deletion is in the journal; the file still exists
     stage worked            all is done, nothing is committed
       part moved            one array or file of a commit is in place
       workspace discarded   renamed, and not deleted
@@ -52,7 +52,7 @@ def reached(name: str, about: object = "") -> None:
 
 @contextmanager
 def watched_by(hook: Hook) -> Iterator[None]:
-    """Let a hook hear of all points that this process reaches in the block, from whichever thread."""
+    """Call a hook at every point that this process reaches in the block, in any thread."""
     global _hook
     before, _hook = _hook, hook
     try:

@@ -204,7 +204,7 @@ class Relay:
 class Logged(Relay):
     """Passes everything on to another reporter and keeps it as JSON lines, for those who follow the run.
 
-    How far a step is enters at most every few seconds.
+    Progress is logged at most once every few seconds.
 
     Parameters
     ----------
@@ -229,7 +229,8 @@ class Logged(Relay):
 
     def _log(self, event: str, **fields: Any) -> None:
         entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **fields}
-        with self._path.open("a", encoding="utf-8") as stream:
+        # A full disk ends the run where a result is written, with a message; the log is not needed.
+        with suppress(OSError), self._path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(entry) + "\n")
 
     def stage(self, name: str, text: str) -> None:
@@ -254,9 +255,8 @@ class Logged(Relay):
         super().note(text)
 
     def error(self, text: str) -> None:
-        """Log why the run ends: its caller hears the error itself."""
-        with suppress(OSError):  # as of a full disk, which may be the reason
-            self._log("error", text=text)
+        """Log why the run ends; the caller gets the error as well."""
+        self._log("error", text=text)
 
 
 def console_reporter() -> Reporter:

@@ -23,7 +23,7 @@ def stopped_by_sigterm() -> Iterator[None]:
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if not _put_off(number, frame):
+        if not put_off(number, frame):
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
@@ -48,7 +48,7 @@ def stopped_by_ctrl_c() -> Iterator[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if _put_off(number, frame):
+        if put_off(number, frame):
             return
         if asked:
             _say("ended. What is finished is kept: the same command goes on from there.")
@@ -64,10 +64,10 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _put_off(number: int, frame: FrameType | None) -> bool:
+def put_off(number: int, frame: FrameType | None) -> bool:
     """Return whether a signal came where exceptions are dropped; then it comes again, a little later.
 
-    Python ignores what is raised in callbacks of the garbage collector, of which distributed has one,
+    Python ignores what is raised in callbacks of the garbage collector (distributed registers one)
     and in finalizers.
     """
     callbacks = {

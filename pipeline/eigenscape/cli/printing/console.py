@@ -1,4 +1,4 @@
-"""The console on which tables are printed, and the words for shares."""
+"""The console on which tables are printed."""
 
 from rich.console import Console
 
@@ -10,8 +10,3 @@ def console() -> Console:
     """
     found = Console(markup=False)
     return found if found.is_terminal else Console(width=140, markup=False)
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent; "-" if it is None."""
-    return "-" if share is None else f"{100 * share:.1f} %"

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-from eigenscape.cli.printing.console import console, percent
+from eigenscape.base.shares import percent
+from eigenscape.cli.printing.console import console
 
 
 def print_result(result: Any) -> None:

@@ -9,8 +9,18 @@ from eigenscape.cli.printing.console import console
 from eigenscape.cli.printing.results import dimension_lines, score_lines
 
 
-def print_plan(planned: Any, limit: int) -> None:
-    """Print the needs of a job: an `eigenscape.workflow.plan.Plan`, and limits.memory in bytes."""
+def print_plan(planned: Any, limit: int, *, of_worker: bool = False) -> None:
+    """Print the needs of a job.
+
+    Parameters
+    ----------
+    planned
+        An `eigenscape.workflow.plan.Plan`.
+    limit
+        The memory limit in bytes.
+    of_worker
+        Whether the memory of a worker sets the limit, and not the job.
+    """
     wide = console()
     table = Table("stage", "tasks", "projected peak", "written", "scratch", "")
     for stage in planned.stages:
@@ -29,16 +39,17 @@ def print_plan(planned: Any, limit: int) -> None:
     wide.print(table)
     for note in planned.notes:
         wide.print(note, highlight=False)
+    allowed = "three quarters of the memory of a worker" if of_worker else "limits.memory"
     wide.print(
         f"projected peak {format_bytes(planned.peak_bytes)} of {format_bytes(limit)} "
-        f"(limits.memory), run directory {planned.run}",
+        f"({allowed}), run directory {planned.run}",
         highlight=False,
         soft_wrap=True,
     )
 
 
 def print_status(found: dict[str, Any]) -> None:
-    """Print the finished and unfinished stages of a run, as `eigenscape.workflow.spine.status` returned."""
+    """Print the stages of a run, as `eigenscape.workflow.directories.status` returned them."""
     wide = console()
     table = Table("stage", "state", "seconds", "peak memory", "finished")
     for stage in found["stages"]:

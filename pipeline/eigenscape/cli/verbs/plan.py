@@ -15,6 +15,7 @@ def plan_command(given: Given) -> None:
     with exit_status():
         loaded, cluster = given.load()
 
+        from eigenscape.workflow.runner import fit_limits
         from eigenscape.workflow.spine import plan
 
         if loaded.study is not None:
@@ -27,8 +28,10 @@ def plan_command(given: Given) -> None:
             )
             return
         planned = plan(loaded, on=cluster, run_dir=given.run_dir)
+        # As in a run: a worker may have less memory than the job allows.
+        limit = fit_limits(loaded, cluster).limits.memory_bytes
         if given.as_json:
             print(json.dumps(planned.to_json()))
         else:
-            print_plan(planned, loaded.limits.memory_bytes)
-        planned.check(loaded.limits.memory_bytes)
+            print_plan(planned, limit, of_worker=limit < loaded.limits.memory_bytes)
+        planned.check(limit)

@@ -182,7 +182,7 @@ def _put(
 def _print_installed(*, as_json: bool) -> None:
     from eigenscape.schedule.media import installed
 
-    entries = installed()
+    entries = installed(lambda sentence: print(f"eigenscape: {sentence}", file=sys.stderr))
     if as_json:
         print(json.dumps([vars(entry) for entry in entries]))
         return

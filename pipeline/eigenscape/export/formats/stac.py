@@ -18,6 +18,7 @@ from rasterio.warp import transform_geom
 from eigenscape.base.files.whole import written_whole
 from eigenscape.export.format import Format, Product
 from eigenscape.export.geotiff import quiet
+from eigenscape.export.scenenames import file_name
 from eigenscape.learn.method import Classifier
 from eigenscape.scenes.types import Grid, Legend
 
@@ -97,9 +98,9 @@ def _made(product: Product) -> str:
 
 def _lineage(product: Product) -> str:
     job = product.context.job
-    path = job.scene.path if isinstance(job.scene.path, str) else ", ".join(job.scene.path)
-    # Where the files of the scene lie is nobody else's matter.
-    names = ", ".join(part.strip().rsplit("/", 1)[-1] for part in path.split(","))
+    given = job.scene.path
+    # The item is published: it tells neither directories nor keys in addresses.
+    names = ", ".join(map(file_name, (given,) if isinstance(given, str) else given))
     parts = [] if product.legend is None else [f"method {job.learn.method}"]
     if product.legend is None or _of_eigenvectors(product):
         parts.append(f"{job.spectrum.dimension} eigenvectors")

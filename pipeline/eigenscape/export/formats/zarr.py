@@ -101,10 +101,9 @@ def _write_grid(group: zarr.Group, grid: Grid) -> dict[str, Any]:
         return {}
     a, b, c, d, e, f = grid.transform
     about: dict[str, Any] = {"GeoTransform": " ".join(map(repr, map(float, (c, a, b, f, d, e))))}
-    geographic = False
+    system = None
     if grid.crs_wkt is not None:
         system = CRS.from_wkt(grid.crs_wkt)
-        geographic = system.is_geographic
         about["crs_wkt"] = about["spatial_ref"] = system.to_wkt(version="WKT2_2019")
     _create(group, "spatial_ref", (), np.dtype(np.int32), about)[...] = 0
     placed = {"grid_mapping": "spatial_ref", **_conventions(grid)}
@@ -112,21 +111,27 @@ def _write_grid(group: zarr.Group, grid: Grid) -> dict[str, Any]:
         placed["_CRS"] = {"wkt": about["crs_wkt"]}
     if b == d == 0:
         # Rows and columns of other grids have no x and no y of their own.
-        _write_axis(group, "x", c + a * (np.arange(grid.width) + 0.5), geographic)
-        _write_axis(group, "y", f + e * (np.arange(grid.height) + 0.5), geographic)
+        _write_axis(group, "x", c + a * (np.arange(grid.width) + 0.5), system)
+        _write_axis(group, "y", f + e * (np.arange(grid.height) + 0.5), system)
     return placed
 
 
 def _write_axis(
-    group: zarr.Group, name: str, values: NDArray[np.floating], geographic: bool
+    group: zarr.Group, name: str, values: NDArray[np.floating], system: CRS | None
 ) -> None:
-    if geographic:
+    about = {"axis": name.upper()}
+    if system is not None and system.is_geographic:
         word, unit = {"x": ("longitude", "degrees_east"), "y": ("latitude", "degrees_north")}[name]
-        about = {"standard_name": word, "units": unit}
-    else:
-        about = {"standard_name": f"projection_{name}_coordinate", "units": "m"}
-    about = {"axis": name.upper(), **about}
+        about |= {"standard_name": word, "units": unit}
+    elif system is not None and system.is_projected:
+        about |= {"standard_name": f"projection_{name}_coordinate", "units": _length(system)}
     _create(group, name, values.shape, np.dtype(np.float64), about, dimensions=[name])[...] = values
+
+
+def _length(system: CRS) -> str:
+    """Return the unit of length of a projected coordinate system, as UDUNITS reads it."""
+    _, metres = system.linear_units_factor
+    return "m" if metres == 1 else f"{metres:.15g} m"
 
 
 def _flags(legend: Legend) -> dict[str, Any]:

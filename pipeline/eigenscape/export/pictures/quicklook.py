@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import percent
 from eigenscape.export.palette import complete_legend, rgb
 from eigenscape.export.sidecar import output_error, replacing
 from eigenscape.scenes.types import Legend
@@ -314,7 +315,7 @@ def _shortened(name: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+    return "< 0.1 %" if 0 < share < 0.0005 else percent(share)
 
 
 def _panel_size(shape: tuple[int, ...], *, wide: bool) -> tuple[float, float]:

@@ -1,8 +1,10 @@
 """Figures and sentences of a report: accuracy and what it means, classes, confusion, stages, choice."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from eigenscape.base import shares
 from eigenscape.base.memory import format_bytes
 from eigenscape.export.report.source import MapClass, Source
 from eigenscape.learn.decide.kernels.scores import lead
@@ -47,15 +49,8 @@ _PROTOCOLS = {
 }
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.5894), percent(None)
-    ('58.9 %', '\u2013')
-    """
-    return "\u2013" if share is None else f"{100 * share:.{digits}f} %"
+percent = partial(shares.percent, missing="\u2013")
+"""See `eigenscape.base.shares.percent`; a dash for what was not measured."""
 
 
 def seconds(value: float) -> str:
@@ -72,11 +67,6 @@ def seconds(value: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def things(source: Source) -> str:
-    """Return the word for what is classified: pixels, or samples of a table."""
-    return source.grid.things
 
 
 def product(source: Source) -> str:
@@ -99,9 +89,9 @@ def headline(source: Source) -> dict[str, str]:
             "is not known.",
         }  # fmt: skip
     if "clusters" in scores:
-        return _cluster_headline(scores, things(source))
+        return _cluster_headline(scores, source.grid.things)
     value = scores["overall_accuracy"]
-    what = things(source)
+    what = source.grid.things
     meaning = f"None of the {what} was held out, so the accuracy on new ones is not known."
     if source.summary("extend"):
         meaning = _applied_meaning(scores, what)
@@ -147,11 +137,11 @@ def _applied_meaning(scores: Mapping[str, Any], what: str) -> str:
 
 
 def maps_tested(source: Source) -> str:
-    """Return of which maps the scores are, and from how many labels these and the map shown learned.
+    """Return a sentence on the maps that were scored and their numbers of training labels.
 
     A map that learns from all labels leaves none to test it: the scores are of other maps then.
     """
-    scores, what, made = source.scores, things(source), product(source)
+    scores, what, made = source.scores, source.grid.things, product(source)
     shown = scores.get("training_pixels", {}).get("samples")
     split = lead(scores.get("held_out", {}))
     if split is None or shown is None:
@@ -182,7 +172,7 @@ def _cluster_headline(scores: Mapping[str, Any], what: str) -> dict[str, str]:
 
 def accuracy_bars(source: Source) -> list[dict[str, Any]]:
     """Return overall accuracy on training pixels and by each protocol, with the spread of the draws."""
-    scores, what = source.scores, things(source)
+    scores, what = source.scores, source.grid.things
     bars = []
     if itself := scores.get("training_pixels"):
         bars.append({
@@ -208,7 +198,7 @@ def accuracy_bars(source: Source) -> list[dict[str, Any]]:
 def _learned(split: str, held: Mapping[str, Any], source: Source) -> str:
     """Return how many maps a protocol tested, and from how much each learned."""
     made, trials = product(source), held["trials"]
-    training = f"{held['training_pixels']:,} training {things(source)}"
+    training = f"{held['training_pixels']:,} training {source.grid.things}"
     if split in ("file", "test") and trials == 1:
         return f"the {made} shown, {training}"
     return f"{trials} test {made}s, {training} each" if trials > 1 else f"1 test {made}, {training}"
@@ -417,7 +407,7 @@ def neighbor_facts(source: Source) -> dict[str, Any] | None:
 
 def stage_rows(source: Source) -> list[dict[str, Any]]:
     """Return seconds and memory of each stage, measured and projected."""
-    manifest, what = source.run.manifest, things(source)
+    manifest, what = source.run.manifest, source.grid.things
     projected = manifest.get("projected", {})
     records = {name: source.run.record(name) for name in manifest.get("order", [])}
     known = [record for record in records.values() if record is not None]

@@ -36,6 +36,7 @@ from eigenscape.export.report.layers import (
     sampled_spectra,
 )
 from eigenscape.export.report.source import Source
+from eigenscape.export.scenenames import file_name
 
 if TYPE_CHECKING:
     import jinja2
@@ -86,7 +87,7 @@ def _render(source: Source) -> Iterator[str]:
         .get_template("report.html")
         .generate(
             source=source,
-            things=facts.things(source),
+            things=source.grid.things,
             headline=facts.headline(source),
             facts=facts.title_facts(source),
             written=time.strftime("%d %B %Y, %H:%M"),
@@ -102,7 +103,7 @@ def _render(source: Source) -> Iterator[str]:
             made=facts.product(source),
             eigenvector_note=facts.eigenvector_note(source),
             maps_tested=facts.maps_tested(source),
-            bars_text=facts.explain_bars(bars, facts.things(source)),
+            bars_text=facts.explain_bars(bars, source.grid.things),
             measures=facts.measures(source),
             interval_note=facts.interval_note(source.scores),
             calibration=facts.calibration_lines(source.scores),
@@ -110,7 +111,7 @@ def _render(source: Source) -> Iterator[str]:
             confusion=facts.confusion(source),
             grouped="clusters" in source.scores,
             clusters=facts.cluster_rows(source),
-            agreement=facts.agreement_lines(source.scores, facts.things(source)),
+            agreement=facts.agreement_lines(source.scores, source.grid.things),
             applied=facts.applied_lines(source),
             read=source.summary("ingest").get("told", []),
             gallery=gallery(source),
@@ -181,7 +182,7 @@ def _tolerance(source: Source) -> float:
 
 def _scene_name(source: Source) -> str:
     names = [str(name) for name in source.summary("ingest").get("files", [])]
-    first = Path(names[0]).name if names else ""
+    first = file_name(names[0]) if names else ""
     return first if len(names) < 2 else f"{first} and {len(names) - 1} more"
 
 

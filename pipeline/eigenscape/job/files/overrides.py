@@ -38,7 +38,7 @@ def override(table: dict[str, Any], text: str, known: Tables) -> None:
         The text is not of that form.
     """
     key, separator, value = text.partition("=")
-    parts = [part.strip('"') for part in key.strip().split(".")]
+    parts = _parts(key.strip())
     nested = ".".join(parts[:-1]) in known or parts[0] == "study"
     alone = parts == ["preset"]
     if not separator or (len(parts) != 2 and not nested and not alone) or not all(parts):
@@ -56,6 +56,19 @@ def override(table: dict[str, Any], text: str, known: Tables) -> None:
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
     _put(table, parts, parsed, f"--set {text}")
+
+
+def _parts(key: str) -> list[str]:
+    """Return the parts of a key as TOML reads them: a quoted part may have dots."""
+    try:
+        table: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return key.split(".")
+    parts = []
+    while isinstance(table, dict) and len(table) == 1:
+        part, table = next(iter(table.items()))
+        parts.append(part)
+    return parts
 
 
 def make_small(table: dict[str, Any], path: Path) -> None:

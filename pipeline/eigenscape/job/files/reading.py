@@ -48,7 +48,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise JobError(f"{path}: cannot be read ({error}).") from None
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # some editors begin a file with a byte order mark
         if len(content) > _MOST_BYTES or "\0" in text:
             raise ValueError("it has more bytes than any job, or zero bytes")
         return tomllib.loads(text)

@@ -113,8 +113,9 @@ class _Picture:
         name = self.options.panels
         if name is None:
             return [("", self.points)]
-        shared = [p for p in self.points if self.options.lines not in p.row]
-        varied = [p for p in self.points if self.options.lines in p.row]
+        lines = self.options.lines
+        varied = [p for p in self.points if lines is None or lines in p.row] or self.points
+        shared = [p for p in self.points if p not in varied]
         return [
             (place, [p for p in varied if p.place(name) == place] + shared)
             for place in order_of(varied, name)

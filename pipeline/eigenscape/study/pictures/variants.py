@@ -100,8 +100,8 @@ def _wanted(options: PictureOptions, point: Point) -> bool:
 
     try:
         return parse_condition(options.where).holds(value_of)
-    except TypeError:
-        return False  # a variant that does not vary a key which is compared
+    except (TypeError, ZeroDivisionError):
+        return False  # a variant that does not vary a key which is compared, or divides by 0
 
 
 def _grid(options: PictureOptions, points: list[Point]) -> dict[tuple[int, int], Point]:

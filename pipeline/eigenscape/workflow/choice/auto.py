@@ -17,6 +17,7 @@ from eigenscape.base.memory import anonymous_bytes, collected_quickly, release
 from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
 from eigenscape.errors import StoreError
+from eigenscape.job.choices import show
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.learn.method import Classifier, learn_method
@@ -37,7 +38,6 @@ from eigenscape.workflow.choice.candidates import (
     Ladder,
     candidate,
     fitted,
-    show,
 )
 from eigenscape.workflow.choice.search import QUICK_PIXELS, Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey, survey
@@ -297,7 +297,7 @@ def choose(
             )  # fmt: skip
             return search, search.climb(ladder)
 
-        # Of a few labels of a part nothing can be told: then the whole scene, or a larger part, decides.
+        # A few labels in a part decide nothing: then the whole scene, or a larger part, decides.
         # Where a part is doubtful, or no job with a graph is clearly ahead of those without, its best job
         # is compared with others there, if that is not too long.
         best: list[Tried] = []
@@ -354,7 +354,7 @@ def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
     total = sum(scene.labelled.values())
     most = MOST_ROOM if total <= MOST_COMPARED else MOST_ROOM * MOST_COMPARED // total
     larger = window_of(job, parent / "room.npy", most, job.learn.seed)
-    reason = "as a smaller part tells too little"
+    reason = "because a smaller part is not sufficient"
     if not larger.notes:
         return _Room(job, f"the whole scene, {reason}", ROOM)
     if not _leaves_out(larger, total):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.job.changes import changed, given_keys
+from eigenscape.job.choices import show
 from eigenscape.job.jobfile import Job
 from eigenscape.job.relevance import unread
 from eigenscape.workflow.choice.survey import Survey
@@ -117,15 +118,6 @@ class Candidate:
     def title(self) -> str:
         """What messages call it."""
         return ", ".join(f"{key} = {show(value)}" for key, value in self.values.items())
-
-
-def show(value: Any) -> str:
-    """Return a value as a job file writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(show, value))}]"
-    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
 def read_ladder(table: Mapping[str, Any]) -> Ladder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eigenscape.base.process.progress import Reporter
+from eigenscape.errors import concerns_all_variants
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
@@ -288,7 +289,9 @@ class Search:
             try:
                 scored = self._scored(one.candidate.job, trials)
             except Exception as error:
-                # Whatever it is, it is this job's: the others need not wait for it.
+                # Otherwise a choice without the best job would be kept in the run.
+                if concerns_all_variants(error):
+                    raise
                 told = {other.reason for other in self.tried.values()}
                 one.error = error
                 if one.reason not in told:

@@ -67,7 +67,7 @@ class Survey:
 
     @property
     def small(self) -> bool:
-        """Whether it is an image of which no part is worth taking."""
+        """Whether it is an image small enough to be used whole."""
         return not self.table and self.pixels <= SMALL
 
     def fulfils(self, needs: str) -> bool:

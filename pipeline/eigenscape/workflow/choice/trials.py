@@ -61,13 +61,10 @@ class Scored:
         What the scoring stage returned.
     seconds
         What all stages of the candidate took, whenever they were computed.
-    fresh
-        What those took that were computed this time.
     """
 
     summary: Mapping[str, Any]
     seconds: float
-    fresh: float
 
 
 def trial_stages(job: Job, trials: Trials) -> tuple[Stage, ...]:
@@ -116,13 +113,13 @@ def score_job(
     EigenscapeError
         The candidate cannot work on this scene.
     """
-    run, seconds, fresh = run_candidate(
+    run, seconds = run_candidate(
         job, trial_stages(job, trials), parent, on=on, reporter=reporter, executor=executor,
         siblings=siblings,
     )  # fmt: skip
     record = run.record(trials.name)
     assert record is not None, "the last stage is finished"
-    return Scored(record.summary, seconds, fresh)
+    return Scored(record.summary, seconds)
 
 
 def run_candidate(
@@ -134,7 +131,7 @@ def run_candidate(
     reporter: Reporter,
     executor: Executor | None,
     siblings: Siblings,
-) -> tuple[Run, float, float]:
+) -> tuple[Run, float]:
     """Run stages of a candidate, or take what an earlier call has finished.
 
     Parameters
@@ -148,7 +145,7 @@ def run_candidate(
     -------
     run
         Its directory.
-    seconds, fresh
+    seconds
         See `Scored`.
 
     Raises
@@ -163,5 +160,4 @@ def run_candidate(
     keys = stage_keys(job, stages)
     runner = Runner(job, stages, keys, threads=planned.threads, fewer=planned.fewer)
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)
-    fresh = sum(stage["seconds"] for stage in times if not stage["reused"])
-    return Run(path, create=False), sum(stage["seconds"] for stage in times), fresh
+    return Run(path, create=False), sum(stage["seconds"] for stage in times)

@@ -94,7 +94,7 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
     else:
         chosen, what = _choose_squares(scene, labels, most, rng), "pixels"
     _keep_masked(scene, chosen)
-    _write_mask(path, chosen.astype(np.uint8))
+    write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
     notes = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
     labelled, lacking = 0, 0.0
@@ -107,7 +107,7 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
     return Window(job.model_copy(update={"scene": options}), notes, labelled, lacking)
 
 
-def _write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
+def write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
     """Write a mask, unless it is there: a file that is newer would be another input."""
     try:
         if np.array_equal(np.load(path), mask):
@@ -160,7 +160,9 @@ def _counts(labels: Labels, height: int, width: int, side: int) -> NDArray[np.in
         for one in np.unique(number).tolist():
             total = counts.setdefault(one, np.zeros(squares, np.int64))
             total += np.bincount(square[number == one], minlength=squares)
-    return np.stack([counts[one] for one in sorted(counts)], axis=1)
+    # Of labels that are all 0, no class.
+    columns = [counts[one] for one in sorted(counts)]
+    return np.stack(columns, axis=1) if columns else np.zeros((squares, 0), np.int64)
 
 
 def _by_need(counts: NDArray[np.int64], order: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:

@@ -7,13 +7,13 @@ from typing import Any
 from eigenscape.base.commands import command_line
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.process.progress import Reporter, Silent
-from eigenscape.errors import InputError, StoreError
+from eigenscape.base.shares import percent
+from eigenscape.errors import InputError, OutputError, StoreError
 from eigenscape.export.arrays import TemporaryFolders
-from eigenscape.export.report.facts import percent
 from eigenscape.export.report.index import Entry, write_index
 from eigenscape.export.report.page import REPORT, write_page
 from eigenscape.export.report.source import Source
-from eigenscape.store.manifest import HasPath, is_run, path_of
+from eigenscape.store.manifest import HasPath, path_of, require_run
 from eigenscape.store.run import Run
 
 
@@ -56,6 +56,7 @@ def report(
     source = source_of(directory, reporter)
     if output is not None:
         path = Path(output)
+        _check_output(path)
         with explain_write_errors(path):
             write_page(source, path)
         return path
@@ -65,13 +66,19 @@ def report(
     return path
 
 
+def _check_output(path: Path) -> None:
+    """Refuse a path at which no file can be written."""
+    if path.is_dir():
+        raise OutputError(
+            f"{path}: is a directory. Give the file to write, such as {path / REPORT}."
+        )
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no directory {path.parent}. Make it first.")
+
+
 def source_of(path: Path, reporter: Reporter) -> Source:
     """Return a finished run as its report reads it; see `report`."""
-    if not is_run(path):
-        raise InputError(
-            f"{path}: no run directory (it has no manifest.json). Give a directory that "
-            "`eigenscape run` made, such as runs/<job name>-<key>."
-        )
+    require_run(path)
     run = Run(path, create=False)
     if run.record("export") is None:
         command = "apply" if "applies" in run.manifest else "run"
@@ -105,6 +112,7 @@ def report_many(
         The file.
     """
     target = output or path / REPORT
+    _check_output(target)
     with explain_write_errors(target):
         write_index(target, path.resolve().name, kind, [_entry(row) for row in rows])
     return target

@@ -1,6 +1,6 @@
 """A finished run as xarray Datasets: lazy, labelled, with the scene's georeference."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,8 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
     >>> arrays["class"].set_index(sample=("row", "column")).unstack().shape
     (40, 40)
     """
-    path = path_of(run)
+    # Absolute, as arrays are read when the process may be in another directory.
+    path = path_of(run).absolute()
     ingest = read_manifest(path)["stages"].get("ingest") if path.is_dir() else None
     if ingest is None:
         raise InputError(
@@ -155,7 +156,7 @@ def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
     >>> maps["class"].shape, maps.spatial_ref.attrs["crs_wkt"][:6]
     ((40, 40), 'PROJCS')
     """
-    path = path_of(run)
+    path = path_of(run).absolute()
     source = source_of(path, Silent())
     grid = source.grid
     if grid.is_table:
@@ -218,8 +219,21 @@ def _flags(source: Source) -> dict[str, Any]:
         return {}
     return {
         "flag_values": [one.number for one in source.classes],
-        "flag_meanings": " ".join(one.name.replace(" ", "_") for one in source.classes),
+        "flag_meanings": " ".join(_words([one.name for one in source.classes])),
     }
+
+
+def _words(names: list[str]) -> Iterator[str]:
+    """Yield names as words, no two alike: to the later one of two that are, a number is added."""
+    used: set[str] = set()
+    for name in names:
+        word = stem = "_".join(name.split()) or "class"
+        number = 1
+        while word in used:
+            number += 1
+            word = f"{stem}_{number}"
+        used.add(word)
+        yield word
 
 
 def _image(path: Path, grid: Grid, name: str, dtype: Any, mode: int | None = None) -> Any:

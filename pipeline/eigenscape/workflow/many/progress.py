@@ -7,7 +7,7 @@ from eigenscape.base.process.progress import Relay, Reporter
 
 
 class StudyProgress(Relay):
-    """Passes on what a variant tells, and says which one it is; a reused stage is no news.
+    """Forwards the progress of a variant with its number; reused stages are not reported.
 
     The notes of a reused stage are passed on if none of the variants had them.
 
@@ -17,7 +17,7 @@ class StudyProgress(Relay):
     Parameters
     ----------
     reporter
-        Hears all of it.
+        Receives all reports.
     total
         Number of variants.
     finished
@@ -47,7 +47,7 @@ class StudyProgress(Relay):
     def finished(
         self, stages: Sequence[Mapping[str, Any]], keys: Mapping[str, str], wall: float
     ) -> None:
-        """Learn from a variant that is finished, which took `wall` seconds."""
+        """Record the times of a finished variant, which took `wall` seconds."""
         computed = [stage for stage in stages if not stage["reused"]]
         for stage in computed:
             self._seconds.setdefault(stage["name"], []).append(stage["seconds"])

@@ -1,0 +1,40 @@
+from eigenscape.job.jobfile import load_job, parse_job
+from eigenscape.tuning.report import write_job
+
+SCENE = {"path": "scene.tif", "labels": "labels.tif"}
+
+
+def written(tmp_path, table):
+    """Return a job as it is read from the file that is written of it."""
+    job = parse_job(table, base=tmp_path / "given")
+    path = tmp_path / "best.toml"
+    write_job(path, job, ["first", "second"])
+    assert path.read_text().startswith("# first\n# second\n")
+    return job, load_job(path)
+
+
+def test_write_job__files_are_found_from_any_directory(tmp_path):
+    table = {
+        "scene": {**SCENE, "geometry": "scene_glt", "mask": ["clouds", "mask.tif"]},
+        "graph": {"potential": {"labels": "own.tif"}},
+        "learn": {"method": "k-nn", "test": "test.tif"},
+    }
+    _, found = written(tmp_path, table)
+    given = tmp_path / "given"
+    assert found.scene.geometry == str(given / "scene_glt")
+    assert found.scene.mask == ("clouds", str(given / "mask.tif"))
+    assert found.graph.potential.labels == str(given / "own.tif")
+    assert found.learn.test == str(given / "test.tif")
+
+
+def test_write_job__names_of_classes_may_have_dots(tmp_path):
+    table = {
+        "preset": "halevy-2011",
+        "scene": {**SCENE, "classes": {1: "corn.min", 2: "soil"}, "bad_bands": [1, "3-4"]},
+        "output": {"colors": {"corn.min": "#ff0000", "2": [0, 1, 2]}},
+    }
+    job, found = written(tmp_path, table)
+    assert found.output.colors == job.output.colors
+    assert found.scene.classes == job.scene.classes
+    assert found.scene.bad_bands == (1, "3-4")
+    assert found.preset == "halevy-2011"
