@@ -127,6 +127,16 @@ def test_plan_fits__a_table_has_no_squares(planned):
     assert labelled.disjoint.report()["pixels"] == 200
 
 
+def test_disjoint__names_classes_that_only_the_test_file_has():
+    given, tested = np.uint16([1, 2, 0, 0]), np.uint16([0, 0, 1, 1])
+    found = Disjoint(given, tested, "file", 0, {7: 3}, {1: "corn", 2: "oats", 7: "rye"})
+    assert [note.rpartition("class")[2] for note in found.notes()] == [
+        "es rye",
+        " oats: its accuracy is not measured",
+        " corn has one or two test pixels: its accuracy says little",
+    ]
+
+
 def test_disjoint__says_nothing_of_files_that_fit():
     given, tested = np.uint16([1, 2, 0, 0]), np.uint16([0, 0, 1, 2])
     found = Disjoint(np.tile(given, 5), np.tile(tested, 5), "file", 0, {})

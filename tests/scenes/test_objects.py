@@ -8,7 +8,8 @@ import xarray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
-from eigenscape.scenes.objects import raster_of, write_frame, write_raster, write_table
+from eigenscape.scenes.objects import numbered, raster_of
+from eigenscape.scenes.writing import write_frame, write_raster, write_table
 
 UTM = rasterio.CRS.from_epsg(32633).to_wkt()
 
@@ -96,6 +97,90 @@ def test_raster_of__arrays_without_names():
     assert raster_of(dask.array.zeros((4, 5, 2))).grid.width == 5
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_raster_of__masked_values_are_missing(lazy):
+    mask = np.zeros((4, 5, 2), bool)
+    mask[1, 2] = True
+    for given in (np.full((4, 5, 2), 7, "int16"), np.full((4, 5, 2), 7.0)):
+        masked = np.ma.array(given, mask=mask)
+        raster = raster_of(dask.array.from_array(masked, chunks=2) if lazy else masked)
+        values = np.asarray(raster.values)
+        missing = np.isnan(values) if raster.nodata is None else values == raster.nodata
+        np.testing.assert_array_equal(missing, mask)
+        assert (values[~mask] == 7).all()
+    full = np.ma.array(np.array([0, 255, 1], "uint8").reshape(1, 3), mask=[[False, False, True]])
+    np.testing.assert_array_equal(raster_of(full).values[..., 0], [[0, 255, np.nan]])
+
+
+def test_numbered__masked_labels_are_none():
+    mask = [False, True, False]
+    numbers, _ = numbered(np.ma.array([1, 2, 3], mask=mask))
+    assert numbers.tolist() == [1, 0, 3]
+    numbers, names = numbered(np.ma.array(["oak", "elm", "ash"], mask=mask))
+    assert (numbers.tolist(), names) == ([2, 0, 1], {1: "ash", 2: "oak"})
+    lazy, _ = numbered(dask.array.from_array(np.ma.array([1, 2, 3], mask=mask)))
+    assert lazy.compute().tolist() == [1, 0, 3]
+
+
+def test_raster_of__a_packed_fill_value_marks_no_decoded_number(cube, tmp_path):
+    cube = (cube - 30).astype(np.float64)
+    cube.encoding = {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}
+    assert raster_of(cube).nodata is None
+    cube.encoding = {"dtype": "int16", "_FillValue": -1}
+    assert raster_of(cube).nodata is None, "NaN since it was decoded"
+    cube.encoding = {"_FillValue": -1}
+    assert raster_of(cube).nodata is None
+    whole = cube.astype("int16")
+    whole.encoding = {"_FillValue": -1}
+    assert raster_of(whole).nodata == -1
+
+
+def test_raster_of__a_dataset_as_xarray_opens_it(cube):
+    mapping = cube.spatial_ref
+    bands = {
+        f"b{place}": cube[place].drop_vars(["wavelength", "spatial_ref"]) for place in range(3)
+    }
+    plain = xarray.Dataset(bands | {"crs": mapping.variable})
+    for name in bands:
+        plain[name].encoding["grid_mapping"] = "crs"
+    raster = raster_of(plain)
+    assert raster.values.shape == (4, 5, 3)
+    assert raster.grid.crs_wkt == UTM
+    named = (
+        cube.drop_vars("spatial_ref")
+        .to_dataset(name="reflectance")
+        .assign(spatial_ref=mapping.variable)
+    )
+    raster = raster_of(named)
+    np.testing.assert_array_equal(np.moveaxis(raster.values, 2, 0), cube)
+    assert raster.grid.crs_wkt == UTM
+    with pytest.raises(SceneError, match=r"different axes: b0 has \(y, x\), t has \(time\)"):
+        raster_of(plain.assign(t=("time", [1.0])))
+
+
+@pytest.mark.parametrize("dtype", [">f4", "f2", "g", ">i2", "<u4"])
+def test_write_raster__numbers_of_any_type(tmp_path, dtype):
+    values = np.arange(40).reshape(4, 5, 2).astype(dtype)
+    with open_raster(str(write_raster(raster_of(values), tmp_path, "cube"))) as source:
+        np.testing.assert_array_equal(np.moveaxis(source.read(), 0, 2), values.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("nodata", "words"),
+    [
+        ("none", "'none', not a number"),
+        ([1, 2], "not a number"),
+        (-9999, "type uint16 cannot have"),
+        (0.5, "cannot have"),
+    ],
+)
+def test_raster_of__refuses_a_nodata_value_that_marks_nothing(cube, nodata, words):
+    cube = cube.astype("uint16")
+    cube.attrs["nodata"] = nodata
+    with pytest.raises(SceneError, match=words):
+        raster_of(cube)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -128,3 +213,28 @@ def test_write_table__and_frame(tmp_path):
     assert again.crs == frame.crs
     assert write_frame(frame, tmp_path, "points") == path
     assert write_frame(frame.assign(kind="c"), tmp_path, "points") != path
+
+
+def test_write_frame__has_the_columns_of_classes_alone(tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    points = geopandas.points_from_xy([0, 1, 2], [2, 3, 4])
+    frame = geopandas.GeoDataFrame({"kind": ["a", "b", "b"]}, geometry=points, crs=32633)
+    for extra in ({"fid": [7.0, 7.0, 8.0]}, {"parts": [[1], [2], [3]]}, {"other": frame.geometry}):
+        again = geopandas.read_file(write_frame(frame.assign(**extra), tmp_path, "points", "kind"))
+        assert again.columns.tolist() == ["kind", "geometry"]
+    assert "0" in geopandas.read_file(write_frame(frame.rename(columns={"kind": 0}), tmp_path, "p"))
+    by_fid = frame.rename(columns={"kind": "fid"})
+    assert geopandas.read_file(write_frame(by_fid, tmp_path, "p", "fid")).fid.tolist() == [
+        "a",
+        "b",
+        "b",
+    ]
+    by_index = frame.iloc[1:].dissolve("kind")
+    assert geopandas.read_file(write_frame(by_index, tmp_path, "p", "kind")).kind.tolist() == ["b"]
+    for bad, words in (
+        (frame.iloc[:0], "has no rows"),
+        (frame[["geometry"]], "no attribute could hold the class"),
+        (frame.geometry, "geometries without classes"),
+    ):
+        with pytest.raises(SceneError, match=words):
+            write_frame(bad, tmp_path, "p")

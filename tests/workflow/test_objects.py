@@ -117,6 +117,24 @@ def test_apply__compares_names_of_labels_in_memory(tmp_path, cube):
     assert applied.scores["overall_accuracy"] == 0
 
 
+def test_apply__takes_a_scene_of_equal_pixels(tmp_path, cube):
+    trained = eigenscape.run(eigenscape.job_for(*cube, directory=tmp_path, **KEYS))
+    for number, size in ((0, 4), (1, 1)):
+        uniform = np.full((size, size, 6), 8.0, np.float32)
+        applied = eigenscape.apply(trained, uniform, run_dir=tmp_path / f"applied{number}")
+        assert (applied.class_map.values == 2).all()
+
+
+def test_job_for__a_masked_table(tmp_path):
+    table = np.ma.array(
+        np.arange(12).reshape(6, 2), mask=np.arange(12).reshape(6, 2) == 5, dtype="int16"
+    )
+    path = eigenscape.job_for(table, directory=tmp_path).scene.path
+    expected = np.arange(12.0).reshape(6, 2)
+    expected[2, 1] = np.nan
+    np.testing.assert_array_equal(np.load(path), expected)
+
+
 def test_job_for__a_table_and_paths(tmp_path, cube):
     scene, labels = cube
     samples, classes = scene.values.reshape(-1, 6), labels.values.ravel()
@@ -152,6 +170,8 @@ def test_open_run__has_the_place_of_each_sample(tmp_path, cube):
 
 
 CUBE = np.zeros((4, 4, 3), np.float32)
+LAZY = dask.array.ones((6, 2), chunks=3)
+UNKNOWN = LAZY[LAZY[:, 0] > 0]
 SCENE = {"scene": {"path": "scene.tif"}}
 
 
@@ -187,6 +207,9 @@ def test_tables__of_python(tmp_path):
             lambda: eigenscape.job_for("a.tif", ["oak", 3, None]),
             r"names of classes \(str\) are mixed with values of type int. Give names alone",
         ),
+        (lambda: eigenscape.job_for(CUBE, name="../up"), r"name = '../up': .*a text without slashes"),
+        (lambda: eigenscape.job_for(CUBE, name="a" * 300), "name: has 300 bytes.*150 at most"),
+        (lambda: eigenscape.job_for(UNKNOWN), r"unknown length.*compute_chunk_sizes\(\)"),
         (lambda: eigenscape.run_study(SCENE), r"is not a study, because it has no table \[study\]"),
         (lambda: eigenscape.tune(SCENE, budget="a"), "budget = 'a': expected a time above 0"),
         (lambda: eigenscape.classify_new(3, CUBE), "a run of type int: give a run directory"),

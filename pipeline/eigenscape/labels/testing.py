@@ -5,8 +5,8 @@ files label is not learned from. A class that only the test file has cannot be c
 are left out of the scores. Both are counted and reported.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Disjoint:
         Samples that both files label.
     unknown
         Test samples of each class that nothing is learned of.
+    names
+        Of the classes, as far as they have names.
     """
 
     given: NDArray[np.uint16]
@@ -42,6 +44,7 @@ class Disjoint:
     file: str
     shared: int
     unknown: Mapping[int, int]
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
         """Return what was tested on, as JSON values."""
@@ -66,17 +69,17 @@ class Disjoint:
         if self.unknown:
             notes.append(
                 f"{sum(self.unknown.values())} test pixels are left out of the scores: nothing is learned "
-                f"of their classes {_listed(self.unknown)}"
+                f"of their classes {_listed(self.unknown, self.names)}"
             )
         if found["classes_without_test"]:
             notes.append(
-                f"no test pixel has the class {_listed(found['classes_without_test'])}: its accuracy "
-                "is not measured"
+                f"no test pixel has the class {_listed(found['classes_without_test'], self.names)}: "
+                "its accuracy is not measured"
             )
-        few = [number for number, count in found["per_class"].items() if count <= _FEW]
+        few = [int(number) for number, count in found["per_class"].items() if count <= _FEW]
         if few:
             notes.append(
-                f"the class {_listed(few)} has one or two test pixels: its accuracy says little"
+                f"the class {_listed(few, self.names)} has one or two test pixels: its accuracy says little"
             )
         return notes
 
@@ -104,6 +107,7 @@ def read_disjoint(
         Nothing is left to test on, or fewer than two classes are left to learn from.
     """
     labels, grid = numbered_like(scene.open_test_labels(test), scene.class_names), scene.grid
+    names = {**labels.legend.names, **scene.class_names}
     row, column = np.divmod(pixel, grid.width)
     tested = read_at(labels, grid, row, column)
     shared = (given > 0) & (tested > 0)
@@ -121,13 +125,13 @@ def read_disjoint(
     tested = np.where(known, tested, np.uint16(0))
     if not tested.any():
         why = (
-            f"its {sum(unknown.values())} pixels have the classes {_listed(unknown)}, and scene.labels "
-            f"has {_listed(np.unique(given[given > 0]).tolist())}"
+            f"its {sum(unknown.values())} pixels have the classes {_listed(unknown, names)}, and "
+            f"scene.labels has {_listed(np.unique(given[given > 0]).tolist(), names)}"
             if unknown
             else "none of its labels lies on a valid pixel of the scene"
         )
         raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
-    return Disjoint(given, tested, labels.files[0], int(shared.sum()), unknown)
+    return Disjoint(given, tested, labels.files[0], int(shared.sum()), unknown, names)
 
 
 def read_at(
@@ -150,5 +154,6 @@ def read_at(
     return found
 
 
-def _listed(numbers: Any) -> str:
-    return ", ".join(map(str, numbers))
+def _listed(numbers: Iterable[int], names: Mapping[int, str]) -> str:
+    """Return classes by their names; a class that only the test file names has a number nobody knows."""
+    return ", ".join(names.get(number) or str(number) for number in numbers)

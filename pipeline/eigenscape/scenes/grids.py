@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
@@ -14,6 +15,13 @@ from eigenscape.scenes.types import Grid
 
 Extent = tuple[float, float, float, float]
 """Left, bottom, right, top."""
+
+ROW_AXES = ("y", "row", "rows", "lat", "latitude", "northing")
+COLUMN_AXES = ("x", "column", "columns", "lon", "longitude", "easting")
+"""Names of the axes of images, in lower case."""
+
+_UNEVEN = 1e-3
+"""Share of a pixel by which coordinates may differ from an even grid."""
 
 _LARGEST_SHIFT = 0.01
 """Pixels by which the corners of one grid may differ: headers print a limited number of digits."""
@@ -79,6 +87,46 @@ def overlap(one: Extent, other: Extent) -> bool:
 def format_extent(box: Extent) -> str:
     """Return an extent for people."""
     return f"x {box[0]:.10g} to {box[2]:.10g}, y {box[1]:.10g} to {box[3]:.10g}"
+
+
+def even_steps(places: NDArray[np.float64]) -> tuple[float, float | None]:
+    """Return the first coordinate of an axis, and the step between them, None of a single one.
+
+    Raises
+    ------
+    ValueError
+        They are no even grid.
+    """
+    if len(places) == 1:
+        return float(places[0]), None
+    step = float(places[-1] - places[0]) / (len(places) - 1)
+    away = np.abs(places - places[0] - step * np.arange(len(places))).max()
+    if not step or not away <= _UNEVEN * abs(step):
+        raise ValueError(
+            f"no even grid: they differ from one by up to {away:.3g}, with a pixel of "
+            f"{abs(step):.3g}"
+        )
+    return float(places[0]), step
+
+
+def transform_of_centres(
+    x: tuple[float, float | None],
+    y: tuple[float, float | None],
+    told: tuple[float | None, float | None] = (None, None),
+) -> tuple[float, float, float, float, float, float]:
+    """Return the affine coefficients that the coordinates of pixel centres stand for.
+
+    Parameters
+    ----------
+    x, y
+        First coordinate and step of columns and rows; see `even_steps`.
+    told
+        Width and height of a pixel, for an axis of one coordinate; None where they are not known.
+    """
+    # One coordinate has no step: pixels are as wide as high, and rows go south.
+    dx = x[1] or told[0] or abs(y[1] or told[1] or 1.0)
+    dy = y[1] or told[1] or -abs(dx)
+    return (dx, 0.0, x[0] - dx / 2, 0.0, dy, y[0] - dy / 2)
 
 
 def check_overlap(

@@ -1,35 +1,20 @@
-"""Cubes and labels in memory, written as files that a job can name.
+"""Cubes and labels in memory, as arrays on a grid with what a file of them says."""
 
-A file is named by its content, so that the same cube is written once and a second run of the same job
-takes over what the first one has finished.
-"""
-
-import contextlib
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
-from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
+from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES, even_steps, transform_of_centres
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid
 
-_STRIP_BYTES = 32 * 2**20
-_ROW_AXES, _COLUMN_AXES = (
-    ("y", "row", "rows", "lat", "latitude", "northing"),
-    ("x", "column", "columns", "lon", "longitude", "easting"),
-)
-_UNEVEN = 1e-3
-"""Share of a pixel by which coordinates may differ from an even grid."""
+_CUBE_AXES = 3
+_EXACT_BYTES = 4
+"""Whole numbers of as many bytes are exact as numbers of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +45,9 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     Parameters
     ----------
     given
-        `xarray.DataArray` or `xarray.Dataset` (each variable is a band) with two axes in space, whose
-        coordinate system is that of rioxarray or a coordinate ``spatial_ref``; or a NumPy or dask array,
-        shape (rows, columns, bands) or (rows, columns).
+        `xarray.DataArray` or `xarray.Dataset` (its only variable of three axes, or each variable is a band)
+        with two axes in space, whose coordinate system is that of rioxarray or a coordinate ``spatial_ref``;
+        or a NumPy or dask array, shape (rows, columns, bands) or (rows, columns). What is masked is missing.
     what
         What errors call it.
 
@@ -72,26 +57,76 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
         Its axes are not known, or its coordinates are no grid.
     """
     if hasattr(given, "data_vars"):
-        given = given.to_dataarray("band")
+        given = _one_array(given, what)
     if not hasattr(given, "dims"):
-        values = given if hasattr(given, "dask") else np.asarray(given)
-        return Raster(*_cube(values, what))
-    rows, columns = _axis(given, _ROW_AXES, what), _axis(given, _COLUMN_AXES, what)
+        values, masked = filled(given)
+        return Raster(*_cube(values, what), nodata=masked)
+    rows, columns = _axis(given, ROW_AXES, what), _axis(given, COLUMN_AXES, what)
     others = [name for name in given.dims if name not in (rows, columns)]
     if len(others) > 1:
         raise SceneError(
             f"{what}: an array with the axes {', '.join(map(str, given.dims))}; two axes in space and one "
             "of bands are needed. Select from the others first, with .isel or .sel."
         )
-    values, grid = _cube(given.transpose(rows, columns, *others).data, what)
+    values, _ = filled(given.transpose(rows, columns, *others).data)
+    values, grid = _cube(values, what)
     transform = _transform(given, rows, columns, what)
     grid = Grid(grid.height, grid.width, _crs(given), transform)
-    nodata = given.encoding.get(
-        "_FillValue", given.attrs.get("_FillValue", given.attrs.get("nodata"))
-    )
-    return Raster(
-        values, grid, _wavelengths(given, others), None if nodata is None else float(nodata)
-    )
+    return Raster(values, grid, _wavelengths(given, others), _nodata(given, what))
+
+
+def filled(values: Any) -> tuple[Any, float | None]:
+    """Return an array in which masked elements are NaN or, of whole numbers, a value that no other has.
+
+    Parameters
+    ----------
+    values
+        Array or dask array, with a mask or without; or a list.
+
+    Returns
+    -------
+    values
+        Array or dask array without a mask.
+    nodata
+        The value of masked elements; None for NaN, or if none is masked.
+    """
+    if hasattr(values, "dask"):
+        if not isinstance(values._meta, np.ma.MaskedArray):
+            return values, None
+        # A free value is known only after all chunks are computed.
+        return _without_mask(values.astype(_with_nan(values.dtype)), np.nan), None
+    if not isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values), None
+    if not np.ma.is_masked(values):
+        return np.asarray(values.data), None
+    if values.dtype.kind in "ui" and values.dtype.itemsize <= _EXACT_BYTES:
+        limits = np.iinfo(values.dtype)
+        for free in (limits.max, limits.min):
+            if not (values == free).any():
+                return values.filled(free), float(free)
+    numbers: Any = values.astype(_with_nan(values.dtype))
+    return numbers.filled(np.nan), None
+
+
+def _with_nan(dtype: Any) -> Any:
+    return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
+
+
+def _without_mask(values: Any, fill: Any) -> Any:
+    """Return an array or dask array with a value in place of what is masked."""
+    if not hasattr(values, "dask"):
+        return np.ma.filled(values, fill)
+    empty = np.empty((0,) * values.ndim, values.dtype)
+    return values.map_blocks(np.ma.filled, fill, dtype=values.dtype, meta=empty)
+
+
+def _unlabelled_filled(labels: Any) -> Any:
+    """Return labels without a mask: what is masked has no label."""
+    data: Any = labels.data if hasattr(labels, "dims") else labels
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+        data = _without_mask(data, 0 if data.dtype.kind in "uifb" else "")
+        return labels.copy(data=data) if hasattr(labels, "dims") else data
+    return labels
 
 
 def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
@@ -110,6 +145,7 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     SceneError
         Names are mixed with other values.
     """
+    labels = _unlabelled_filled(labels)
     given = labels.data if hasattr(labels, "dims") else labels
     if getattr(getattr(given, "dtype", None), "kind", "O") in "uifb":
         return labels, {}
@@ -156,24 +192,93 @@ def _axis(given: Any, names: Sequence[str], what: str) -> str:
     )
 
 
-def _crs(given: Any) -> str | None:
+def _one_array(given: Any, what: str) -> Any:
+    """Return a Dataset as one array: its only variable of three axes, or its variables as bands."""
+    # xarray.open_dataset has what describes the coordinate system among the variables.
+    mappings = [
+        name for name, one in given.data_vars.items()
+        if not one.dims and not {"crs_wkt", "spatial_ref", "grid_mapping_name"}.isdisjoint(one.attrs)
+    ]  # fmt: skip
+    given = given.set_coords(mappings)
+    if not given.data_vars:
+        raise SceneError(
+            f"{what}: a Dataset without variables. Give one with a cube or with bands."
+        )
+    cubes = [name for name, one in given.data_vars.items() if one.ndim == _CUBE_AXES]
+    if len(cubes) == 1:
+        return given[cubes[0]]
+    first, *others = given.data_vars.values()
+    for one in others:
+        if {*one.dims} != {*first.dims}:
+            raise SceneError(
+                f"{what}: a Dataset whose variables have different axes: {first.name} has "
+                f"({', '.join(map(str, first.dims))}), {one.name} has ({', '.join(map(str, one.dims))}). "
+                "Select the one that is the cube, or those that are its bands."
+            )
+    fills = {_nodata(one, what) for one in (first, *others)}
+    joined = given.to_dataarray("band")
+    mapped = first.encoding.get("grid_mapping", first.attrs.get("grid_mapping"))
+    joined.attrs |= {} if mapped is None else {"grid_mapping": mapped}
+    # Of bands with several fill values none is that of all.
+    joined.attrs |= {} if len(fills) > 1 or None in fills else {"_FillValue": fills.pop()}
+    return joined
+
+
+def _nodata(given: Any, what: str) -> float | None:
+    """Return the value that marks missing pixels of an `xarray.DataArray`."""
+    kind = np.dtype(given.dtype)
+    value = given.attrs.get("_FillValue", given.attrs.get("nodata"))
+    # The encoding is that of the file: in decoded numbers what was missing is NaN, and one that equals the
+    # fill value was measured.
+    packed = {"scale_factor", "add_offset"} & given.encoding.keys()
+    if kind.kind != "f" and not packed:
+        value = given.encoding.get("_FillValue", value)
+    if value is None:
+        return None
+    try:
+        number = float(np.asarray(value).item())
+    except (TypeError, ValueError):
+        raise SceneError(
+            f"{what}: its nodata value is {value!r}, not a number. Set the attribute _FillValue, or remove "
+            "it and the attribute nodata."
+        ) from None
+    if kind.kind == "f":
+        return number
+    if np.isnan(number):
+        return None  # whole numbers are never NaN
+    limits = np.iinfo(np.uint8 if kind.kind == "b" else kind)
+    if not number.is_integer() or not limits.min <= number <= limits.max:
+        raise SceneError(
+            f"{what}: its nodata value is {value!r}, which numbers of type {kind} cannot have. Set the "
+            "attribute _FillValue to a value that marks the missing pixels, or remove it."
+        )
+    return number
+
+
+def _mapping(given: Any) -> Any:
+    """Return the attributes of the coordinate that describes the coordinate system."""
     for name in (
         given.encoding.get("grid_mapping"),
         given.attrs.get("grid_mapping"),
         "spatial_ref",
     ):
         if name in given.coords:
-            attributes = given.coords[name].attrs
-            found = attributes.get("crs_wkt") or attributes.get("spatial_ref")
-            return None if not found else str(found)
-    return None
+            return given.coords[name].attrs
+    others = [one.attrs for one in given.coords.values() if "crs_wkt" in one.attrs]
+    return others[0] if len(others) == 1 else {}
+
+
+def _crs(given: Any) -> str | None:
+    attributes = _mapping(given)
+    found = attributes.get("crs_wkt") or attributes.get("spatial_ref")
+    return str(found) if found else None
 
 
 def _transform(
     given: Any, rows: str, columns: str, what: str
 ) -> tuple[float, float, float, float, float, float] | None:
     """Return the affine coefficients that the coordinates of pixel centres stand for."""
-    mapped = given.coords["spatial_ref"].attrs if "spatial_ref" in given.coords else {}
+    mapped = _mapping(given)
     told: tuple[float | None, float | None] = (None, None)
     if "GeoTransform" in mapped:
         # GDAL's order: x of the corner first.
@@ -183,26 +288,18 @@ def _transform(
         told = a, e
     if not {rows, columns} <= given.coords.keys():
         return None
-    (x, dx), (y, dy) = _even(given, columns, what), _even(given, rows, what)
-    # One coordinate has no step: pixels are as wide as high, and rows go south.
-    dx = dx or told[0] or abs(dy or told[1] or 1.0)
-    dy = dy or told[1] or -abs(dx)
-    return (dx, 0.0, x - dx / 2, 0.0, dy, y - dy / 2)
+    return transform_of_centres(_even(given, columns, what), _even(given, rows, what), told)
 
 
 def _even(given: Any, axis: str, what: str) -> tuple[float, float | None]:
-    """Return the first coordinate of an axis, and the step between them, None of a single one."""
-    places = np.asarray(given.coords[axis], np.float64)
-    if len(places) == 1:
-        return float(places[0]), None
-    step = float(places[-1] - places[0]) / (len(places) - 1)
-    away = np.abs(places - places[0] - step * np.arange(len(places))).max()
-    if not step or not away <= _UNEVEN * abs(step):
+    """Return the first coordinate of an axis, and the step between them; see `even_steps`."""
+    try:
+        return even_steps(np.asarray(given.coords[axis], np.float64))
+    except ValueError as error:
         raise SceneError(
-            f"{what}: the coordinates of the axis {axis} are no even grid: they differ from one by up to "
-            f"{away:.3g}, with a pixel of {abs(step):.3g}. Reproject it first, with .rio.reproject."
-        )
-    return float(places[0]), step
+            f"{what}: the coordinates of the axis {axis} are {error}. Reproject it first, with "
+            ".rio.reproject."
+        ) from None
 
 
 def _wavelengths(given: Any, others: Sequence[Any]) -> tuple[float, ...] | None:
@@ -220,120 +317,3 @@ def _wavelengths(given: Any, others: Sequence[Any]) -> tuple[float, ...] | None:
             continue  # numbers of bands
         return to_nanometers(np.asarray(found, float).tolist(), found.attrs.get("units"))
     return None
-
-
-def write_raster(raster: Raster, folder: Path, name: str) -> Path:
-    """Write a GeoTIFF, a strip of rows at a time; return its path.
-
-    Parameters
-    ----------
-    raster
-        What to write.
-    folder
-        Made if it is not there.
-    name
-        First half of the file's name.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
-    import rasterio
-
-    expect_missing_georeference()
-    values, grid = raster.values, raster.grid
-    kind = np.dtype(np.uint8) if values.dtype.kind == "b" else values.dtype
-    place = {} if grid.transform is None else {"transform": rasterio.Affine(*grid.transform)}
-
-    def write(path: Path, digest: Any) -> None:
-        digest.update(repr((grid, raster.wavelength, raster.nodata, kind.str)).encode())
-        with rasterio.open(
-            path, "w", driver="GTiff", height=grid.height, width=grid.width, count=values.shape[2],
-            dtype=kind, crs=grid.crs_wkt, nodata=raster.nodata, bigtiff="IF_SAFER", **place,
-        ) as target:  # fmt: skip
-            if raster.wavelength is not None:
-                for band, centre in enumerate(raster.wavelength, 1):
-                    target.update_tags(band, wavelength=centre, wavelength_units="nm")
-            for start, strip in _strips(values):
-                strip = np.ascontiguousarray(strip, kind)
-                digest.update(strip)
-                window = rasterio.windows.Window(0, start, grid.width, len(strip))
-                target.write(np.moveaxis(strip, 2, 0), window=window)
-
-    return _write_named(folder, name, ".tif", write)
-
-
-def _strips(values: Any) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield first row and values of strips: of a dask array whole chunks, so that each is computed once."""
-    row_bytes = max(1, int(np.prod(values.shape[1:])) * values.dtype.itemsize)
-    rows = max(1, _STRIP_BYTES // row_bytes)
-    sizes = values.chunks[0] if hasattr(values, "dask") else None
-    start = 0
-    while start < values.shape[0]:
-        stop = min(start + rows, values.shape[0])
-        if sizes is not None:
-            ends = np.cumsum(sizes)
-            whole = ends[(ends > start) & (ends <= stop)]
-            stop = int(whole[-1]) if len(whole) else int(ends[ends > start][0])
-        yield start, np.asarray(values[start:stop])
-        start = stop
-
-
-def write_table(values: Any, folder: Path, name: str) -> Path:
-    """Write an array of samples, shape (n, d), or of their labels, shape (n,), as ``.npy``.
-
-    Parameters
-    ----------
-    values
-        Array or dask array.
-    folder, name
-        As of `write_raster`.
-    """
-
-    def write(path: Path, digest: Any) -> None:
-        target = np.lib.format.open_memmap(path, "w+", values.dtype, values.shape)
-        digest.update(repr((values.shape, values.dtype.str)).encode())
-        for start, strip in _strips(values):
-            target[start : start + len(strip)] = strip
-            digest.update(np.ascontiguousarray(strip))
-        target.flush()
-
-    return _write_named(folder, name, ".npy", write)
-
-
-def write_frame(frame: Any, folder: Path, name: str) -> Path:
-    """Write a GeoDataFrame as GeoPackage.
-
-    Parameters
-    ----------
-    frame
-        Geometries with classes; its coordinate system goes with it.
-    folder, name
-        As of `write_raster`.
-    """
-
-    def write(path: Path, digest: Any) -> None:
-        digest.update(frame.to_wkb().to_csv().encode() + repr(frame.crs).encode())
-        frame.to_file(path, driver="GPKG", layer="labels", engine="pyogrio")
-
-    return _write_named(folder, name, ".gpkg", write)
-
-
-def _write_named(folder: Path, name: str, ending: str, write: Callable[[Path, Any], None]) -> Path:
-    """Write a file beside its place, name it by its content, and leave one that is there as it is."""
-    digest = hashlib.blake2b(digest_size=6)
-    with explain_write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(suffix=ending, prefix=".", dir=folder)
-        os.close(handle)
-        os.unlink(unfinished)  # some drivers refuse files that are there
-        try:
-            write(Path(unfinished), digest)
-            path = folder / f"{name}-{digest.hexdigest()}{ending}"
-            if not path.exists():
-                os.replace(unfinished, path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(unfinished)
-    return path

@@ -118,7 +118,8 @@ def _open_files(
     good = set((scene.bands.good_index + 1).tolist())
     dropped = sorted(good.intersection(number for each in found for number in each.numbers))
     word = "column" if scene.grid.is_table else "band"
-    told = left_out_notes(options, scene.bands, found, word=word)
+    alpha = getattr(scene, "alpha", ())
+    told = left_out_notes(options, scene.bands, found, word=word, alpha=alpha)
     if not dropped:
         return _geolocated(_noted(scene, told, last=True), options, resolve)
     if len(dropped) == len(good):

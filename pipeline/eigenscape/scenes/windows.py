@@ -93,7 +93,12 @@ def _find(name: str, bands: Bands) -> BadBands:
 
 
 def left_out_notes(
-    options: SceneOptions, bands: Bands, windows: Sequence[BadBands], *, word: str
+    options: SceneOptions,
+    bands: Bands,
+    windows: Sequence[BadBands],
+    *,
+    word: str,
+    alpha: Sequence[int] = (),
 ) -> tuple[str, ...]:
     """Return all bands that a scene is read without, and why: each band once, by its first reason.
 
@@ -107,6 +112,8 @@ def left_out_notes(
         Of `find_windows`.
     word
         For a band: "band", or "column" of a table.
+    alpha
+        Numbers of the alpha bands, from 1.
     """
     keep = (
         ' (scene.drop_wavelengths = "none" keeps them)'
@@ -119,6 +126,7 @@ def left_out_notes(
     bad = {number for number, good in enumerate(bands.good, 1) if not good}
     reasons = [
         (named, "named in scene.bad_bands"),
+        ({*alpha}, "alpha band: it marks missing pixels"),
         (bad, "marked as bad in the scene's own metadata"),
         *((set(each.numbers), f"{each.reason}{keep}") for each in windows),
     ]

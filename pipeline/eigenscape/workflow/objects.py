@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from eigenscape.errors import JobError
+from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import Job, load_job, parse_job
-from eigenscape.scenes.objects import numbered, raster_of, write_frame, write_raster, write_table
+from eigenscape.scenes.objects import filled, numbered, raster_of
+from eigenscape.scenes.writing import write_frame, write_raster, write_table
 
 _SCENES = "scenes"
 """Folder below the output directory where scenes in memory are written."""
+
+_LONGEST_NAME = 150
+"""Bytes; a file has 255 at most, and a name gets more parts."""
 
 
 def as_job(job: Job | Mapping[str, Any] | str | Path) -> Job:
@@ -78,7 +82,7 @@ def job_for(
     SceneError
         An array has other axes.
     JobError
-        A table is invalid.
+        A table, or the name, is invalid.
     OutputError
         The files cannot be written.
 
@@ -101,7 +105,8 @@ def job_for(
                 "The scene itself comes first: job_for(scene, labels)."
             )
     given: dict[str, Any] = dict(tables.pop("scene", {}))
-    files = files_of(scene, labels, Path(directory), name)
+    field = given.get("labels_field")
+    files = files_of(scene, labels, Path(directory), name, field=field)
     if both := given.keys() & files.keys():
         key = min(both)
         raise JobError(
@@ -113,7 +118,9 @@ def job_for(
     return parse_job({"scene": given, "output": output, **tables}, name=name)
 
 
-def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, Any]:
+def files_of(
+    scene: Any, labels: Any, directory: Path, name: str, *, field: str | None = None
+) -> dict[str, Any]:
     """Return the keys ``path``, ``labels`` and ``classes`` of a scene; write data in memory to files.
 
     Parameters
@@ -124,7 +131,15 @@ def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, A
         Directory with the folder "scenes" for the files.
     name
         First part of the file names.
+    field
+        Column of a `geopandas.GeoDataFrame` that holds the class; None if it is not given.
+
+    Raises
+    ------
+    JobError
+        The name is no name of a file.
     """
+    _check_name(name)
     folder = directory / _SCENES
     given: dict[str, Any] = {}
     if _is_path(scene) or (isinstance(scene, list | tuple) and all(map(_is_path, scene))):
@@ -136,7 +151,8 @@ def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, A
     if _is_path(labels):
         given["labels"] = str(labels)
     elif hasattr(labels, "geometry"):
-        given["labels"] = str(write_frame(labels, folder, f"{name}-labels").resolve())
+        path = write_frame(labels, folder, f"{name}-labels", field)
+        given["labels"] = str(path.resolve())
     else:
         labels, names = numbered(labels)
         given["labels"] = str(_write(labels, folder, f"{name}-labels", "labels", flat=1).resolve())
@@ -145,14 +161,34 @@ def files_of(scene: Any, labels: Any, directory: Path, name: str) -> dict[str, A
     return given
 
 
+def _check_name(name: Any) -> None:
+    """Refuse a name that is no name of a file in the folder."""
+    if not isinstance(name, str) or not name or name.startswith(".") or {*name} & {*"/\\\0"}:
+        raise JobError(
+            f"name = {name!r}: is the first part of names of files: a text without slashes that does not "
+            'begin with a dot, such as "scene".'
+        )
+    if (size := len(os.fsencode(name))) > _LONGEST_NAME:
+        raise JobError(
+            f"name: has {size} bytes, and names of files are made of it. Give one of {_LONGEST_NAME} at most."
+        )
+
+
 def _is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
 def _write(given: Any, folder: Path, name: str, what: str, *, flat: int) -> Path:
     """Write an array as a table if it has `flat` unnamed axes, otherwise as a raster; return the path."""
+    if np.isnan(getattr(given, "shape", ())).any():
+        raise SceneError(
+            f"{what}: a dask array of unknown length. Call its method compute_chunk_sizes() first."
+        )
     if not hasattr(given, "dims") and not hasattr(given, "data_vars"):
-        values = given if hasattr(given, "dask") else np.asarray(given)
+        values, nodata = filled(given)
         if values.ndim == flat:
+            if nodata is not None:
+                # A table has NaN alone to mark what is missing.
+                values = np.where(values == nodata, np.nan, values)
             return write_table(values, folder, name)
     return write_raster(raster_of(given, what), folder, name)

@@ -39,7 +39,7 @@ def blobs():
     return X.astype(np.float32), classes
 
 
-@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("k", [1, 3, 25])
 def test_classify_new__equals_scikit_learn_on_the_labels_of_the_run(labelled_run, blobs, k):
     X, classes = blobs
     given = np.where(np.arange(500) < 30, 5 * (classes[:500] + 1), 0).astype(np.uint16)
@@ -55,7 +55,7 @@ def test_classify_new__equals_scikit_learn_on_the_labels_of_the_run(labelled_run
     # Of a tie scikit-learn takes the smaller class, we the nearer one.
     untied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) == 1
     np.testing.assert_array_equal(found[finite][untied], model.predict(new[finite])[untied])
-    np.testing.assert_allclose(share[finite], votes.max(axis=1), atol=0.011)
+    np.testing.assert_allclose(share[finite], votes.max(axis=1), rtol=1e-6)
     assert untied.mean() > 0.9
     assert (found[7], share[7]) == (0, 0)
     # All bands of the scene may be given too, and blocks do not matter.
@@ -69,7 +69,19 @@ def test_classify_new__refuses_what_it_cannot_use(labelled_run, blobs):
     path = harness.run_directory.path
     with pytest.raises(InputError, match="4 bands"):
         classify_new(path, X[:5, :3])
-    with pytest.raises(InputError, match="k = 0"):
-        classify_new(path, X[:5], k=0)
+    for k in (0, 2.5, None):
+        with pytest.raises(InputError, match=f"k = {k}: a whole number"):
+            classify_new(path, X[:5], k=k)
     with pytest.raises(InputError, match="no run directory"):
         classify_new(path / "nothing", X[:5])
+
+
+def test_classify_new__takes_lists_and_masked_arrays(labelled_run, blobs):
+    X, classes = blobs
+    path = labelled_run(X[:200], (classes[:200] + 1).astype(np.uint16)).run_directory.path
+    expected, _ = classify_new(path, X[:5])
+    np.testing.assert_array_equal(classify_new(path, X[:5].tolist())[0], expected)
+    masked = np.ma.array(X[:5], mask=np.arange(20).reshape(5, 4) == 9)
+    np.testing.assert_array_equal(
+        classify_new(path, masked)[0], np.where(np.arange(5) == 2, 0, expected)
+    )

@@ -139,6 +139,16 @@ def test_points__what_cannot_be_used_is_said(write, labels, save, cube, columns,
         labels(path, labels=save(**columns), **keys)
 
 
+def test_points__decimal_commas_and_a_column_without_a_name(write, labels, cube, tmp_path):
+    path = write("scene.tif", cube)
+    (tmp_path / "a.csv").write_text('x;y;kind\n"364110,5";"5809950,5";1\n')
+    with pytest.raises(SceneError, match="'364110,5' in row 1, and decimals need a point"):
+        labels(path, labels=str(tmp_path / "a.csv"))
+    (tmp_path / "b.csv").write_text(",row,col,kind\n0,1,1,4\n1,2,2,5\n")
+    opened = labels(path, labels=str(tmp_path / "b.csv"))
+    assert (opened.read(1, 2)[0, 1], notes_of(opened)) == (4, ())
+
+
 def test_points__coordinates_need_a_georeference(write, labels, save, cube, tmp_path):
     np.save(tmp_path / "cube.npy", cube.transpose(1, 2, 0))
     with pytest.raises(SceneError, match=r"no georeference.*columns row and column"):

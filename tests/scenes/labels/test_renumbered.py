@@ -103,3 +103,16 @@ def test_numbered_like__a_raster_without_a_known_name_keeps_its_numbers():
 def test_renumbered__classes_of_other_names_come_last():
     found = renumbered(Plane([[1, 2, 9]], {1: "moor", 2: "corn"}), {5: "corn"})
     assert found.read(0, 1).tolist() == [[6, 5, 9]]
+
+
+def test_renumbered__of_equal_names_the_number_counts():
+    known = {1: "forest", 2: "water", 3: "forest", 4: "town"}
+    labels = Plane([[1, 2, 3, 4]], known)
+    assert renumbered(labels, known) is labels
+    assert numbered_like(PlaneLabels(Array(), Legend(known)), known).legend.names == known
+    found = renumbered(Plane([[1, 2, 3]], {1: "forest", 2: "town", 3: "forest"}), known)
+    assert found.read(0, 1).tolist() == [[1, 4, 3]]
+    with pytest.raises(SceneError, match=r"class 2 is: the classes 1, 3 .* called 'forest'"):
+        renumbered(Plane([[1, 2]], {2: "forest"}), known)
+    cases = renumbered(Plane([[1]], {1: "oak"}), {1: "Oak", 2: "oak"})
+    assert cases.read(0, 1).tolist() == [[2]]

@@ -8,6 +8,7 @@ from rasterio.transform import Affine
 from rasterio.warp import transform
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.describe import notes_of
 
 TRANSFORMS = {
     "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
@@ -100,6 +101,30 @@ def test_no_crs_needs_the_size_of_the_scene(write, labels, cube):
         labels(lost, labels=write("small.tif", stored[:9]))
 
 
+@pytest.mark.parametrize("crs", [None, "EPSG:32633"])
+def test_transforms_without_a_crs__place_the_labels(write, labels, cube, random_labels, crs):
+    scene_path = write("scene.tif", cube, crs=crs)
+    stored = random_labels[:20, :13]
+    there = write("there.tif", stored, crs=None)
+    np.testing.assert_array_equal(labels(scene_path, labels=there).read(0, 20), stored)
+    south_up = write("south_up.tif", stored[::-1], crs=None, transform=TRANSFORMS["south-up"])
+    if crs is None:
+        np.testing.assert_array_equal(labels(scene_path, labels=south_up).read(0, 20), stored)
+        wide = write(
+            "wide.tif",
+            np.pad(stored, 3),
+            crs=None,
+            transform=Affine(30, 0, 364005, 0, -30, 5810055),
+        )
+        np.testing.assert_array_equal(labels(scene_path, labels=wide).read(5, 20), stored[5:])
+        far = write("far.tif", stored, crs=None, transform=Affine(30, 0, 900000, 0, -30, 100000))
+        with pytest.raises(SceneError, match="do not overlap"):
+            labels(scene_path, labels=far)
+    else:
+        with pytest.raises(SceneError, match=r"one of the two has no CRS.*lies elsewhere"):
+            labels(scene_path, labels=south_up)
+
+
 def test_labels_elsewhere(write, labels, cube):
     far = write(
         "far.tif", np.ones((5, 5), "uint8"), transform=Affine(30, 0, 500000, 0, -30, 5000000)
@@ -145,6 +170,28 @@ def test_legend_of_color_table_and_category_names(write, labels, cube, tmp_path)
     assert opened.legend.names == {1: "roof", 3: "coal"}
     assert opened.legend.colors == {1: (255, 0, 0), 3: (0, 0, 0)}
     assert stored + ".aux.xml" in opened.files
+
+
+@pytest.mark.parametrize(
+    ("first", "nodata", "told"),
+    [
+        ("Water", 255, True), ("Water", None, True), ("Unclassified", 255, False), ("", 255, True),
+        ("", None, False), ("Water", 0, False),
+    ],
+)  # fmt: skip
+def test_zero_that_may_be_a_class__is_told(write, labels, cube, tmp_path, first, nodata, told):
+    stored = np.ones((20, 13), "uint8")
+    stored[3:7] = 0
+    names = f"<Category>{first}</Category><Category>Forest</Category>"
+    band = f'<PAMRasterBand band="1"><CategoryNames>{names}</CategoryNames></PAMRasterBand>'
+    for name, values in (("zero.tif", stored), ("none.tif", np.ones_like(stored))):
+        path = write(name, values, nodata=nodata)
+        Path(f"{path}.aux.xml").write_text(f"<PAMDataset>{band}</PAMDataset>")
+    scene_path = write("scene.tif", cube)
+    notes = notes_of(labels(scene_path, labels=str(tmp_path / "zero.tif")))
+    assert [note[:19] for note in notes] == ["0 means no label. I"] * told
+    assert ("'Water'" in str(notes)) == (told and first == "Water")
+    assert notes_of(labels(scene_path, labels=str(tmp_path / "none.tif"))) == ()
 
 
 def test_legend_of_attribute_table(write, labels, cube):

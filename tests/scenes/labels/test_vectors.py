@@ -201,6 +201,18 @@ def test_vectors__notes_count_what_is_left_out(write, labels, save, cube):
     np.testing.assert_array_equal(np.argwhere(opened.read(0, 20))[[0, -1]], [[1, 1], [3, 3]])
 
 
+def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
+    shapes = squares((0.6, 0.6, 0.3), (3.1, 3.6, 0.8), (4, 4, 3), (8, 1, 2))
+    # The box around it holds a centre, and it does not.
+    shapes = [*shapes, Polygon(to_map(TRANSFORMS["north-up"], [6, 7, 6], [9, 9, 9.8]))]
+    path = save("small.gpkg", shapes, kind=["eau", "Wald", "Feld", "Wald", "eau"])
+    opened = labels(write("scene.tif", cube), labels=path)
+    assert opened.notes == (
+        "3 polygons cover no pixel centre and label nothing; no other has the class eau",
+    )
+    assert {*np.unique(opened.read(0, 20)).tolist()} == {0, 1, 2}
+
+
 @pytest.mark.parametrize("strip", [2**20, 13])
 def test_polygons__of_different_classes_that_overlap(write, labels, save, cube, monkeypatch, strip):
     monkeypatch.setattr("eigenscape.scenes.labels.vectors._STRIP_PIXELS", strip)

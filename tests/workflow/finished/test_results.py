@@ -9,7 +9,7 @@ import eigenscape
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.datasets.made.synthetic import synthesize
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, OutputError
 from eigenscape.scenes.ingest.stage import ingest_stage
 from eigenscape.store.run import Run
 from eigenscape.workflow.runner import StageRunner
@@ -76,6 +76,46 @@ def test_open_maps__are_the_files_of_the_run(tmp_path):
     np.testing.assert_array_equal(pickled.values, maps["class"].values)
     attributes = maps["class"].attrs
     assert len(attributes["flag_meanings"].split()) == len(attributes["flag_values"])
+
+
+def test_open_run_and_maps__keep_their_run_in_another_directory(tmp_path, monkeypatch):
+    synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
+    table = {
+        "preset": "halevy-2011",
+        "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
+        "spectrum": {"dimension": 3},
+    }
+    eigenscape.run(eigenscape.parse_job(table, base=tmp_path), run_dir=tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    values = eigenscape.open_run("run")["values"].values
+    run, maps = eigenscape.open_run("run"), eigenscape.open_maps("run")
+    shown = maps["class"].values
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(run["values"].values, values)
+    np.testing.assert_array_equal(eigenscape.open_maps(tmp_path / "run")["class"].values, shown)
+    np.testing.assert_array_equal(maps["class"].values, shown)
+
+
+def test_open_maps__names_of_classes_stay_apart(tmp_path):
+    truth = np.repeat([0, 1, 2], 40).reshape(12, 10)
+    names = np.array(["tall grass", "tall_grass", "soil"])[truth]
+    cube = np.random.default_rng(0).normal(size=(12, 10, 4)) + 5 * truth[:, :, None]
+    job = eigenscape.job_for(
+        cube, names, directory=tmp_path, preset="halevy-2011", spectrum={"dimension": 3}
+    )
+    attributes = eigenscape.open_maps(eigenscape.run(job))["class"].attrs
+    assert attributes["flag_meanings"] == "soil tall_grass tall_grass_2"
+
+
+def test_report__refuses_what_is_no_file(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
+    table = {"preset": "halevy-2011", "scene": {"path": "scene.tif"}, "spectrum": {"dimension": 3}}
+    result = eigenscape.run(eigenscape.parse_job(table, base=tmp_path), run_dir=tmp_path / "run")
+    with pytest.raises(OutputError, match=r"is a directory\. Give the file"):
+        eigenscape.report(result, tmp_path)
+    with pytest.raises(OutputError, match="there is no directory"):
+        eigenscape.report(result, tmp_path / "no" / "page.html")
 
 
 def test_open_maps__of_no_run_and_of_a_table(tmp_path):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +242,8 @@ def classify_new(
     ----------
     run
         Run directory whose class map is finished, or the result of `eigenscape.run`.
-    samples : array or sparse array, shape (m, bands)
-        As in `eigenscape.extend`; read in blocks.
+    samples : array, sparse array or list, shape (m, bands)
+        As in `eigenscape.extend`; read in blocks. Samples with masked values are not finite.
     k
         Number of nearest neighbours that vote, at least 1; ties go to the class of the nearer one.
 
@@ -256,7 +257,8 @@ def classify_new(
     Raises
     ------
     InputError
-        The run has no class map or has spatial edges, or the number of bands is wrong.
+        The run has no class map or has spatial edges, the number of bands is wrong, or `k` is no number of
+        neighbours.
 
     Notes
     -----
@@ -273,8 +275,14 @@ def classify_new(
     >>> classes.shape, float(share.max())
     ((5,), 1.0)
     """
-    if k < 1:
-        raise InputError(f"k = {k}: at least one neighbour has to vote. Give 1 or more.")
+    if not isinstance(k, Integral) or k < 1:
+        raise InputError(
+            f"k = {k!r}: a whole number of neighbours votes, at least one. Give 1 or more."
+        )
+    if isinstance(samples, np.ma.MaskedArray):
+        samples = samples.astype(np.float64).filled(np.nan)
+    elif not hasattr(samples, "shape"):
+        samples = np.asarray(samples)
     trained = Trained.open(path_of(run))
     path = trained.run.array_path("labels/class")
     if not (path / "zarr.json").exists():
@@ -300,10 +308,12 @@ def classify_new(
         if not len(finite):
             continue
         index, _ = nearest_rows(trained.project(given[finite]), read, len(candidates), k)
-        votes = np.minimum(vote(index, classes, k, count), 1)
+        votes = vote(index, classes, int(k), count)
         best = votes.argmax(axis=1)
         known = np.isfinite(votes[:, 0])
         here = start + finite[known]
         found[here] = numbers[best[known]]
-        share[here] = votes[known, best[known]]
+        # Whole votes: what decides ties is less than one.
+        cast = (index[known, :k] >= 0).sum(axis=1)
+        share[here] = np.round(votes[known, best[known]] * cast) / cast
     return found, share

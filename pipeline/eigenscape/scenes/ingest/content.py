@@ -41,11 +41,30 @@ def check_values(
     found: list[dict[str, Any]],
     origin: NDArray[np.float64] | None,
     note: Callable[[str], None],
+    *,
+    applied: bool = False,
 ) -> None:
-    """Refuse identical pixels; say which bands have lost their spread."""
+    """Refuse identical pixels; say which bands have lost their spread.
+
+    Parameters
+    ----------
+    scene, found
+        The scene and what its strips hold.
+    origin : array, shape (bands,), optional
+        What was subtracted from the values.
+    note
+        Called with what a user should know.
+    applied
+        Whether a run is applied to the scene: its pixels have neighbours in the run, not among themselves.
+
+    Raises
+    ------
+    SceneError
+        All pixels are identical, or their values are too large or too close.
+    """
     low, high = value_range(found)
     _check_extremes(scene, low, high)
-    varied = bool((low < high).any())
+    varied = applied or bool((low < high).any())
     if origin is not None:
         low, high = low + origin, high + origin
     dtype = stored_type(scene)

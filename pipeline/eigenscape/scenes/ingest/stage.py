@@ -121,7 +121,7 @@ def ingest_stage(
     labelled = _count_labels(found)
     if samples == 0:
         raise nothing_valid(scene, job.scene, job.resolve)
-    check_values(scene, found, origin, tell)
+    check_values(scene, found, origin, tell, applied=bands is not None)
     check_labelled(found, labels, labelled)
     lost = sum(part["labels_on_invalid"] for part in found)
     if lost:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,6 +15,14 @@ _NAME, _MIN, _VALUE, _RED, _GREEN, _BLUE = "2", "3", "5", "6", "7", "8"
 _VALUE_NAMES = {"value", "class", "class_id", "id", "code"}
 _BLACK = (0, 0, 0)
 _BRIGHTEST = 255
+_WHITE = (_BRIGHTEST, _BRIGHTEST, _BRIGHTEST)
+_NO_CLASS = {
+    "unclassified", "unlabelled", "unlabeled", "background", "none", "no class", "no data", "nodata",
+    "undefined", "unknown", "masked", "no label", "ignore", "void", "missing", "null", "na", "n/a",
+}  # fmt: skip
+"""Names of what is no class, in lower case."""
+_MOST_READ = 2**22
+"""Pixels."""
 _ITEM = re.compile("class_[1-9][0-9]{0,4}")
 
 
@@ -46,6 +55,47 @@ def read_legend(dataset: Any, path: str) -> Legend:
     return Legend(names, colors)
 
 
+def told_zero(dataset: Any, path: str) -> str | None:
+    """Return what 0 means in a label raster, if it may be meant as a class; None if not.
+
+    That is so where 0 has a name, or a colour, or another value is declared as nodata, unless a small raster
+    has no 0.
+    """
+    if dataset.nodata == 0:
+        return None
+    name = _name_of_zero(dataset, path)
+    if name.lower().replace("-", " ") in _NO_CLASS:
+        return None
+    if not name and not _is_colored(dataset) and dataset.nodata is None:
+        return None
+    if dataset.height * dataset.width <= _MOST_READ and dataset.read(1).all():
+        return None
+    called = f" (its name in the file is {name!r})" if name else ""
+    return f"0 means no label. If it is a class{called}, number the classes from 1 in {Path(path).name}"
+
+
+def _name_of_zero(dataset: Any, path: str) -> str:
+    """Return the name that a raster gives to 0, "" if it gives none."""
+    names = [
+        dataset.tags(1).get("class_0", ""),
+        *braced_list(dataset.tags(ns="ENVI").get("class_names", ""))[:1],
+    ]
+    for categories in declared_text(path, "CategoryNames"):
+        names += [element.text or "" for element in list(categories)[:1]]
+    for table in declared_text(path, "GDALRasterAttributeTable"):
+        names.append(_attribute_table(table, least=0)[0].get(0, ""))
+    return next((name.strip() for name in reversed(names) if name.strip()), "")
+
+
+def _is_colored(dataset: Any) -> bool:
+    """Return whether the colour table shows 0 in another colour than black and white."""
+    try:
+        red, green, blue, *alpha = dataset.colormap(1).get(0, (0, 0, 0, 0))
+    except ValueError:
+        return False
+    return (red, green, blue) not in (_BLACK, _WHITE) and alpha != [0]
+
+
 def _color_table(dataset: Any) -> dict[int, Color]:
     try:
         table: Mapping[int, tuple[int, ...]] = dataset.colormap(1)
@@ -66,7 +116,9 @@ def _numbered(texts: Any) -> dict[int, str]:
     return {number: text.strip() for number, text in enumerate(texts) if number and text.strip()}
 
 
-def _attribute_table(table: ElementTree.Element) -> tuple[dict[int, str], dict[int, Color]]:
+def _attribute_table(
+    table: ElementTree.Element, *, least: int = 1
+) -> tuple[dict[int, str], dict[int, Color]]:
     usage: dict[str, int] = {}
     for place, column in enumerate(table.iter("FieldDefn")):
         usage.setdefault(column.findtext("Usage", "0").strip(), place)
@@ -81,7 +133,7 @@ def _attribute_table(table: ElementTree.Element) -> tuple[dict[int, str], dict[i
         cells = [(cell.text or "").strip() for cell in row.iter("F")]
         try:
             number = int(float(cells[value]))
-            if number > 0 and _NAME in usage and cells[usage[_NAME]]:
+            if number >= least and _NAME in usage and cells[usage[_NAME]]:
                 names[number] = cells[usage[_NAME]]
             if number > 0 and {_RED, _GREEN, _BLUE} <= usage.keys():
                 red, green, blue = (int(float(cells[usage[key]])) for key in (_RED, _GREEN, _BLUE))

@@ -82,7 +82,8 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
     known = np.isfinite(coordinates).all(axis=1)
     used = known & (classes > 0)
     notes = list(column.notes)
-    others = [c.name for n, c in enumerate(file.columns) if n not in (*places, column.column)]
+    named = [place for place, one in enumerate(file.columns) if one.name]
+    others = [file.columns[n].name for n in named if n not in (*places, column.column)]
     if field is None and others:
         name = file.columns[column.column].name
         notes.append(f"the class is read from the column {name} (not {', '.join(others)})")
@@ -142,7 +143,8 @@ def _class_column(file: TabularFile, coordinates: Sequence[int]) -> str:
     others = [
         column.name
         for place, column in enumerate(file.columns)
-        if place not in coordinates and column.name.lower() not in every
+        # pandas writes the numbers of its rows in a column without a name.
+        if place not in coordinates and column.name and column.name.lower() not in every
     ]
     likely = [name for name in others if name.lower() in LIKELY]
     if likely or len(others) == 1:
@@ -157,7 +159,8 @@ def _numbers(file: TabularFile, places: list[int]) -> NDArray[np.float64]:
     """Return the coordinates of all points, shape (points, 2), NaN where one is missing."""
     for place in places:
         column = file.columns[place]
-        if not column.numbers or "no number" in column.fault:
+        unread = any(words in column.fault for words in ("no number", "decimals need"))
+        if not column.numbers or unread:
             raise SceneError(
                 f"{file.path}: the column {column.name!r} {column.fault or 'holds no numbers'}. "
                 "Coordinates are plain numbers such as 500012.5; degrees must be decimal."

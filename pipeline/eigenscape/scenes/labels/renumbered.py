@@ -1,6 +1,6 @@
 """Labels of one file, in the numbers that another file gives to classes of the same names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,13 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     labels
         The labels.
     known
-        Names of the known classes, by number. Where these or the labels have no names, the numbers stay.
+        Names of the known classes, by number. Where these or the labels have no names, the numbers stay. Of
+        several with one name the class with the number of the file's is meant.
+
+    Raises
+    ------
+    SceneError
+        Several known classes have the name of a class, and none has its number.
     """
     # A legend may have numbers that no label can have.
     names, known = (
@@ -76,7 +82,6 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     )
     if not names or not known:
         return labels
-    numbers = {_same(name): number for number, name in sorted(known.items(), reverse=True)}
     last = max(*known, *names)
     used = {*known, *names}
     free = (
@@ -85,10 +90,19 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
         if number not in used
     )
     place = np.arange(MOST_CLASSES + 1, dtype=np.uint16)
+    exact, folded = _by_name(known, str.strip), _by_name(known, _same)
+    added: dict[str, int] = {}
     for number, name in names.items():
-        if _same(name) not in numbers:
-            numbers[_same(name)] = _next(free, labels)
-        place[number] = numbers[_same(name)]
+        alike = exact.get(name.strip()) or folded.get(_same(name), [])
+        if len(alike) > 1 and number not in alike:
+            raise SceneError(
+                f"{labels.files[0]}: nothing says which class of the run its class {number} is: the classes "
+                f"{', '.join(map(str, alike))} of the run are all called {name!r}. Give each class a name of "
+                "its own, or give labels without names, with the numbers of the run."
+            )
+        if not alike and _same(name) not in added:
+            added[_same(name)] = _next(free, labels)
+        place[number] = number if number in alike else alike[0] if alike else added[_same(name)]
     if all(place[number] == number for number in names):
         return labels
     taken = {int(place[number]) for number in names}.difference(names)
@@ -101,6 +115,14 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
         },
     )
     return RenumberedLabels(labels, place, legend, tuple(sorted(taken)))
+
+
+def _by_name(known: Mapping[int, str], form: Callable[[str], str]) -> dict[str, list[int]]:
+    """Return the numbers of the classes of each name, in one form of the names."""
+    found: dict[str, list[int]] = {}
+    for number, name in known.items():
+        found.setdefault(form(name), []).append(number)
+    return found
 
 
 def _next(free: Iterator[int], labels: Labels) -> int:

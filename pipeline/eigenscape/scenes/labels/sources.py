@@ -16,8 +16,10 @@ from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 from eigenscape.scenes.formats.rasters.planes import (
     Plane,
     RasterPlane,
+    crs_agree,
     find_plane,
     inspect_plane,
+    lies_elsewhere,
     wrong_size,
 )
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
@@ -28,13 +30,12 @@ from eigenscape.scenes.grids import (
     check_overlap,
     extent,
     extent_in,
-    same_crs,
     same_size,
     same_transform,
 )
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
-from eigenscape.scenes.labels.legends import read_legend
+from eigenscape.scenes.labels.legends import read_legend, told_zero
 from eigenscape.scenes.labels.renumbered import RenumberedLabels, names_in_common, renumbered
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
@@ -56,6 +57,7 @@ class PlaneLabels:
 
     plane: Plane
     legend: Legend
+    notes: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -327,25 +329,32 @@ def _open_on(path: str, options: SceneOptions, grid: Grid) -> Labels:
         )
     label_grid, files = inspect_plane(path, key="labels")
     with open_raster(path) as dataset:
-        legend = read_legend(dataset, path)
+        legend, zero = read_legend(dataset, path), told_zero(dataset, path)
+    notes = () if zero is None else (zero,)
     if _is_same_grid(label_grid, grid):
-        return PlaneLabels(RasterPlane(path, files), legend)
+        return PlaneLabels(RasterPlane(path, files), legend, notes)
     _check_can_warp(path, label_grid, grid)
-    return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend)
+    return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend, notes)
 
 
 def _is_same_grid(labels: Grid, scene: Grid) -> bool:
     if not same_size(labels, scene):
         return False
-    if None in (labels.crs_wkt, scene.crs_wkt, labels.transform, scene.transform):
+    if labels.transform is None or scene.transform is None:
         # Nothing but the size can be compared.
         return True
-    return same_transform(labels, scene) and same_crs(labels, scene)
+    return same_transform(labels, scene) and crs_agree(labels, scene)
 
 
 def _check_can_warp(path: str, labels: Grid, scene: Grid) -> None:
-    missing = None in (labels.crs_wkt, scene.crs_wkt, labels.transform, scene.transform)
-    if missing or labels.crs_wkt is None or scene.crs_wkt is None:
+    located = labels.transform is not None and scene.transform is not None
+    if located and labels.crs_wkt is None and scene.crs_wkt is None:
+        # Without a system both are taken to lie in one plane.
+        check_overlap(path, extent(labels), extent(scene))
+        return
+    if not located or labels.crs_wkt is None or scene.crs_wkt is None:
+        if located and same_size(labels, scene):
+            raise lies_elsewhere(path, labels, scene, key="labels (one of the two has no CRS)")
         raise wrong_size(path, (labels.height, labels.width), scene, key="labels (without a CRS)")
     image = extent_in(extent(labels), labels.crs_wkt, scene.crs_wkt)
     check_overlap(path, image, extent(scene))

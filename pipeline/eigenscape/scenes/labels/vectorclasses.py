@@ -86,11 +86,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
             )
         return field
     numeric, texts = _kinds(columns)
-    possible = [
-        name
-        for name in columns
-        if (name in numeric or name in texts) and name.lower() not in _NEVER
-    ]
+    possible = [name for name in possible_attributes(columns) if name.lower() not in _NEVER]
     by_name = {name.lower(): name for name in reversed(possible)}
     likely = [by_name[name] for name in LIKELY if name in by_name]
     if likely:
@@ -113,6 +109,12 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
         f"{unfit or 'it has no attributes'}. Add an attribute with the class, or name one in "
         "scene.labels_field."
     )
+
+
+def possible_attributes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the names of the attributes of whole numbers or texts, in their order."""
+    numeric, texts = _kinds(columns)
+    return [name for name in columns if name in numeric or name in texts]
 
 
 def _kinds(

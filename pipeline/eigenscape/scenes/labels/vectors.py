@@ -21,6 +21,8 @@ from eigenscape.scenes.types import Grid, Legend
 
 _SHAPEFILE_PARTS = (".dbf", ".shx", ".prj", ".cpg")
 _STRIP_PIXELS = 2**20
+_FEW_CENTRES = 16
+"""Of a larger box around a polygon one is nearly always within."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +218,47 @@ def _to_pixels(
         point_pixels=pixels[inside][order].astype(np.int64),
         point_classes=point_classes[order],
     )
-    return replace(labels, notes=(*labels.notes, *_told_conflicts(labels, polygons, scene.height)))
+    missed = _told_missed(_between_centres(polygons, scene), labels)
+    conflicts = _told_conflicts(labels, polygons, scene.height)
+    return replace(labels, notes=(*labels.notes, *missed, *conflicts))
+
+
+def _between_centres(polygons: Any, scene: Grid) -> NDArray[np.bool_]:
+    """Return which polygons, in pixel coordinates, cover no pixel's centre; large ones are taken to."""
+    import shapely
+
+    least, most = np.split(polygons.bounds.to_numpy() - 0.5, 2, axis=1)
+    low = np.maximum(np.ceil(least), 0).astype(np.int64)
+    high = np.minimum(np.floor(most), (scene.width - 1, scene.height - 1)).astype(np.int64)
+    size = np.maximum(high - low + 1, 0)
+    count = size.prod(axis=1)
+    missed: NDArray[np.bool_] = count == 0
+    small = np.flatnonzero((count > 0) & (count <= _FEW_CENTRES))
+    # Every centre in the box around each of them.
+    owner = np.repeat(small, count[small])
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(count[small]) - count[small], count[small])
+    row, column = np.divmod(place, size[owner, 0])
+    shapes = np.asarray(polygons.geometry.array)[owner]
+    met = shapely.contains_xy(shapes, low[owner, 0] + column + 0.5, low[owner, 1] + row + 0.5)
+    missed[small] = np.bincount(owner[met], minlength=len(count))[small] == 0
+    return missed
+
+
+def _told_missed(missed: NDArray[np.bool_], labels: VectorLabels) -> Iterator[str]:
+    """Yield how many polygons label no pixel, and which classes have no others."""
+    count, classes = int(missed.sum()), labels.polygon_classes
+    if not count:
+        return
+    one = count == 1
+    text = (
+        f"{count:,} polygon{'' if one else 's'} cover{'s' * one} no pixel centre and label nothing"
+    )
+    lost = {*classes[missed].tolist()} - {
+        *classes[~missed].tolist(),
+        *labels.point_classes.tolist(),
+    }
+    names = [labels.legend.names.get(number, str(number)) for number in sorted(lost)]
+    yield f"{text}; no other has the class {', '.join(names)}" if names else text
 
 
 def _told_conflicts(labels: VectorLabels, polygons: Any, height: int) -> Iterator[str]:

@@ -36,7 +36,8 @@ class RasterReader(Reader):
             return open_rasters([path], options)
         note = describe_layer(path, layer, chosen=options.variable is None)
         unnamed = options.model_copy(update={"variable": None})
-        return replace(open_rasters([layer.address], unnamed), notes=(note,))
+        scene = open_rasters([layer.address], unnamed)
+        return replace(scene, notes=(note, *scene.notes))
 
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return the name of the raster in a file of several."""

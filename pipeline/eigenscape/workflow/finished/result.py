@@ -83,6 +83,8 @@ class Result:
         Absolute paths of the files, by their kind.
     converged
         Whether the eigensolver reached its tolerance.
+    warnings
+        Sentences about results of other stages that are less exact than they should be.
     applied
         For a run of `eigenscape.apply`: the way of classification (``how``), number of samples and warnings.
     class_map, confidence, eigenvectors
@@ -104,6 +106,7 @@ class Result:
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     converged: bool = True
+    warnings: tuple[str, ...] = ()
     applied: Mapping[str, Any] = field(default_factory=dict)
 
     def __fspath__(self) -> str:
@@ -129,6 +132,7 @@ class Result:
             "schema": RESULT_SCHEMA,
             "run": str(self.path),
             "converged": self.converged,
+            "warnings": list(self.warnings),
             "stages": list(self.stages),
             "scores": dict(self.scores),
             "neighbors": dict(self.neighbors),
@@ -209,6 +213,7 @@ class Result:
             "recall of neighbours": _rounded(self.neighbors.get("recall", "")),
             "eigenvectors": self.spectrum.get("modes", ""),
             "converged": "" if self.converged else "no: the results are kept",
+            "warnings": " ".join(self.warnings),
             **{name: _rounded(value) for name, value in self.applied.items()},
         }
         rows = [

@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+from rasterio.crs import CRS
 from scipy.io import netcdf_file
 
 from eigenscape.errors import SceneError
@@ -62,3 +63,37 @@ def test_equals_are_refused(scene, tmp_path):
             file[name] = CUBE
     with pytest.raises(SceneError, match=r"2 that could be the scene. Name it in scene\.variable"):
         scene("s.h5")
+
+
+def write_netcdf(path, sizes, axes, values, places=True):
+    """Write a variable with coordinates as xarray does: without the attributes of CF."""
+    with netcdf_file(path, "w") as file:
+        for name, size in sizes.items():
+            file.createDimension(name, size)
+        for name, start, step in (("y", 5000.0, -30.0), ("x", 400.0, 20.0)):
+            if places:
+                coordinate = file.createVariable(name, "f8", (name,))
+                coordinate[:] = start + step * np.arange(sizes[name])
+        mapping = file.createVariable("spatial_ref", "i4", ())
+        mapping.crs_wkt = mapping.spatial_ref = CRS.from_epsg(32633).to_wkt()
+        variable = file.createVariable("refl", "i2", axes)
+        variable[:] = values
+        variable.grid_mapping = "spatial_ref"
+
+
+def test_netcdf__coordinates_place_the_scene_and_order_its_rows(scene, tmp_path):
+    path, sizes = tmp_path / "s.nc", {"b": 5, "y": 7, "x": 8}
+    write_netcdf(path, sizes, ("b", "y", "x"), CUBE)
+    opened = scene(str(path))
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    assert opened.grid.crs_wkt is not None
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE.transpose(1, 2, 0))
+    write_netcdf(path, sizes, ("b", "y", "x"), CUBE, places=False)
+    assert "s.nc: has a coordinate system but no transform" in str(describe_scene(scene(str(path))))
+
+
+def test_netcdf__axes_in_another_order_are_refused(scene, tmp_path):
+    path = tmp_path / "s.nc"
+    write_netcdf(path, {"b": 5, "y": 7, "x": 8}, ("y", "x", "b"), CUBE.transpose(1, 2, 0))
+    with pytest.raises(SceneError, match="its axis y stands before two others"):
+        scene(str(path))

@@ -61,7 +61,9 @@ def test_ground_control_points_alone_give_no_transform(write, scene, cube):
         dataset.gcps = (points, CRS.from_epsg(32633))
 
     path = write("gcp.tif", cube, transform=None, crs=None, after=place)
-    assert scene(path).grid.transform is None
+    opened = scene(path)
+    assert opened.grid.transform is None
+    assert "4 ground control points (GCPs), which are not used" in opened.notes[0]
 
 
 @given(start=st.integers(0, 19), height=st.integers(1, 20))
@@ -127,6 +129,29 @@ def test_nodata_outside_the_type_marks_nothing(write, scene, tmp_path):
         "</SourceFilename></SimpleSource></VRTRasterBand></VRTDataset>"
     )
     assert scene("s.vrt").read(0, 3)[1].all()
+
+
+def test_lists_of_another_length__are_told(write, scene, cube):
+    def tag(dataset):
+        dataset.update_tags(bbl="{1, 1, 0, 1}", wavelength="{1, 2, 3, 4, 5}", fwhm="{}")
+
+    opened = scene(write("tagged.tif", cube, after=tag))
+    assert all(opened.bands.good)
+    assert opened.notes == ("tagged.tif: bbl has 4 entries for 5 bands: ignored",)
+
+
+@pytest.mark.parametrize("nodata", [None, -5])
+def test_alpha_band_of_many_bands__masks_its_pixels(write, scene, cube, nodata):
+    opaque = np.full((1, 20, 13), 255, "int16")
+    opaque[0, 3:5, 2:7] = 0
+    # GDAL takes the first band after the grey one for it.
+    bands = np.concatenate([cube[:1], opaque, cube[1:]])
+    path = write("many.tif", bands, photometric="MINISBLACK", alpha="yes", nodata=nodata)
+    opened = scene(path)
+    values, valid = opened.read(0, 20)
+    np.testing.assert_array_equal(valid, opaque[0] > 0)
+    assert values.shape == (20, 13, 5)
+    assert "band 2 left out: alpha band" in opened.notes[0]
 
 
 def test_mask_of_the_file_and_alpha_band(write, scene, cube):

@@ -1,4 +1,4 @@
-"""Scenes in array files: rows x columns x bands, or tables of samples, without georeference."""
+"""Scenes in array files: rows x columns x bands, or tables of samples; in zarr stores with georeference."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -106,14 +106,20 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
     bad = parse_bad_bands(options.bad_bands, count)
     good = tuple(index not in bad for index in range(count))
     check_some_band(good, path)
+    grid, placed = Grid(height=height, width=width), tuple[str, ...]()
+    if width > 1 and isinstance(source, ArraySource) and source.format == "zarr":
+        from eigenscape.scenes.formats.arrays.zarrplaces import place_in_store
+
+        with reading(path):
+            grid, placed = place_in_store(local_path(path), source.variable, grid)
     kept = sum(good)
     factor = 1.0 if isinstance(options.scale, str) else float(options.scale)
     return ArrayScene(
-        grid=Grid(height=height, width=width),
+        grid=grid,
         bands=Bands(good),
         source=source,
         calibration=calibrate([factor] * kept, [0.0] * kept, [(options.nodata,)] * kept),
-        notes=(*notes, *_note_missing(source)),
+        notes=(*notes, *placed, *_note_missing(source)),
     )
 
 

@@ -3,9 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
+from eigenscape.scenes.formats.rasters.rasterfiles import IDENTITY
+from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES
 
 _MICROMETERS = "Micrometers"
 
@@ -28,6 +32,8 @@ class BandMetadata:
         Stored value of missing pixels, or None.
     colors
         What GDAL takes each band for ("red", "gray", "undefined").
+    notes
+        Lists that are not used, as they have another length.
     """
 
     wavelength: tuple[float, ...] | None
@@ -38,6 +44,7 @@ class BandMetadata:
     offset: tuple[float, ...]
     nodata: tuple[float | None, ...]
     colors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_band_metadata(dataset: Any) -> BandMetadata:
@@ -80,7 +87,46 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
             for value in dataset.nodatavals
         ),
         colors=colors,
+        notes=tuple(
+            f"{key} has {length} entries for {count} bands: ignored"
+            for key in ("wavelength", "fwhm", "bbl")
+            if (length := len(_entries(whole, key))) not in (0, count)
+        ),
     )
+
+
+def check_axes(dataset: Any, path: str) -> None:
+    """Refuse a NetCDF file whose last two axes are not rows and columns, for which GDAL takes them.
+
+    Raises
+    ------
+    SceneError
+        Rows or columns stand before the last two.
+    """
+    extra = dataset.tags().get("NETCDF_DIM_EXTRA", "").strip("{}").split(",")
+    wrong = [axis for axis in extra if axis.lower() in {*ROW_AXES, *COLUMN_AXES}]
+    if dataset.driver == "netCDF" and wrong:
+        raise SceneError(
+            f"{path}: its axis {wrong[0]} stands before two others. The last two are read as rows and "
+            "columns, and those before them as bands. Store it as bands x rows x columns, for example in "
+            f'xarray with .transpose("band", "{wrong[0]}", "x") and its own names of bands and columns.'
+        )
+
+
+def note_unplaced(dataset: Any, path: str) -> str | None:
+    """Return what a user should know of a raster with a part of a georeference, and no transform."""
+    if tuple(dataset.transform)[:6] != IDENTITY:
+        return None
+    name = Path(path).name
+    points = len(dataset.gcps[0])
+    if points:
+        return (
+            f"{name}: is georeferenced by {points} ground control points (GCPs), which are not used, so "
+            "nothing says where its pixels are: bring it onto a map first, with gdalwarp"
+        )
+    if dataset.crs:
+        return f"{name}: has a coordinate system but no transform, so nothing says where its pixels are"
+    return None
 
 
 def braced_list(text: str) -> list[str]:
@@ -114,9 +160,13 @@ def _per_band(tags: Sequence[Mapping[str, str]], key: str) -> tuple[float, ...] 
 
 
 def _listed(tags: Mapping[str, str], key: str, count: int) -> tuple[float, ...] | None:
-    values = tuple(_number(item) for item in braced_list(tags.get(key, "")))
+    values = tuple(_number(item) for item in _entries(tags, key))
     # A list of another length cannot be matched to the bands.
     return values if len(values) == count else None
+
+
+def _entries(tags: Mapping[str, str], key: str) -> list[str]:
+    return braced_list(tags[key]) if tags.get(key, "").strip(" {}") else []
 
 
 def _number(text: str | None) -> float:

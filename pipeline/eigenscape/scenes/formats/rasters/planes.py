@@ -98,10 +98,9 @@ class RasterPlane:
                 return _read(dataset, Window(0, start, dataset.width, stop - start))
             grid = self.warp_to
             assert grid.transform is not None
-            assert grid.crs_wkt is not None
             with WarpedVRT(
                 dataset,
-                crs=CRS.from_wkt(grid.crs_wkt),
+                crs=None if grid.crs_wkt is None else CRS.from_wkt(grid.crs_wkt),
                 transform=Affine(*grid.transform),
                 height=grid.height,
                 width=grid.width,
@@ -123,12 +122,8 @@ def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
     if not same_size(grid, scene):
         raise wrong_size(path, (grid.height, grid.width), scene, key=key)
     located = grid.transform is not None and scene.transform is not None
-    if located and not (same_transform(grid, scene) and _crs_agree(grid, scene)):
-        raise SceneError(
-            f"{path}: {key} has the size of the scene but lies elsewhere: transform "
-            f"{grid.transform} against {scene.transform}. Bring it onto the scene's grid, for "
-            "example with gdalwarp."
-        )
+    if located and not (same_transform(grid, scene) and crs_agree(grid, scene)):
+        raise lies_elsewhere(path, grid, scene, key=key)
     return RasterPlane(path, files)
 
 
@@ -175,6 +170,16 @@ def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> Arr
     source = find_array(path, variable, pick, key=f"{key}_variable", wanted="of the scene's size")
     if source.shape not in wanted:
         raise wrong_size(path, source.shape, scene, key=key)
+    if source.format == "zarr" and scene.transform is not None:
+        from eigenscape.scenes.formats.arrays.arrayfiles import local_path, reading
+        from eigenscape.scenes.formats.arrays.zarrplaces import place_in_store
+
+        with reading(path):
+            grid, _ = place_in_store(local_path(path), source.variable, Grid(*size))
+        if grid.transform is not None and not (
+            same_transform(grid, scene) and crs_agree(grid, scene)
+        ):
+            raise lies_elsewhere(path, grid, scene, key=key)
     return ArrayPlane(source, lying=source.shape[0] != scene.height)
 
 
@@ -199,7 +204,17 @@ def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> S
     )
 
 
-def _crs_agree(one: Grid, other: Grid) -> bool:
+def lies_elsewhere(path: str, grid: Grid, scene: Grid, *, key: str) -> SceneError:
+    """Return the error for a mask or labels of the size of the scene that lie on another grid."""
+    return SceneError(
+        f"{path}: {key} has the size of the scene but lies elsewhere: transform "
+        f"{grid.transform} against {scene.transform}. Bring it onto the scene's grid, for "
+        "example with gdalwarp."
+    )
+
+
+def crs_agree(one: Grid, other: Grid) -> bool:
+    """Return whether two grids have the same coordinate reference system, or one has none."""
     return one.crs_wkt is None or other.crs_wkt is None or same_crs(one, other)
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,12 @@ from rasterio.windows import Window
 from eigenscape.errors import SceneError
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
-from eigenscape.scenes.formats.rasters.metadata import BandMetadata, read_band_metadata
+from eigenscape.scenes.formats.rasters.metadata import (
+    BandMetadata,
+    check_axes,
+    note_unplaced,
+    read_band_metadata,
+)
 from eigenscape.scenes.formats.rasters.onegrid import (
     common_grid,
     is_one_grid,
@@ -35,8 +41,16 @@ from eigenscape.scenes.formats.rasters.rasterfiles import (
     open_raster,
     read_grid,
 )
-from eigenscape.scenes.grids import cell_size, same_crs, same_size, same_transform
+from eigenscape.scenes.grids import (
+    cell_size,
+    same_crs,
+    same_size,
+    same_transform,
+)
 from eigenscape.scenes.types import Bands, Geolocation, Grid
+
+_TOLD = 3
+"""Notes about lists of metadata at most: a scene may be hundreds of files."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,9 @@ class RasterPart:
     mask_bands
         Numbers of the bands whose GDAL mask must be read: an alpha band or a mask of the file.
         Nodata is not among them, `calibration` has it.
+    alpha_bands
+        Numbers of the alpha bands that must be read themselves: GDAL makes a mask of one only in files of
+        two or four bands, and none where there is a nodata value.
     dtype
         Type that holds the numbers of all its bands as they are read.
     grid, onto
@@ -74,6 +91,7 @@ class RasterPart:
     nodata: tuple[float, ...] = ()
     chunk_bytes: int = 0
     row_bytes: int = 0
+    alpha_bands: tuple[int, ...] = ()
 
     def read(self, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Read a window of the scene: its bands, and where they are given, None for everywhere.
@@ -85,7 +103,11 @@ class RasterPart:
         """
         with open_raster(self.path) as dataset:
             if self.grid is None or self.onto is None:
-                return _read_window(dataset, self.bands, self.mask_bands, window)
+                stored, given = _read_window(dataset, self.bands, self.mask_bands, window)
+                for band in self.alpha_bands:
+                    opaque = dataset.read(band, window=window) != 0
+                    given = opaque if given is None else given & opaque
+                return stored, given
             with onto_grid(dataset, self.grid, self.onto, nodata=self.nodata) as moved:
                 stored, given = _read_window(moved, self.bands, self.mask_bands, window)
                 if not self.nodata:
@@ -102,6 +124,8 @@ class RasterScene:
     ----------
     empty
         Stored value that *all* bands of a missing pixel have; None where there is none.
+    alpha
+        Numbers of its alpha bands, from 1.
     """
 
     grid: Grid
@@ -112,6 +136,7 @@ class RasterScene:
     notes: tuple[str, ...] = ()
     geolocation: Geolocation | None = None
     empty: float | None = None
+    alpha: tuple[int, ...] = ()
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Read rows start ... stop-1 of the good bands; see `Scene.read`.
@@ -148,6 +173,10 @@ class _Opened:
     dtype: str
     masked: tuple[tuple[bool, bool], ...]
     """Per band: has a mask shared by all bands, has one of its own."""
+    alpha_masks: bool
+    """Whether GDAL makes the mask of all bands of an alpha band."""
+    unplaced: str | None
+    """What a user should know of a georeference that is not used."""
 
 
 def open_raster_scene(
@@ -194,6 +223,8 @@ def open_raster_scene(
             parts.append(_make_part(item, good[first:last], scale, nodata, onto))
         first = last
     names = tuple(name for item in opened for name in item.metadata.names)
+    unplaced = [item.unplaced for item in opened if item.unplaced is not None]
+    ignored = [f"{Path(item.path).name}: {note}" for item in opened for note in item.metadata.notes]
     return RasterScene(
         grid=onto,
         bands=Bands(
@@ -206,7 +237,12 @@ def open_raster_scene(
         files=tuple(dict.fromkeys(name for item in opened for name in item.files)),
         row_step=max(sensible_row_step(item.blocks[0], item.grid.height) for item in opened),
         parts=tuple(parts),
-        notes=_note_grid(opened, onto),
+        notes=(
+            *_note_grid(opened, onto),
+            *unplaced[:1],
+            *ignored[:_TOLD],
+        ),
+        alpha=_alpha([color for item in opened for color in item.metadata.colors]),
     )
 
 
@@ -224,6 +260,7 @@ def _inspect(path: str) -> _Opened:
                     f"{path}: its numbers are of type {dtype}; whole and real numbers can be used. "
                     "Convert it, for example: gdal_translate -ot Float32 IN OUT"
                 )
+        check_axes(dataset, path)
         flags = [set(band) for band in dataset.mask_flag_enums]
         return _Opened(
             path=path,
@@ -239,6 +276,8 @@ def _inspect(path: str) -> _Opened:
                 )
                 for band in flags
             ),
+            alpha_masks=any(MaskFlags.alpha in band for band in flags),
+            unplaced=note_unplaced(dataset, path),
         )
 
 
@@ -266,7 +305,13 @@ def _make_part(
         nodata=marks_of((nodata, metadata.nodata[chosen[0]]), item.dtype) if moved else (),
         chunk_bytes=item.blocks[1],
         row_bytes=0 if moved else item.blocks[2],
+        alpha_bands=() if item.alpha_masks else _alpha(metadata.colors),
     )
+
+
+def _alpha(colors: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the alpha bands, from 1."""
+    return tuple(number for number, color in enumerate(colors, 1) if color == "alpha")
 
 
 def _colors(opened: Sequence[_Opened]) -> tuple[int, int, int] | None:

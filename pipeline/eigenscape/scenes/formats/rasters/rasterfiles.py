@@ -101,7 +101,7 @@ def _open(path: str, drivers: tuple[str, ...]) -> Any:
     """Open a raster in one of some formats."""
     if not is_address(path) or drivers != DRIVERS:
         check_sources(path)
-        return rasterio.DatasetReader(path, driver=drivers)
+        return _by_coordinates(rasterio.DatasetReader(path, driver=drivers))
     # With the credentials that rasterio finds for the address.
     dataset = rasterio.open(path)
     kept = dataset.driver in DRIVERS and not (is_archived(path) and dataset.driver == "VRT")
@@ -112,6 +112,22 @@ def _open(path: str, drivers: tuple[str, ...]) -> Any:
         f"{path}: rasters of the format {dataset.driver} are not read from there. Copy or unpack the file, "
         "or convert it: gdal_translate IN OUT.tif"
     )
+
+
+def _by_coordinates(dataset: Any) -> Any:
+    """Return a raster, of NetCDF placed by its coordinates x and y.
+
+    Of coordinates without the attributes of CF GDAL makes no transform unless asked to, and takes the rows
+    from the bottom up, whatever their order.
+    """
+    if dataset.driver != "netCDF" or tuple(dataset.transform)[:6] != IDENTITY:
+        return dataset
+    placed = rasterio.DatasetReader(
+        dataset.name, driver=("netCDF",), IGNORE_XY_AXIS_NAME_CHECKS="YES"
+    )
+    one, other = (dataset, placed) if tuple(placed.transform)[:6] == IDENTITY else (placed, dataset)
+    other.close()
+    return one
 
 
 @contextmanager

@@ -1,0 +1,198 @@
+"""Cubes, tables and geometries in memory, written as files that are named by their content.
+
+The same cube is written once, and a second run of the same job takes over what the first one has finished.
+"""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigenscape.base.files.whole import explain_write_errors
+from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
+from eigenscape.scenes.labels.vectorclasses import choose_attribute, possible_attributes
+from eigenscape.scenes.labels.vectorlayers import attributes
+from eigenscape.scenes.objects import Raster
+
+_STRIP_BYTES = 32 * 2**20
+
+
+def write_raster(raster: Raster, folder: Path, name: str) -> Path:
+    """Write a GeoTIFF, a strip of rows at a time; return its path.
+
+    Parameters
+    ----------
+    raster
+        What to write.
+    folder
+        Made if it is not there.
+    name
+        First half of the file's name.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+    import rasterio
+
+    expect_missing_georeference()
+    values, grid = raster.values, raster.grid
+    kind = _written(values.dtype)
+    place = {} if grid.transform is None else {"transform": rasterio.Affine(*grid.transform)}
+
+    def write(path: Path, digest: Any) -> None:
+        digest.update(repr((grid, raster.wavelength, raster.nodata, kind.str)).encode())
+        with rasterio.open(
+            path, "w", driver="GTiff", height=grid.height, width=grid.width, count=values.shape[2],
+            dtype=kind, crs=grid.crs_wkt, nodata=raster.nodata, bigtiff="IF_SAFER", **place,
+        ) as target:  # fmt: skip
+            if raster.wavelength is not None:
+                for band, centre in enumerate(raster.wavelength, 1):
+                    target.update_tags(band, wavelength=centre, wavelength_units="nm")
+            for start, strip in _strips(values):
+                strip = np.ascontiguousarray(strip, kind)
+                digest.update(strip)
+                window = rasterio.windows.Window(0, start, grid.width, len(strip))
+                target.write(np.moveaxis(strip, 2, 0), window=window)
+
+    return _write_named(folder, name, ".tif", write)
+
+
+def _written(dtype: Any) -> Any:
+    """Return the type in which GDAL stores numbers of a type: the bytes of this machine, at most 64 bits."""
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    if dtype.kind == "f":
+        single = np.dtype(np.float32)
+        return single if dtype.itemsize <= single.itemsize else np.dtype(np.float64)
+    return dtype.newbyteorder("=")
+
+
+def _strips(values: Any) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield first row and values of strips: of a dask array whole chunks, so that each is computed once."""
+    row_bytes = max(1, int(np.prod(values.shape[1:])) * values.dtype.itemsize)
+    rows = max(1, _STRIP_BYTES // row_bytes)
+    sizes = values.chunks[0] if hasattr(values, "dask") else None
+    start = 0
+    while start < values.shape[0]:
+        stop = min(start + rows, values.shape[0])
+        if sizes is not None:
+            ends = np.cumsum(sizes)
+            whole = ends[(ends > start) & (ends <= stop)]
+            stop = int(whole[-1]) if len(whole) else int(ends[ends > start][0])
+        yield start, np.asarray(values[start:stop])
+        start = stop
+
+
+def write_table(values: Any, folder: Path, name: str) -> Path:
+    """Write an array of samples, shape (n, d), or of their labels, shape (n,), as ``.npy``.
+
+    Parameters
+    ----------
+    values
+        Array or dask array.
+    folder, name
+        As of `write_raster`.
+    """
+
+    def write(path: Path, digest: Any) -> None:
+        target = np.lib.format.open_memmap(path, "w+", values.dtype, values.shape)
+        digest.update(repr((values.shape, values.dtype.str)).encode())
+        for start, strip in _strips(values):
+            target[start : start + len(strip)] = strip
+            digest.update(np.ascontiguousarray(strip))
+        target.flush()
+
+    return _write_named(folder, name, ".npy", write)
+
+
+def write_frame(frame: Any, folder: Path, name: str, field: str | None = None) -> Path:
+    """Write geometries and the columns of a GeoDataFrame that can hold the class as GeoPackage.
+
+    Parameters
+    ----------
+    frame
+        Geometries with classes; its coordinate system goes with it.
+    folder, name
+        As of `write_raster`.
+    field
+        The column that holds the class; None if it is not given.
+
+    Raises
+    ------
+    SceneError
+        It has no rows, or no column that could hold a class.
+    OutputError
+        It cannot be written.
+    """
+    frame = _with_classes(frame, field)
+    # A column of this name would be taken for the numbers of the features.
+    options = {"FID": "_feature"} if "fid" in map(str.lower, frame.columns) else {}
+
+    def write(path: Path, digest: Any) -> None:
+        digest.update(frame.to_wkb().to_csv().encode() + repr(frame.crs).encode())
+        frame.to_file(
+            path,
+            driver="GPKG",
+            layer="labels",
+            engine="pyogrio",
+            index=False,
+            layer_options=options,
+        )
+
+    return _write_named(folder, name, ".gpkg", write)
+
+
+def _with_classes(frame: Any, field: str | None) -> Any:
+    """Return a GeoDataFrame with the columns that classes may be read from, among them those of the index."""
+    if not hasattr(frame, "columns"):
+        raise SceneError(
+            "labels: geometries without classes. Give a GeoDataFrame with a column of class numbers or names."
+        )
+    if not len(frame):
+        raise SceneError(
+            "labels: the GeoDataFrame has no rows. Give points or polygons with classes."
+        )
+    geometry = frame.geometry.name
+    inner = [
+        level for level in frame.index.names if level is not None and level not in frame.columns
+    ]
+    frame = frame.reset_index(level=inner) if inner else frame
+    frame = frame.rename(columns={old: str(old) for old in frame.columns if old != geometry})
+    if not frame.columns.is_unique:
+        raise SceneError(
+            "labels: the GeoDataFrame has columns of the same name. Rename or drop one."
+        )
+    columns = attributes(frame.drop(columns=geometry))
+    kept = [one for one in possible_attributes(columns) if one.lower() != "fid" or one == field]
+    kept += [field] if field in columns and field not in kept else []
+    if not kept:
+        choose_attribute(columns, field, "labels")  # says why
+    return frame[[*kept, geometry]].reset_index(drop=True)
+
+
+def _write_named(folder: Path, name: str, ending: str, write: Callable[[Path, Any], None]) -> Path:
+    """Write a file beside its place, name it by its content, and leave one that is there as it is."""
+    digest = hashlib.blake2b(digest_size=6)
+    with explain_write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, unfinished = tempfile.mkstemp(suffix=ending, prefix=".", dir=folder)
+        os.close(handle)
+        os.unlink(unfinished)  # some drivers refuse files that are there
+        try:
+            write(Path(unfinished), digest)
+            path = folder / f"{name}-{digest.hexdigest()}{ending}"
+            if not path.exists():
+                os.replace(unfinished, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(unfinished)
+    return path

@@ -1,0 +1,65 @@
+"""Zarr stores of xarray, and our own class maps: their coordinates say where the pixels are."""
+
+import numpy as np
+import pytest
+import rasterio
+import xarray
+
+from eigenscape.errors import SceneError
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.grids import same_crs
+from eigenscape.scenes.types import Grid
+
+UTM = rasterio.CRS.from_epsg(32633).to_wkt()
+
+
+@pytest.fixture
+def dataset():
+    """Return a cube, its labels and a grid mapping as rioxarray has them."""
+    cube = np.random.default_rng(0).random((4, 5, 3), np.float32)
+    places = {"y": 5000.0 - 30 * np.arange(4), "x": 400.0 + 20 * np.arange(5)}
+    found = xarray.Dataset(
+        {"refl": (("y", "x", "band"), cube), "kind": (("y", "x"), np.ones((4, 5), "uint8"))},
+        {**places, "spatial_ref": ((), 0, {"crs_wkt": UTM})},
+    )
+    for name in ("refl", "kind"):
+        found[name].encoding["grid_mapping"] = "spatial_ref"
+    return found
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr__coordinates_place_the_scene(tmp_path, scene, dataset, version):
+    dataset.to_zarr(tmp_path / "s.zarr", zarr_format=version, consolidated=False)
+    opened = scene("s.zarr", variable="refl")
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    assert same_crs(opened.grid, Grid(4, 5, UTM))
+    np.testing.assert_array_equal(opened.read(0, 4)[0], dataset.refl)
+
+
+def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
+    dataset.spatial_ref.attrs["GeoTransform"] = "400 20 5 5000 4 -30"
+    dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
+    assert scene("s.zarr").grid.transform == (20, 5, 400, 4, -30, 5000)
+    uneven = dataset.assign_coords(x=[0.0, 1, 2, 3, 9])
+    del uneven.spatial_ref.attrs["GeoTransform"]
+    uneven.to_zarr(tmp_path / "u.zarr", consolidated=False)
+    opened = scene("u.zarr")
+    assert opened.grid.transform is None
+    assert "the place of the pixels is not known: their coordinates are no even" in str(
+        describe_scene(opened)
+    )
+
+
+def test_zarr__axes_in_another_order_are_refused(tmp_path, scene, dataset):
+    dataset.transpose("band", "y", "x").to_zarr(tmp_path / "s.zarr", consolidated=False)
+    with pytest.raises(SceneError, match=r'axes band, y, x.*transpose\("y", "x", "band"\)'):
+        scene("s.zarr", variable="refl")
+
+
+def test_zarr__labels_that_lie_elsewhere_are_refused(tmp_path, scene, labels, dataset):
+    dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
+    keys = {"variable": "refl", "labels_variable": "kind"}
+    assert labels("s.zarr", labels="s.zarr", **keys).read(0, 4).all()
+    dataset.sortby("y").to_zarr(tmp_path / "turned.zarr", consolidated=False)
+    with pytest.raises(SceneError, match="lies elsewhere"):
+        labels("s.zarr", labels="turned.zarr", **keys)
