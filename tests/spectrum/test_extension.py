@@ -251,6 +251,9 @@ def test_extend__rows_that_are_not_finite_have_no_coordinates(plain, points):
     assert np.flatnonzero(np.isnan(found).all(axis=1)).tolist() == [3, 5, 7]
     expected = extend(plain, np.delete(points[300:], [3, 5, 7], axis=0))
     np.testing.assert_allclose(np.delete(found, [3, 5, 7], axis=0), expected, rtol=1e-5)
+    hidden = np.ma.masked_array(points[300:], mask=False)
+    hidden[[3, 5, 7], 1] = np.ma.masked
+    np.testing.assert_array_equal(extend(plain, hidden), found)
     assert np.isnan(extend(plain, np.full((2, 3), np.nan))).all()
     assert extend(plain, np.zeros((0, 3))).shape == (0, 5)
 

@@ -246,9 +246,12 @@ def read_rows(
 ) -> Vectors:
     """Return some bands of some samples, dense or sparse, in single precision.
 
-    `origin` is subtracted from dense ones first; what is then too large becomes infinite.
+    `origin` is subtracted from dense ones first; what is then too large becomes infinite. Masked values
+    are NaN.
     """
     rows = samples[start:stop]
+    if np.ma.is_masked(rows):
+        rows = np.ma.filled(rows.astype(np.result_type(rows.dtype, np.float32)), np.nan)
     rows = rows if bands is None else rows[:, bands]
     return csr_array(rows, dtype=np.float32) if issparse(rows) else centre(rows, origin)
 

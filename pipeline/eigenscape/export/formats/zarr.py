@@ -8,7 +8,6 @@ Zarr conventions of these names (zarr-conventions/spatial and zarr-conventions/g
 reads from 3.13 on.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from rasterio.crs import CRS
 from eigenscape.base.files.whole import whole_directory
 from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
+from eigenscape.export.legends.flags import class_flags
 from eigenscape.export.sidecar import UNCLASSIFIED
 from eigenscape.export.strips import cut_blocks
 from eigenscape.scenes.types import Grid, Legend
@@ -136,22 +136,14 @@ def _length(system: CRS) -> str:
 
 def _flags(legend: Legend) -> dict[str, Any]:
     """Return the classes as CF flags, and their colours; 0 is no class."""
-    numbers = sorted({0, *legend.names})
-    names = {0: UNCLASSIFIED, **legend.names}
-    colors = {0: (0, 0, 0), **legend.colors}
+    names, colors = {0: UNCLASSIFIED, **legend.names}, {0: (0, 0, 0), **legend.colors}
     return {
         "long_name": "class",
-        "flag_values": numbers,
-        "flag_meanings": " ".join(_word(names[number], number) for number in numbers),
+        **class_flags(names),
         "flag_colors": " ".join(
-            "#{:02x}{:02x}{:02x}".format(*colors[number]) for number in numbers
+            "#{:02x}{:02x}{:02x}".format(*colors[number]) for number in sorted(names)
         ),
     }
-
-
-def _word(name: str, number: int) -> str:
-    """Return a name as a word of flag_meanings: letters, digits and the signs of CF, no blanks."""
-    return re.sub(r"[^\w.+@-]+", "_", name).strip("_") or f"class_{number}"
 
 
 def _write_array(

@@ -1,6 +1,6 @@
 """A finished run as xarray Datasets: lazy, labelled, with the scene's georeference."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from eigenscape.base.process.progress import Silent
 from eigenscape.errors import InputError
 from eigenscape.export.canvas import Canvas
+from eigenscape.export.legends.flags import class_flags
 from eigenscape.export.report.source import Source
 from eigenscape.scenes.types import Grid
 from eigenscape.store.manifest import HasPath, path_of, read_manifest
@@ -217,23 +218,7 @@ def _flags(source: Source) -> dict[str, Any]:
     """Return numbers and names of the classes as CF has them."""
     if not source.classes:
         return {}
-    return {
-        "flag_values": [one.number for one in source.classes],
-        "flag_meanings": " ".join(_words([one.name for one in source.classes])),
-    }
-
-
-def _words(names: list[str]) -> Iterator[str]:
-    """Yield names as words, no two alike: to the later one of two that are, a number is added."""
-    used: set[str] = set()
-    for name in names:
-        word = stem = "_".join(name.split()) or "class"
-        number = 1
-        while word in used:
-            number += 1
-            word = f"{stem}_{number}"
-        used.add(word)
-        yield word
+    return class_flags({one.number: one.name for one in source.classes})
 
 
 def _image(path: Path, grid: Grid, name: str, dtype: Any, mode: int | None = None) -> Any:

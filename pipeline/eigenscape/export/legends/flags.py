@@ -1,0 +1,26 @@
+"""Classes as flags of the CF conventions: numbers, and a word for each (version 1.11, section 3.5)."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+def class_flags(names: Mapping[int, str]) -> dict[str, Any]:
+    """Return ``flag_values`` and ``flag_meanings`` of classes, by their numbers.
+
+    Examples
+    --------
+    >>> class_flags({1: "tall grass", 2: "tall_grass", 3: "?"})
+    {'flag_values': [1, 2, 3], 'flag_meanings': 'tall_grass tall_grass_2 class_3'}
+    """
+    numbers = sorted(names)
+    words: list[str] = []
+    for number in numbers:
+        # Letters, digits and the signs of CF, no blanks; no two alike.
+        stem = word = re.sub(r"[^\w.+@-]+", "_", names[number]).strip("_") or f"class_{number}"
+        again = 1
+        while word in words:
+            again += 1
+            word = f"{stem}_{again}"
+        words.append(word)
+    return {"flag_values": numbers, "flag_meanings": " ".join(words)}
