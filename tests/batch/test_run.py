@@ -220,7 +220,8 @@ def test_run_batch__two_of_one_directory_do_not_work_at_once(batch, source_of):
 def test_run_batch__refuses_a_pattern_without_scenes(write_scenes, source_of):
     directory = write_scenes(())
     with pytest.raises(InputError, match="no scene found"):
-        run_batch(source_of(directory))
+        run_batch(source_of(directory), run_dir=directory / "none")
+    assert not (directory / "none").exists()
 
 
 def test_batch__prints_and_ends_with_2_where_a_scene_failed(batch, cli):

@@ -1,3 +1,6 @@
+import os
+import signal
+
 import pytest
 
 from eigenscape.batch.outcomes import plan_outcome
@@ -47,3 +50,16 @@ def test_child_lane__starts_no_process_after_it_was_stopped(scene, monkeypatch):
     with pytest.raises(LaneStoppedError):
         lane(scene)
     assert not started
+
+
+def test_child_lane__ctrl_c_while_the_process_starts(scene):
+    lane = ChildLane()
+    try:
+        lane._start()
+        os.kill(lane._process.pid, signal.SIGINT)
+        assert lane(scene)["state"] == "done"
+        os.kill(lane._process.pid, signal.SIGINT)
+        assert lane(scene)["state"] == "done"
+    finally:
+        lane.stop()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

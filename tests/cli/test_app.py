@@ -12,7 +12,9 @@ from eigenscape.workflow.finished.result import result_schema
 from eigenscape.workflow.stages import STAGES
 
 NAMES = [stage.name for stage in STAGES]
-KEYS = ["schema", "run", "converged", "stages", "scores", "neighbors", "spectrum", "outputs"]
+KEYS = [
+    "schema", "run", "converged", "warnings", "stages", "scores", "neighbors", "spectrum", "outputs",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -137,6 +139,7 @@ def test_run__not_converged_keeps_the_results(job, finished_run, cli, monkeypatc
 
     monkeypatch.setattr(chebyshev, "MOST_PASSES", 1)
     monkeypatch.setattr(solvers, "DENSE_ROWS", 10)
+    monkeypatch.setattr(solvers, "INERTIA_ROWS", 10)
     keys = ("spectrum.tolerance=1e-12", "spectrum.solver=chebyshev")
     for _ in range(2):
         result = cli("run", job, *(part for key in keys for part in ("--set", key)), "--json")
@@ -148,6 +151,27 @@ def test_run__not_converged_keeps_the_results(job, finished_run, cli, monkeypatc
         message = result.stderr.splitlines()[-1]
         for word in ("not converged", "largest residual", "spectrum.tolerance", "are kept"):
             assert word in message
+    path = found["run"]
+    assert json.loads(cli("status", path, "--json").stdout)["converged"] is False
+    shown = cli("status", path, "--follow")
+    assert shown.exit_code == 0
+    assert "converged    no: the eigenvectors have not reached spectrum.tolerance" in shown.stdout
+    listed = cli("status", os.path.dirname(path)).stdout
+    assert f"{path}: run, finished, not converged" in listed.splitlines()
+    entries = json.loads(cli("status", os.path.dirname(path), "--json").stdout)["runs"]
+    assert sorted(one["converged"] for one in entries) == [False, True]
+
+
+def test_run__says_that_fields_have_not_converged(job, finished_run, cli, monkeypatch):
+    from eigenscape.learn.propagate.fields import Fields
+
+    monkeypatch.setattr(Fields, "warning", "the fields of the classes have not converged")
+    arguments = ("run", job, "--set", "learn.method=tikhonov")
+    shown = cli(*arguments)
+    assert shown.exit_code == 0, shown.stderr
+    assert "warning      the fields of the classes have not converged" in shown.stdout
+    found = json.loads(cli(*arguments, "--json").stdout)
+    assert found["warnings"] == ["the fields of the classes have not converged"]
 
 
 def test_run__where_and_what_can_be_set(job, cli, tmp_path):

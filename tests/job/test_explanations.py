@@ -112,6 +112,10 @@ def test_tables_of__all_options_are_reached():
         ({"graph": {"spatial": {"weights": 5}}}, ["Did you mean graph.spatial.weight?"]),
         ({"neighbors": {"k": True}}, ["neighbors.k = True", "are no valid values", "Default: 12"]),
         ({"learn": {"method": "k-nn", "prior": []}}, ["learn.prior = []", "a share for each class"]),
+        (
+            {"graph": {"potential": {"pixels": [[999]]}}},
+            ["graph.potential.pixels: [999] has too few values", "[row, column]", "the row alone"],
+        ),
         ({"study": {"variants": 3}}, ["study.variants = 3", "Write [[study.variants]]", "name, set"]),
     ],
 )  # fmt: skip

@@ -403,6 +403,20 @@ def test_plan__refuses_what_the_scene_or_the_job_rules_out(job):
         plan(job({"labels": "train"}, learn={"train": "all"}))
     with pytest.raises(InputError, match=r"graph.potential.raster = 'v.tif': no such file"):
         plan(job({"raster": "v.tif"}))
+    with pytest.raises(
+        InputError, match=r"classes: no chosen sample has the class 9. There are 1, 2"
+    ):
+        plan(job({"labels": "all", "classes": [1, 9]}))
+
+
+def test_run__refuses_a_class_without_labels_after_ingest(job, monkeypatch):
+    monkeypatch.setattr("eigenscape.scenes.preview.MOST_COUNTED", 1)
+    asked = job({"labels": "all", "classes": [9]})
+    plan(asked)
+    with pytest.raises(InputError, match="no chosen sample has the class 9"):
+        run(asked)
+    (directory,) = (asked.base / "runs").iterdir()
+    assert set(Run(directory).manifest["stages"]) == {"ingest"}
 
 
 @pytest.mark.parametrize(

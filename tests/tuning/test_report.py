@@ -1,5 +1,9 @@
+import csv
+
 from eigenscape.job.jobfile import load_job, parse_job
-from eigenscape.tuning.report import write_job
+from eigenscape.tuning.report import write_job, write_tried
+from eigenscape.workflow.choice.candidates import candidate
+from eigenscape.workflow.choice.tried import Tried
 
 SCENE = {"path": "scene.tif", "labels": "labels.tif"}
 
@@ -38,3 +42,12 @@ def test_write_job__names_of_classes_may_have_dots(tmp_path):
     assert found.scene.classes == job.scene.classes
     assert found.scene.bad_bands == (1, "3-4")
     assert found.preset == "halevy-2011"
+
+
+def test_write_tried__a_job_whose_draws_test_nothing_was_tried(tmp_path):
+    job = parse_job({"scene": SCENE})
+    given, other = candidate(job, {}), candidate(job, {"neighbors.k": 4})
+    tried = [Tried(given, "as given", drawn=4), Tried(other, "k")]
+    write_tried(tmp_path / "table.csv", tried, given, given)
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as stream:
+        assert [row["state"] for row in csv.DictReader(stream)] == ["finished", "to do"]

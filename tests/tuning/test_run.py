@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,30 @@ def test_tune__ends_when_the_budget_is_spent(write_tunable):
     tried = [one for one in tuned.tried if one.accuracy]
     assert 1 <= len(tried) <= 3
     assert tuned.judged["blocked"].draws == 5
+
+
+def test_tune__refuses_labels_that_leave_nothing_to_test_on(write_tunable):
+    path = write_tunable()
+    labels = np.load(path.with_name("labels.npy"))
+    few = np.zeros_like(labels)
+    for one in np.unique(labels[labels > 0]):
+        few[tuple(np.argwhere(labels == one)[0])] = one
+    np.save(path.with_name("labels.npy"), few)
+    with pytest.raises(
+        InputError, match="3 labels of 3 classes, squares of the scene leave no labels"
+    ):
+        tune(load_job(path), budget=300)
+
+
+def test_describe__a_verdict_without_labels(tuned):
+    _, tuned, _ = tuned
+    nothing = {"blocked": Interval.of([])}
+    unjudged = replace(tuned, judged=nothing, default=nothing, gain=Interval.of([]))
+    said = "\n".join(tuning.describe(unjudged, "blocked"))
+    assert "not measured, as no labels are left for it" in said
+    assert "nan" not in said
+    found = json.loads(json.dumps(unjudged.to_json(), allow_nan=False))
+    assert found["judged"]["blocked"] == {"mean": None, "half_interval": None, "draws": 0}
 
 
 @pytest.mark.slow

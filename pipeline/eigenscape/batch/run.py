@@ -76,6 +76,13 @@ def run_batch(
     """
     path = batch_directory(source, run_dir)
     check_ours(path, BATCH_TABLE)
+    # Before the directory is made: a wrong pattern leaves nothing behind.
+    scenes = source.find()
+    if not scenes and watch is None:
+        raise InputError(
+            f"{source.scenes or source.table}: no scene found. Give a pattern in quotes, "
+            "such as --scenes 'tiles/*.tif', or a table with a row for each."
+        )
     with explain_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
     with hold(path, _refuse):
@@ -84,16 +91,11 @@ def run_batch(
         batch = _Batch(path, on or ClusterOptions(), at_once, reporter or LogLines())
         arrivals = Arrivals(watch)
         while True:
-            scenes = source.find()
-            if not scenes and watch is None:
-                raise InputError(
-                    f"{source.scenes or source.table}: no scene found. Give a pattern in quotes, "
-                    "such as --scenes 'tiles/*.tif', or a table with a row for each."
-                )
             batch.work(arrivals.plan([plan_outcome(scene, path) for scene in scenes]))
             arrivals.know(batch.outcomes)
             if watch is None or not arrivals.wait():
                 return BatchResult(path, tuple(batch.outcomes))
+            scenes = source.find()
 
 
 def batch_directory(source: Source, run_dir: str | Path | None) -> Path:

@@ -9,8 +9,10 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -194,14 +196,31 @@ class ChildLane:
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()
         self._process = self._context.Process(target=_serve, args=(other,), daemon=True)
-        self._process.start()
+        with _ctrl_c_blocked():
+            self._process.start()
         other.close()
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Start processes that get no Ctrl-C before `_serve` ignores it, while they still import modules.
+
+    A process inherits the signals that the thread blocks which starts it.
+    """
+    # Otherwise started with the process: it would let Ctrl-C through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(pipe: Connection) -> None:
     """Run what comes through a pipe, until it closes or the parent is gone."""
     # Ctrl-C reaches every process of the terminal: the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -48,7 +48,7 @@ Small = Annotated[
     typer.Option("--small", help="Use the small version of a study (its table [study.small])."),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")
+    bool, typer.Option("--json", help="Print one JSON value as the last line of stdout.")
 ]
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-from eigenscape.cli.kinds import kind_of
+from eigenscape.cli.kinds import TUNING, kind_of
 from eigenscape.cli.overview import list_runs
 from eigenscape.cli.printing.runs import print_status
 from eigenscape.errors import InputError
@@ -53,6 +53,11 @@ def follow_and_print(path: Path, *, as_json: bool = False) -> int:
         raise InputError(
             f"{path}: contains several runs, and --follow needs one. `{command_line('status', path)}` lists "
             "them."
+        )
+    if kind is TUNING:
+        raise InputError(
+            f"{path}: is the directory of a tuning, and --follow needs a run. "
+            f"`{command_line('status', path)}` prints the progress of the tuning."
         )
     status(path)  # Refuses what is no run.
     followed, console = Followed(path), Console(stderr=True)

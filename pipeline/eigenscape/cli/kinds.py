@@ -1,4 +1,4 @@
-"""The kinds of directories: batches, studies and runs; their status, and the page about many runs."""
+"""The kinds of directories: batches, studies, tunings, runs; their status, and the page about many runs."""
 
 import json
 import sys
@@ -12,8 +12,9 @@ import typer
 from eigenscape.cli.printing.batches import print_batch_status
 from eigenscape.cli.printing.runs import print_status
 from eigenscape.cli.printing.studies import print_study_status
+from eigenscape.cli.printing.tuning import print_tuning_status
 from eigenscape.store.manifest import is_run
-from eigenscape.workflow.directories import is_batch, is_study, status
+from eigenscape.workflow.directories import is_batch, is_study, is_tuning, status
 
 if TYPE_CHECKING:
     from eigenscape.batch.outcomes import BatchResult
@@ -27,7 +28,7 @@ class Kind:
     Attributes
     ----------
     name
-        "batch", "study" or "run".
+        "batch", "study", "tuning" or "run".
     is_one
         Whether a directory is of this kind.
     status
@@ -36,7 +37,7 @@ class Kind:
         Prints its status.
     rows
         Returns from its status the rows of `eigenscape.workflow.finished.reports.report_many`; None for a
-        single run.
+        single run, and for a tuning, whose runs are only scored.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Kind:
     rows: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] | None = None
 
     def write_index(self, path: Path, output: Path | None = None) -> Path | None:
-        """Write the page about all runs of a directory; None if it is a single run."""
+        """Write the page about all runs of a directory; None if it has no `rows`."""
         if self.rows is None:
             return None
         from eigenscape.workflow.finished.reports import report_many
@@ -67,6 +68,12 @@ def _study_status(path: Path) -> dict[str, Any]:
     return study_status(path)
 
 
+def _tuning_status(path: Path) -> dict[str, Any]:
+    from eigenscape.tuning.status import tuning_status
+
+    return tuning_status(path)
+
+
 def _scene_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**row, "name": row["scene"]} for row in found["scenes"]]
 
@@ -77,12 +84,13 @@ def _variant_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 BATCH = Kind("batch", is_batch, _batch_status, print_batch_status, _scene_rows)
 STUDY = Kind("study", is_study, _study_status, print_study_status, _variant_rows)
+TUNING = Kind("tuning", is_tuning, _tuning_status, print_tuning_status)
 RUN = Kind("run", is_run, status, print_status)
 
 
 def kind_of(path: Path) -> Kind | None:
     """Return the kind of a directory; None if it is none of them."""
-    return next((kind for kind in (BATCH, STUDY, RUN) if kind.is_one(path)), None)
+    return next((kind for kind in (BATCH, STUDY, TUNING, RUN) if kind.is_one(path)), None)
 
 
 def end_of_many(

@@ -49,7 +49,10 @@ def directory_of(path: Path, overrides: Sequence[str] = ()) -> Path:
 
 
 def list_runs(path: Path) -> list[dict[str, Any]]:
-    """Return ``run``, ``kind`` and ``state`` of each run, study and batch directly below a directory.
+    """Return ``run``, ``kind``, ``state`` and ``converged`` of each run directly below a directory.
+
+    Studies, batches and tunings count as one run each; their ``converged`` is None, as is that of a run
+    without eigenvectors.
 
     The list is empty if the directory is itself a run, a study or a batch.
     """
@@ -58,9 +61,13 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
     found = []
     for entry in sorted(path.iterdir()):
         if kind := kind_of(entry):
+            converged = None
             try:
-                state = kind.status(entry)["state"]
+                about = kind.status(entry)
+                state, converged = about["state"], about.get("converged")
             except (StoreError, InputError) as error:
                 state = f"unknown: {error}"
-            found.append({"run": str(entry), "kind": kind.name, "state": state})
+            found.append(
+                {"run": str(entry), "kind": kind.name, "state": state, "converged": converged}
+            )
     return found

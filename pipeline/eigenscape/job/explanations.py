@@ -76,6 +76,8 @@ def _distinct(error: ValidationError, tables: Tables) -> Iterator[Mapping[str, A
             yield {
                 **item,
                 "loc": key,
+                # A number is the place in a list, whose value is missing and not a key.
+                "in_list": isinstance(item["loc"][-1], int) if item["loc"] else False,
                 "others": [
                     other["msg"] for other in error.errors() if _key_of(other["loc"], tables) == key
                 ],
@@ -93,9 +95,11 @@ def _explain(item: Mapping[str, Any], tables: Tables) -> str:
     if item["type"] == "extra_forbidden":
         return f"unknown key {key}.{known_keys(key, tables)}"
     if item["type"] == "missing":
-        if key.startswith("study"):
-            return f"{key} is missing.{_describe(item['loc'], tables)}"
-        return f"{key} is missing. It is the one required key: the scene to work on."
+        if item["in_list"]:
+            return f"{key}: {item['input']!r} has too few values.{_describe(item['loc'], tables)}"
+        if key in ("scene", "scene.path"):
+            return f"{key} is missing. It is the one required key: the scene to work on."
+        return f"{key} is missing.{_describe(item['loc'], tables)}"
     messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
     reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
     # TOML has no tuples and no dictionaries.

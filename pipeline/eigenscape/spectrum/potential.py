@@ -5,7 +5,7 @@ their labels proves nothing. With ``labels = "train"`` they are those that the f
 learn stage learns from, and that stage makes this fit alone; with "all" nothing is held out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +122,35 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
             'labels = "all" for a map that is not scored.'
         )
     _flat_pixels(options, grid)
+
+
+def check_potential_classes(options: PotentialOptions | None, labelled: Iterable[int]) -> None:
+    """Refuse classes of a potential that the labels of the scene do not have.
+
+    Parameters
+    ----------
+    options
+        Table of the job.
+    labelled
+        Classes of the labels; without any, nothing is refused.
+
+    Raises
+    ------
+    InputError
+        A class has no label.
+    """
+    numbers = sorted(labelled)
+    if options is not None and options.labels in ("train", "all") and numbers:
+        _check_chosen(options, numbers)
+
+
+def _check_chosen(options: PotentialOptions, numbers: Sequence[int]) -> None:
+    """Refuse classes that are not among some class numbers."""
+    if missing := sorted(set(options.classes) - set(numbers)):
+        raise InputError(
+            f"{_TABLE} classes: no chosen sample has the class {', '.join(map(str, missing))}. "
+            f"There are {', '.join(map(str, numbers)) or 'none'}."
+        )
 
 
 def check_potential_files(
@@ -315,12 +344,7 @@ def _read_classes(
         sample = samples.at(pixels)
         sample, number = sample[sample >= 0], number[sample >= 0]
     if options.classes:
-        missing = sorted(set(options.classes) - set(number.tolist()))
-        if missing:
-            raise InputError(
-                f"{_TABLE} classes: no chosen sample has the class {', '.join(map(str, missing))}. "
-                f"There are {', '.join(map(str, np.unique(number).tolist())) or 'none'}."
-            )
+        _check_chosen(options, np.unique(number).tolist())
         kept = np.isin(number, options.classes)
         sample, number = sample[kept], number[kept]
     if not len(sample):

@@ -89,7 +89,8 @@ class Budget:
         if fresh:
             self._took.append(time.monotonic() - self._began)
         with explain_write_errors(self._path):
-            write_json(self._path, {"spent_seconds": round(self.spent, 3)})
+            times = {"spent_seconds": round(self.spent, 3), "budget_seconds": self.seconds}
+            write_json(self._path, times)
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""

@@ -77,6 +77,6 @@ def _row(one: Tried, keys: Sequence[str], chosen: Candidate, given: Candidate) -
         "half_interval": None if found is None or found.half is None else round(found.half, 3),
         "seconds": round(one.seconds, 3),
         **{key: one.candidate.values.get(key) for key in keys},
-        "state": "failed" if one.error else "finished" if one.accuracy else "to do",
+        "state": "failed" if one.error else "finished" if one.drawn else "to do",
         "reason": one.reason,
     }

@@ -6,7 +6,7 @@
         best.toml         the chosen job, with what is known of it
         table.csv         a row for each job that was tried
         accuracy.png      accuracy with its interval against seconds
-        tune.json         how many seconds are spent
+        tune.json         how many seconds are spent, of how many
         window.npy        mask of the part of a big scene that is tuned on
         variants/         a run directory for each job; equal stages are shared by hard links
 
@@ -34,8 +34,9 @@ from eigenscape.tuning.outcomes import Tuned
 from eigenscape.tuning.picture import draw_tried
 from eigenscape.tuning.report import write_job, write_tried
 from eigenscape.tuning.stability import Stability
+from eigenscape.tuning.status import output_files
 from eigenscape.workflow.choice.accuracy import Accuracy
-from eigenscape.workflow.choice.auto import choose, is_scattered
+from eigenscape.workflow.choice.auto import LEAST_LABELS, choose, is_scattered
 from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
     GRAPHLESS,
@@ -197,7 +198,9 @@ def _tune(
     first = search.add(given, "as given")
     # Quick jobs without a graph come first: whatever time the others take, the best of these is a finalist.
     quick = search.climb(GRAPHLESS) if ladder is not CLUSTERS else []
-    best = search.climb(ladder)
+    best = [] if search.untested else search.climb(ladder)
+    if search.untested:
+        raise InputError(_too_few_labels(search, job))
     others = [*quick, *(one for one in best if one not in quick)]
     others = [one for one in others if one is not first]
     ranked = search.finish([first, *others[:FINALISTS]])
@@ -219,9 +222,7 @@ def _tune(
     pairs = zip(judged[search.split], default[search.split], strict=True)
     gain = Interval.of([ours - theirs for ours, theirs in pairs])
     tried = tuple(search.tried.values())
-    outputs = {
-        "job": path / "best.toml", "table": path / "table.csv", "plot": path / "accuracy.png",
-    }  # fmt: skip
+    outputs = output_files(path)
     tuned = Tuned(
         path, candidate(job, chosen.values).job, chosen.values, tried,
         {split: Interval.of(shares) for split, shares in judged.items()},
@@ -234,6 +235,18 @@ def _tune(
     title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])
     draw_tried(outputs["plot"], tried, chosen, given, title, measured)
     return tuned
+
+
+def _too_few_labels(search: Search, job: Job) -> str:
+    """Return why jobs cannot be compared: no draw leaves labels to test on."""
+    labelled = search.scene.labelled
+    where = "squares of the scene" if search.split == "blocked" else f"{search.split} draws"
+    return (
+        f"{job.name}: jobs cannot be compared: with {sum(labelled.values()):,} labels of {len(labelled)} "
+        f"classes, {where} leave no labels to test on. Half of the labels are kept for the final score, and "
+        f"the others are divided again: give about {LEAST_LABELS} labels for each class, in several places. "
+        f"`eigenscape run` uses methods for few labels."
+    )
 
 
 def _judge(
@@ -252,11 +265,19 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     judged, default, gain = tuned.judged[split], tuned.default[split], tuned.gain
     what, draws = _WHAT.get(split, (f"Accuracy on pixels ({split} draws)", _TRAINING))
     noise = "beyond the noise" if gain.beyond_noise else "within the noise"
-    lines = [
-        f"Chosen by `eigenscape tune` among {tuned.count} jobs in {tuned.seconds:.0f} s.",
+    verdict = [
         f"{what} that were not used for tuning: {judged}",
         f"(mean and 95 % interval of {judged.draws} {draws}).",
         f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
+    ]
+    if not judged.draws:
+        verdict = [
+            f"{what} that were not used for tuning: not measured, as no labels are left for it. The lead of "
+            "the chosen job may be luck."
+        ]
+    lines = [
+        f"Chosen by `eigenscape tune` among {tuned.count} jobs in {tuned.seconds:.0f} s.",
+        *verdict,
     ]
     if "random" in tuned.judged and split != "random":
         lines.append(f"Random split: {tuned.judged['random']}; as given {tuned.default['random']}.")

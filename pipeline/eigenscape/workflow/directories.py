@@ -56,6 +56,11 @@ def is_study(path: Path) -> bool:
     return (path / STUDY_FILE).exists()
 
 
+def is_tuning(path: Path) -> bool:
+    """Return whether a directory is that of a tuning."""
+    return (path / TUNING_FILE).exists()
+
+
 def check_run_directory(path: Path, job: Job) -> None:
     """Refuse to run a job in a directory in which it would replace files of the user.
 
@@ -145,6 +150,8 @@ def _other_files(path: Path, marks: tuple[str, ...]) -> list[str]:
 def status(path: Path) -> dict[str, Any]:
     """Return the state of a run directory and, if it was submitted, of its driver.
 
+    ``converged`` is None as long as no eigenvectors are computed.
+
     Raises
     ------
     InputError
@@ -178,6 +185,7 @@ def status(path: Path) -> dict[str, Any]:
         "name": manifest.get("name"),
         "state": "finished" if done else left,
         "error": error,
+        "converged": _summary(manifest, "spectrum").get("converged"),
         "holder": holder,
         "stages": stages,
         "driver": driver,

@@ -33,7 +33,11 @@ from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.footprint import filter_sizes
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
-from eigenscape.spectrum.potential import check_potential, check_potential_files
+from eigenscape.spectrum.potential import (
+    check_potential,
+    check_potential_classes,
+    check_potential_files,
+)
 from eigenscape.workflow.extras import require_extras
 from eigenscape.workflow.footprint import Sizes, StagePlan, driver_bytes
 
@@ -166,6 +170,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     if not job.learn.unsupervised:
         check_two_classes(counts or {})
         _check_enough(job.learn.train, counts or {})
+    check_potential_classes(job.graph.potential, counts or ())
     check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
     def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:

@@ -18,6 +18,7 @@ from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import MemoryLimitError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.ingest.stage import check_sizes
+from eigenscape.spectrum.potential import check_potential_classes
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.workflow.choice.auto import (
@@ -234,6 +235,7 @@ def result_of(directory: Run, stages: tuple[dict[str, Any], ...]) -> Result:
         spectrum=spectrum,
         outputs={name: str(directory.path / "outputs" / file) for name, file in outputs.items()},
         converged=bool(spectrum.get("converged", True)),
+        warnings=tuple(filter(None, [summaries.get("learn", {}).get("warning")])),
         applied={
             key: extend[key]
             for key in ("how", "machine", "samples", "without_class", "far", "shift")
@@ -277,4 +279,6 @@ def memory_note(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: fl
 def _check_ingest(job: Job, ingested: Mapping[str, Any]) -> None:
     grid, labelled = ingested["grid"], ingested["labelled"]
     check_sizes(job, ingested["samples"], labelled, grid["height"] * grid["width"])
-    job.learn.check_classes(sorted(map(int, labelled)))
+    numbers = sorted(map(int, labelled))
+    job.learn.check_classes(numbers)
+    check_potential_classes(job.graph.potential, numbers)

@@ -10,7 +10,12 @@ from eigenscape.errors import OutputError
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [("ENOSPC", "disk is full"), ("EDQUOT", "disk is full"), ("EROFS", "cannot be written")],
+    [
+        ("ENOSPC", "disk is full"),
+        ("EDQUOT", "disk is full"),
+        ("EFBIG", "larger than this process or the file system allows"),
+        ("EROFS", "cannot be written"),
+    ],
 )
 def test_explain_write_errors__says_where_and_what_to_do(tmp_path, number, words):
     code = getattr(errno, number)

@@ -39,3 +39,19 @@ def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
 def test_score_lines__of_what_is_not_scored():
     assert not list(score_lines({}))
     assert not list(score_lines({"clusters": 3}))
+
+
+def test_score_lines__where_no_labels_are_left_to_test_on():
+    nothing = {
+        "overall_accuracy": None, "overall_accuracy_std": 0.0, "training_pixels": 3, "trials": 0,
+    }  # fmt: skip
+    scores = {
+        "protocol": "no pixel is held out",
+        "overall_accuracy": None, "average_accuracy": None, "kappa": None,
+        "held_out": {"blocked": nothing},
+        "training_pixels": {**ITSELF, "samples": 3},
+    }  # fmt: skip
+    lines = list(score_lines(scores))
+    assert lines[0] == "accuracy     not measured: no pixel is held out"
+    assert lines[1] == ("  held out   not measured (blocked split: no labels are left to test on)")
+    assert not any("+-" in line for line in lines)

@@ -92,6 +92,22 @@ def test_climb__keeps_the_best_and_scores_them_on_more_draws(monkeypatch):
     assert len(search.tried) == 6
 
 
+def test_climb__ends_where_no_labels_are_left_to_test_on(monkeypatch):
+    offline(monkeypatch)
+
+    class Untested(Fake):
+        def score(self, job, trials):
+            draws = super().score(job, trials).summary["draws"]
+            return Scored({"draws": [{**one, "samples": 0} for one in draws]}, 1.0)
+
+    fake = Untested()
+    search = search_of(fake)
+    assert not search.untested
+    search.climb(LADDER)
+    assert search.untested
+    assert len(fake.asked) == 1
+
+
 def test_finish__compares_by_all_draws(monkeypatch):
     offline(monkeypatch)
     search = search_of(Fake())

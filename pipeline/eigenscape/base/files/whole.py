@@ -58,6 +58,14 @@ def explain_write_errors(path: Path) -> Iterator[None]:
                 "disk, and give the same command again.",
                 f"{full} Free some space or set directory to another disk, and fit again.",
             ) from error
+        if error.errno == errno.EFBIG:
+            large = f"{path}: a file would be larger than this process or the file system allows."
+            fix = "raise the limit (`ulimit -f` prints it) or set"
+            raise OutputError(
+                f"{large} Finished blocks are kept: {fix} output.directory to another file system, and give "
+                "the same command again.",
+                f"{large} {fix.capitalize()} directory to another file system, and fit again.",
+            ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise OutputError(
                 f"{path}: cannot be written ({error.strerror}). "

@@ -22,6 +22,8 @@ def print_result(result: Any) -> None:
             say(line)
     else:
         _print_found(result, say)
+    for text in result.warnings:
+        say(f"warning      {text}")
     for name, path in result.outputs.items():
         say(f"{name:<22} {path}")
     if "report" in result.outputs:
@@ -135,7 +137,10 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     """
     if "held_out" not in scores:
         return
-    yield _accuracy(scores)
+    if scores["overall_accuracy"] is None:
+        yield f"accuracy     not measured: {scores['protocol']}"
+    else:
+        yield _accuracy(scores)
     intervals = scores.get("intervals", {})
     if intervals.get("overall_accuracy"):
         low, high = intervals["overall_accuracy"]
@@ -144,6 +149,9 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
             f"bootstrap over {intervals['groups']} {intervals['resampled'].split(':')[0]})"
         )
     for split, held in scores["held_out"].items():
+        if held["overall_accuracy"] is None:
+            yield f"  held out   not measured ({_split(split)}: no labels are left to test on)"
+            continue
         yield (
             f"  held out   {percent(held['overall_accuracy'])} +- "
             f"{percent(held['overall_accuracy_std'])} overall ({_split(split)}, "

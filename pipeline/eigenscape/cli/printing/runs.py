@@ -8,6 +8,11 @@ from eigenscape.base.memory import format_bytes
 from eigenscape.cli.printing.console import console
 from eigenscape.cli.printing.results import dimension_lines, score_lines
 
+_NOT_CONVERGED = (
+    "no: the eigenvectors have not reached spectrum.tolerance. The results are kept. Raise "
+    "spectrum.tolerance, or lower spectrum.dimension."
+)
+
 
 def print_plan(planned: Any, limit: int, *, of_worker: bool = False) -> None:
     """Print the needs of a job.
@@ -63,6 +68,8 @@ def print_status(found: dict[str, Any]) -> None:
         )
     wide.print(table)
     wide.print(f"{found['run']}: {found['state']}", highlight=False, soft_wrap=True)
+    if found["converged"] is False:
+        wide.print(f"converged    {_NOT_CONVERGED}", highlight=False, soft_wrap=True)
     if driver := found["driver"]:
         line = f"driver       {driver['driver']}: job {driver['job_id']} of {driver['kind']}"
         line += f" ({driver['job']}), {len(driver['jobs'])} submitted"

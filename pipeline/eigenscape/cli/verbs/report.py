@@ -73,10 +73,17 @@ def open_command(
 
 def _write_index(run: Path, output: Path | None) -> Path | None:
     """Write the page about a directory of many runs; None where it is that of a single one."""
-    from eigenscape.cli.kinds import kind_of
+    from eigenscape.cli.kinds import TUNING, kind_of
     from eigenscape.cli.overview import list_runs
+    from eigenscape.errors import InputError
     from eigenscape.workflow.finished.reports import report_many
 
+    if kind_of(run) is TUNING:
+        job = _tuned(run)["job"]
+        raise InputError(
+            f"{run}: is the directory of a tuning, which has no report. `{command_line('run', job)}` "
+            f"computes the chosen job, and `{command_line('report', job)}` then writes its report."
+        )
     if kind := kind_of(run):
         return kind.write_index(run, output)
     found = [row for row in list_runs(run) if row["kind"] == "run"]
@@ -89,10 +96,13 @@ def _write_index(run: Path, output: Path | None) -> Path | None:
 def _files(run: Path) -> dict[str, str]:
     """Return the files of a run by what they are, the report first; of many runs their index."""
     from eigenscape.base.process.progress import Silent
+    from eigenscape.cli.kinds import TUNING, kind_of
     from eigenscape.errors import InputError
     from eigenscape.store.manifest import is_run
     from eigenscape.workflow.finished.reports import source_of
 
+    if kind_of(run) is TUNING:
+        return _tuned(run)
     if run.is_dir() and not is_run(run):
         page = run / "report.html"
         tables = {file.stem: str(file) for file in sorted(run.glob("*.csv"))}
@@ -107,3 +117,15 @@ def _files(run: Path) -> dict[str, str]:
     if (source.outputs / "report.html").exists():
         outputs = {"report": "report.html", **outputs}
     return {name: str(source.outputs / file) for name, file in outputs.items()}
+
+
+def _tuned(run: Path) -> dict[str, str]:
+    """Return the files of a tuning; refuse one that has not chosen a job yet."""
+    from eigenscape.cli.kinds import TUNING
+    from eigenscape.errors import InputError
+
+    found = TUNING.status(run)
+    if "job" not in found["outputs"]:
+        raise InputError(f"{run}: tuning {found['state']}. Its files are written when it ends.")
+    files: dict[str, str] = found["outputs"]
+    return files

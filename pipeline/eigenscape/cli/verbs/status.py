@@ -38,7 +38,8 @@ def status_command(
                 print(json.dumps({"directory": str(run), "runs": entries}))
             else:
                 for entry in entries:
-                    print(f"{entry['run']}: {entry['kind']}, {entry['state']}")
+                    end = ", not converged" if entry["converged"] is False else ""
+                    print(f"{entry['run']}: {entry['kind']}, {entry['state']}{end}")
             return
         kind = kind_of(run) or RUN
         found = kind.status(run)

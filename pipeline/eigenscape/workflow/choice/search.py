@@ -134,6 +134,12 @@ class Search:
     tried: dict[str, Tried] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
 
+    @property
+    def untested(self) -> bool:
+        """Whether no labels are left to test on in the draws that were scored: they are those of all jobs."""
+        drawn = [one for one in self.tried.values() if one.drawn]
+        return bool(drawn) and not any(one.accuracy for one in drawn)
+
     def climb(self, ladder: Ladder) -> list[Tried]:
         """Return the jobs that the last rung has kept, the best first."""
         self.steps = tuple(sorted({0, self.final_draws, *(rung.draws for rung in ladder.rungs)}))
@@ -143,7 +149,7 @@ class Search:
             found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
             best = found or best
             kept = [one.candidate for one in best]
-            if not self.budget.allows(_FINALS):
+            if self.untested or not self.budget.allows(_FINALS):
                 break
         return best
 
@@ -250,6 +256,8 @@ class Search:
         unique.sort(key=lambda one: _cost(one.candidate.job, self.scene.bands))
         done: list[Tried] = []
         for number, one in enumerate(unique):
+            if self.untested:
+                break
             if done and not self._there(one, rung.draws) and not self.budget.allows(_FINALS):
                 self.reporter.note(
                     f"the budget leaves no time for {len(unique) - number} more of {rung.name}"

@@ -18,7 +18,7 @@ class Interval:
     Attributes
     ----------
     mean
-        In percent.
+        In percent; NaN without draws.
     half
         Half of the interval; None of one draw.
     draws
@@ -37,7 +37,11 @@ class Interval:
         --------
         >>> str(Interval.of([0.5, 0.6, 0.7]))
         '60.0 +- 24.8 %'
+        >>> str(Interval.of([]))
+        'not measured'
         """
+        if not len(shares):
+            return cls(math.nan, None, 0)
         values = 100 * np.asarray(shares, np.float64)
         half = None
         if len(values) > 1:
@@ -52,11 +56,14 @@ class Interval:
 
     def __str__(self) -> str:
         """Return it in words."""
+        if not self.draws:
+            return "not measured"
         return f"{self.mean:.1f}{'' if self.half is None else f' +- {self.half:.1f}'} %"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"mean": self.mean, "half_interval": self.half, "draws": self.draws}
+        """Return it as JSON values; the mean is null without draws."""
+        mean = self.mean if self.draws else None
+        return {"mean": mean, "half_interval": self.half, "draws": self.draws}
 
 
 @dataclass
