@@ -227,3 +227,9 @@ def test_to_toml__nodata_that_is_no_number(tmp_path):
 def test_job__of_a_cube_names_the_function_for_it():
     with pytest.raises(JobError, match=r"Job\(list\).*eigenscape\.job_for\(scene, labels\)"):
         Job([[[0.0]]])
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", "", ".."])
+def test_parse_job__refuses_a_name_that_is_no_name_of_a_directory(name):
+    with pytest.raises(JobError, match="a text without slashes"):
+        parse_job({"scene": {"path": "scene.tif"}}, name=name)

@@ -291,7 +291,7 @@ def parse_job(
     ------
     JobError
         An unknown key, a wrong type, an impossible value or a key that nothing reads; all of them are
-        listed.
+        listed. Or a name with slashes.
 
     Examples
     --------
@@ -303,6 +303,11 @@ def parse_job(
         raise JobError(
             f"{source}: tables of type {type(table).__name__}: give nested mappings, at least "
             '{"scene": {"path": ...}}. A file is read by eigenscape.load_job.'
+        )
+    if "/" in name or name in ("", ".", ".."):
+        raise JobError(
+            f"name = {name!r}: begins the name of the run directory. Give a text without slashes, such as "
+            '"scene".'
         )
     table = _as_published(_opened(_from_python(table, "", source)))
     if reserved := NO_KEYS & table.keys():

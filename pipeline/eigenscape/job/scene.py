@@ -139,7 +139,7 @@ class SceneOptions(Options):
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"
     """Factor from stored to physical values; "auto" takes scale and offset from the metadata."""
     nodata: float | None = None
-    """Stored value of missing pixels, for files whose metadata does not contain it."""
+    """Stored value of missing pixels, in addition to that of the metadata."""
     samples: Annotated[int, Field(ge=2)] | None = None
     """Size of a random subset of the rows of a table, or of a generated data set."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
