@@ -1,6 +1,7 @@
 """Runs applied to other scenes, through the command line and the library."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -96,7 +97,11 @@ def test_apply__writes_the_class_map_of_another_scene(scenes, trained, tmp_path,
     assert shift["differs"] == (shift["farther"] > shift["limit"]) == bool(shift["message"])
     assert told["scores"]["overall_accuracy"] > 0.97
     assert "has not seen" in told["scores"]["protocol"]
-    assert set(told["outputs"]) == {"class_map", "confidence", "entropy", "legend", "quicklook"}
+    assert set(told["outputs"]) == {
+        "class_map", "confidence", "confusion", "entropy", "legend", "quicklook", "scores",
+    }  # fmt: skip
+    rows = Path(told["outputs"]["scores"]).read_text().splitlines()
+    assert any(row.endswith(f",{told['scores']['overall_accuracy']:.6g},,") for row in rows)
     with rasterio.open(told["outputs"]["class_map"]) as dataset:
         assert dataset.shape == (36, 20)
         assert dataset.transform.c == 364095 + 30 * 40

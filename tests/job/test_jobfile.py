@@ -233,3 +233,13 @@ def test_job__of_a_cube_names_the_function_for_it():
 def test_parse_job__refuses_a_name_that_is_no_name_of_a_directory(name):
     with pytest.raises(JobError, match="a text without slashes"):
         parse_job({"scene": {"path": "scene.tif"}}, name=name)
+
+
+@pytest.mark.parametrize("split", ["blocked", "balanced"])
+def test_parse_job__areas_need_a_random_sample(split):
+    table = {
+        "scene": {"path": "a.tif", "labels": "b.tif"},
+        "learn": {"areas": True, "split": split},
+    }
+    with pytest.raises(JobError, match=r"need.* a random sample"):
+        parse_job({**table, "learn": {"method": "k-nn", "train": 0.2, **table["learn"]}})

@@ -568,6 +568,20 @@ def test_learn_stage__scores_are_those_of_the_test_file(learn, scene, tested, tm
     assert (away < 4 * np.array(areas["area_se"]) + 1).all()
 
 
+def test_learn_stage__areas_need_a_test_file_with_classes_of_the_map_alone(learn, tested, tmp_path):
+    """What is left without a class is no sample of the scene: areas of the others would be too large."""
+    values = np.where(np.arange(GRID.size) % 30 == 0, 999, tested).astype(np.uint16)
+    np.save(tmp_path / "test.npy", values.reshape(GRID.height, GRID.width))
+    path = {"path": str(tmp_path / "scene.npy")}
+    _, summary = learn(test=str(tmp_path / "test.npy"), scene=path, areas=True)
+    areas = summary["scores"]["areas"]
+    count = (values == 999).sum()
+    assert (
+        f"{count} of the test pixels are of classes that the map does not have" in areas["skipped"]
+    )
+    assert set(areas["area"]) == set(areas["proportion"]) == {None}
+
+
 def test_learn_stage__draws_of_a_share_on_a_test_file(learn, tested, tmp_path):
     path = {"path": str(tmp_path / "scene.npy")}
     _, summary = learn(test=str(tmp_path / "test.npy"), scene=path, train=0.2, trials=3)

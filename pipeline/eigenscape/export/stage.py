@@ -76,8 +76,12 @@ def export_applied_stage(context: Context) -> dict[str, Any]:
         # The run's own classes keep their colours.
         given = map(int, ingest.summary["labelled"])
         legend = complete_legend(legend, sorted({*extend.summary["classes"], *given}))
-    product = _with_classes(Product(context, canvas, None), legend, extend.summary["scores"])
-    return {"outputs": _write_formats(product, _write_legend(product))}
+    scores = extend.summary["scores"]
+    product = _with_classes(Product(context, canvas, None), legend, scores)
+    outputs = _write_legend(product)
+    if "confusion" in scores:
+        outputs |= write_scores(context, legend, scores["classes"], scores)
+    return {"outputs": _write_formats(product, outputs)}
 
 
 def _paint(context: Context, known: Legend, classes: Sequence[int]) -> Legend:

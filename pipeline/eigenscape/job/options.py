@@ -315,7 +315,8 @@ class LearnOptions(MethodOptions):
     method: str
     """Name of the classifier or, for clusters without labels, of the clustering."""
     train: Literal["all"] | int | float | str = "all"
-    """Training labels: "all", a share between 0 and 1, a total number of pixels, or a file of labels."""
+    """Training labels: "all", a share between 0 and 1, a total number of pixels (rounded within each class, at
+    least one each), or a file of labels."""
     test: Annotated[str, Field(min_length=1)] | None = None
     """Test labels, in the forms of ``scene.labels``. Scores are measured on them alone; pixels that are in
     both files are not used for training."""
@@ -372,6 +373,11 @@ class LearnOptions(MethodOptions):
             raise ValueError(
                 "areas = true needs labels that the map does not learn from: set learn.test to a file of "
                 "them, or learn.train to a share"
+            )
+        if self.areas and self.test is None and self.split in ("blocked", "balanced"):
+            raise ValueError(
+                f'areas = true needs test labels that are a random sample, and split = "{self.split}" leaves '
+                'others. Set learn.split to "random", or learn.test to a file of a random sample'
             )
         return self
 

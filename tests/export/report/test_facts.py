@@ -160,3 +160,21 @@ def test_applied_lines__say_how_a_run_was_applied(way):
     assert lines[0].endswith(".")
     assert "3 pixels (1.5 %)" in lines[1]
     assert lines[2] == "1 pixels got no class."
+
+
+def bar(key, value):
+    return {"key": key, "value": value}
+
+
+def test_explain_bars__compares_with_the_test_there_is():
+    """Draws that are neither random nor by squares counted as 0."""
+    text = explain_bars([bar("training", 0.958), bar("uniform", 0.944)], "pixels")
+    assert ", 1 points above the test: never quote" in text
+    text = explain_bars([bar("training", 0.90), bar("random", 0.94)], "pixels")
+    assert "above the test" not in text
+
+
+def test_explain_bars__squares_that_score_higher_are_no_good_sign():
+    text = explain_bars([bar("random", 0.879), bar("blocked", 0.957)], "pixels")
+    assert "Whole squares score 8 points more than random pixels. This is unusual" in text
+    assert "as beside them" not in text

@@ -152,9 +152,10 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
         if held["overall_accuracy"] is None:
             yield f"  held out   not measured ({_split(split)}: no labels are left to test on)"
             continue
+        spread = held["overall_accuracy_std"]
         yield (
-            f"  held out   {percent(held['overall_accuracy'])} +- "
-            f"{percent(held['overall_accuracy_std'])} overall ({_split(split)}, "
+            f"  held out   {percent(held['overall_accuracy'])}"
+            f"{'' if spread is None else f' +- {percent(spread)}'} overall ({_split(split)}, "
             f"{_fitted(split, held)})"
         )
     calibrated = scores.get("calibration", {}).get("after", {})

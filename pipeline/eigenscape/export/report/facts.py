@@ -216,16 +216,24 @@ def explain_bars(bars: Sequence[Mapping[str, Any]], what: str) -> str:
                 "usually has a training pixel of the same field next to it. Expect the lower figure on "
                 "ground that has no labels nearby."
             )
+        elif gap < -2:
+            text = (
+                f"Whole squares score {-gap:.0f} points more than random pixels. This is unusual: the "
+                "squares may test fewer classes, or their maps may learn from more labels (see the counts)."
+            )
         else:
             text = (
                 f"Random pixels and whole squares differ by {abs(gap):.1f} points only: the maps do about "
                 "as well away from their training pixels as beside them."
             )
     if "training" in values and len(values) > 1:
-        tested = values.get("blocked", values.get("test", values.get("random", 0.0)))
+        others = [
+            key for key in ("blocked", "test", *values) if key in values and key != "training"
+        ]
+        above = values["training"] - values[others[0]]
         text += (
-            f" The {values['training']:.0f} % on training {what} say how well what is shown repeats "
-            f"what it was told, {values['training'] - tested:.0f} points above the test: never quote "
+            f" The {values['training']:.0f} % on training {what} measure how well the map repeats "
+            f"its own labels{f', {above:.0f} points above the test' if above >= 0.5 else ''}: never quote "
             "them as accuracy."
         )
     return text.strip()

@@ -101,6 +101,11 @@ def find_areas(
     # Strata are what the map says: rows, where confusion matrices have the reference.
     sample = confusion_matrix(labelled.classes[here], called, labelled.count)[:, :-1].T
     mapped = _count_mapped(classes, labelled.numbers)
+    disjoint = labelled.disjoint
+    unknown = sum(disjoint.unknown.values()) if test and disjoint is not None else 0
+    if unknown:
+        # Without them what is left is no sample of the scene: the areas of all other classes were too large.
+        sample = np.zeros_like(sample)
     found = estimate_areas(sample, mapped)
     size, unit = pixel_area(grid)
     report = {
@@ -112,6 +117,12 @@ def find_areas(
         "area": [None if value is None else value * size for value in found["pixels"]],
         "area_se": [None if value is None else value * size for value in found["pixels_se"]],
     }
+    if unknown:
+        report["skipped"] = (
+            f"{unknown:,} of the test pixels are of classes that the map does not have, so no area is "
+            "estimated: give labels of these classes to learn from"
+        )
+        return report
     for key, what in (
         ("without_sample", "no label lies there, so no area is estimated: label some pixels of it"),
         ("one_unit", "one label lies there, so areas have no standard errors: label more of it"),

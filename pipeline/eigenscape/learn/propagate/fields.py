@@ -153,6 +153,7 @@ class Fields:
         with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
             labels = self._labels(row, columns, allocate)
             X, said = self._propagate(operator, labels, allocate, columns, self.aim(number))
+            self._mark_alone(X, row, columns)
             found = self._mapped("labelled", number, "r+")
             for block in blocks(len(row), ROW_TILE):
                 own = row[slice(*block)]
@@ -166,6 +167,21 @@ class Fields:
                 field[:] = X[:, : len(columns)]
                 note_rows(field)
         return said
+
+    def _mark_alone(self, X: Array, row: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+        """Give all rows to the one class that a fit knows within the graph: all potentials are 0 then."""
+        if not self.options.potentials:
+            return
+        fits, classes = np.divmod(columns, self.labelled.count)
+        for fit in np.unique(fits):
+            known = np.flatnonzero(self._counts(int(fit), row))
+            if len(known) == 1:
+                X[:, np.flatnonzero((fits == fit) & (classes == known[0]))] = 1
+
+    def _counts(self, fit: int, row: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the training samples of each class that are in the graph."""
+        inside = self.labelled.train[fit] & (row >= 0)
+        return np.bincount(self.labelled.classes[inside], minlength=self.labelled.count)
 
     def _labels(
         self, row: NDArray[np.int64], columns: NDArray[np.int64], allocate: Allocate
@@ -224,9 +240,14 @@ class Fields:
     def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the share that the class of each column is to have."""
         fits, classes = np.divmod(columns, self.labelled.count)
+        row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
         shares = np.empty(len(columns))
         for fit in np.unique(fits):
             wanted = wanted_shares(self.options.wanted_prior, self.labelled, int(fit))
+            known = self._counts(int(fit), row) > 0
+            if not known.all() and wanted[known].sum() > 0:
+                # The graph may be one component of several, with labels of some classes alone.
+                wanted = np.where(known, wanted, 0) / wanted[known].sum()
             shares[fits == fit] = wanted[classes[fits == fit]]
         return shares
 

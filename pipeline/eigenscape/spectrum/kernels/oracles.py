@@ -1,7 +1,8 @@
 """The well-known ways to the same eigenpairs, in double: LAPACK, ARPACK, LOBPCG with multigrid."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -146,9 +147,10 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
     near = np.asarray(operator.null)[:, None]
     # Off zero, so that the coarsest system of every component can be solved.
     lifted = A + _LIFT * operator.bound * scipy.sparse.eye_array(operator.rows, format="csr")
-    hierarchy = pyamg.smoothed_aggregation_solver(
-        scipy.sparse.csr_matrix(lifted), B=near, symmetry="symmetric"
-    )
+    with _seeded(7):
+        hierarchy = pyamg.smoothed_aggregation_solver(
+            scipy.sparse.csr_matrix(lifted), B=near, symmetry="symmetric"
+        )
     constraints = None
     if null.count:
         constraints = np.zeros((operator.rows, null.count))
@@ -167,6 +169,17 @@ def lobpcg_pairs(operator: Operator, null: NullSpace, count: int, tolerance: flo
         )  # fmt: skip
     order = np.argsort(values)[:count]
     return values[order], vectors[:, order]
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed NumPy's global generator, from which PyAMG draws its estimates of spectral radii."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 def lobpcg_bytes(rows: int, modes: int, entries: float) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.multigrid import coarse_graphs
 from eigenscape.learn.propagate.kernels.propagation import interpolate, poisson, regularize
-from eigenscape.learn.propagate.kernels.volumes import poisson_mbo, threshold
+from eigenscape.learn.propagate.kernels.volumes import _threshold_again, poisson_mbo, threshold
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import as_operator
 
@@ -439,3 +439,16 @@ def test_methods__hold_five_arrays_at_most(rng, method):
 
     METHODS[method](operator, random_labels(rng, 40, 8), allocate)
     assert taken.count(40) <= 5
+
+
+def test_threshold__begins_anew_where_old_offsets_lead_nowhere(rng):
+    """Potentials across weak edges are thousands of times as large as what heat leaves of indicators."""
+    X = np.zeros((900, WIDTH), np.float32)
+    truth = np.repeat([0, 1, 2], [100, 300, 500])
+    X[:, :3] = rng.normal(size=(900, 3)) * 0.1
+    X[np.arange(900), truth] += 1
+    sizes = np.array([100, 300, 500])
+    far = np.array([2e4, -1e4, -1e4])
+    assert threshold(X, sizes, offsets=far).sizes.tolist() == [900, 0, 0]
+    found = _threshold_again(X, sizes, 0, far)
+    np.testing.assert_allclose(found.sizes, sizes, atol=1)

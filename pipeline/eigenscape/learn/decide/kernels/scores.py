@@ -72,8 +72,9 @@ def measures(
     found = {
         "per_class": share(right, sizes),
         "users_accuracy": share(right, calls),
-        "f1": share(2 * right, sizes + calls),
-        "iou": share(right, sizes + calls - right),
+        # Not measured without samples, as the means over classes leave such a class out.
+        "f1": np.where(sizes > 0, share(2 * right, sizes + calls), np.nan),
+        "iou": np.where(sizes > 0, share(right, sizes + calls - right), np.nan),
     }
     overall = share(right.sum(axis=-1), total)
     chance = share((sizes * calls).sum(axis=-1), total**2)
@@ -138,9 +139,10 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     """Return the measures of several trials.
 
     Those of all classes together (`OF_ALL`) are means, with standard deviations, over the trials that measure
-    them: kappa is None where every trial has a single class. Those of
-    each class (`OF_CLASSES`) are of the counts of all trials together, as is the confusion matrix: a small
-    class may get no call in most trials, and a mean of its user's accuracy would leave these out.
+    them: kappa is None where every trial has a single class, and a standard deviation where fewer than two
+    trials do. Those of each class (`OF_CLASSES`) are of the counts of all trials together, as is the
+    confusion matrix: a small class may get no call in most trials, and a mean of its user's accuracy would
+    leave these out.
     """
     trials = [accuracy(confusion) for confusion in confusions if confusion.any()]
     total = np.sum(confusions, axis=0)
@@ -149,8 +151,7 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     for name in OF_ALL:
         values = [trial[name] for trial in trials if trial[name] is not None]
         result[name] = float(np.mean(values)) if values else None
-        spread = None if trials and not values else 0.0
-        result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else spread
+        result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
     result |= {name: pooled[name] for name in OF_CLASSES}
     result["confusion"] = total.tolist()
     return result

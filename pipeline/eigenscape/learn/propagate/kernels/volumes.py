@@ -112,7 +112,7 @@ def poisson_mbo(
         heat.apply(X, Y)
         Y += U
         before, found = found, [
-            threshold(Y, own, first=first, offsets=part.offsets)
+            _threshold_again(Y, own, first, part.offsets)
             for first, own, part in zip(firsts, sizes, found, strict=True)
         ]  # fmt: skip
         changed = [
@@ -163,7 +163,7 @@ def threshold(
     best, least = offsets, np.inf
     for _ in range(_MOST_TRIALS):
         missing = sizes - _count(X, first, offsets)
-        excess = float((np.abs(missing) / allowed).max())
+        excess = _excess(missing, sizes)
         if excess < least:
             best, least = offsets, excess
         if least <= 1:
@@ -178,6 +178,24 @@ def threshold(
     found = np.empty(len(X), np.intp)
     _assign(X, first, best, found)
     return Thresholded(found, np.bincount(found, minlength=len(sizes)), best)
+
+
+def _threshold_again(X: Array, sizes: NDArray[np.int64], first: int, offsets: F8) -> Thresholded:
+    """Return what `threshold` finds from offsets that fitted before, or from 0 where these lead nowhere.
+
+    Potentials at weakly joined parts of a graph are thousands of times as large as what follows them, and
+    so are their offsets: no number of steps leads back.
+    """
+    found = threshold(X, sizes, first=first, offsets=offsets)
+    if _excess(sizes - found.sizes, sizes) <= 1:
+        return found
+    anew = threshold(X, sizes, first=first)
+    return min(found, anew, key=lambda one: _excess(sizes - one.sizes, sizes))
+
+
+def _excess(missing: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+    """Return the largest deviation from the wanted sizes, in units of the allowed one."""
+    return float((np.abs(missing) / np.maximum(1, np.floor(_SIZE_TOLERANCE * sizes))).max())
 
 
 def _check_sizes(sizes: NDArray[np.int64], rows: int) -> None:
