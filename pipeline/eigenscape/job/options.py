@@ -315,8 +315,8 @@ class LearnOptions(MethodOptions):
     method: str
     """Name of the classifier or, for clusters without labels, of the clustering."""
     train: Literal["all"] | int | float | str = "all"
-    """Training labels: "all", a share between 0 and 1, a total number of pixels (rounded within each class, at
-    least one each), or a file of labels."""
+    """Training labels: "all", a share between 0 and 1, a total number of pixels (rounded within each class,
+    at least one each), or a file of labels."""
     test: Annotated[str, Field(min_length=1)] | None = None
     """Test labels, in the forms of ``scene.labels``. Scores are measured on them alone; pixels that are in
     both files are not used for training."""
