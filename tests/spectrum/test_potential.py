@@ -4,6 +4,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.spatial import cKDTree
 
+import eigenscape
 from eigenscape import load_job, parse_job, plan, run
 from eigenscape.errors import InputError, JobError
 from eigenscape.scenes.types import Grid
@@ -454,3 +455,16 @@ def test_spectrum_stage__refuses_places_that_are_none(solve, rng, pixels, messag
     """One pair of brackets too few names two pixels, not one."""
     with pytest.raises(InputError, match=message):
         solve(neighbour_graph(rng), {"pixels": pixels})
+
+
+def test_run__a_row_alone_names_a_sample_of_a_table(tmp_path, rng):
+    X = rng.normal(size=(150, 4)).astype(np.float32)
+    values = []
+    for number, pixels in enumerate(([3, 5], [[3, 0], [5, 0]])):
+        job = eigenscape.job_for(
+            X, directory=tmp_path / str(number), spectrum={"dimension": 5},
+            graph={"potential": {"pixels": pixels}},
+        )  # fmt: skip
+        values.append(eigenscape.open_run(eigenscape.run(job))["eigenvalue"].values)
+    np.testing.assert_array_equal(*values)
+    assert values[0][0] > 0
