@@ -7,7 +7,7 @@ from typing import Any
 from eigenscape.base.files.tables import Row
 from eigenscape.batch.sources import Scene
 from eigenscape.errors import EigenscapeError, StoreError, reason_of
-from eigenscape.scenes.registry import is_registered
+from eigenscape.scenes.registry import located
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.auto import settled
@@ -71,7 +71,7 @@ class SceneOutcome(Outcome):
             return None
         given = job.scene.path
         if isinstance(given, str):
-            return given if is_registered(given) else job.resolve(given)
+            return located(given, job.resolve)
         return [job.resolve(path) for path in given]
 
 

@@ -54,7 +54,7 @@ def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     each = max(routed, search, tile, writing)
     # Samples as they are routed, whose bundles go one after the other; what a search leaves of them.
     bundles = bundle_count(parts)
-    runs, left = copies * (row_bytes + 12), n * (row_bytes + 8) + _mail(leaves, copies)
+    runs, left = copies * (row_bytes + 12), n * (row_bytes + 8) + mail_bytes(leaves, n)
     scratch = max(runs + left / bundles, runs / bundles + left, left + _kept(table))
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
@@ -77,9 +77,9 @@ def with_lists(laid: Footprint, table: Table, size: float) -> Footprint:
     return replace(laid, scratch=max(laid.scratch, _kept(table) + size))
 
 
-def _mail(leaves: Leaves, copies: float) -> float:
+def mail_bytes(leaves: Leaves, rows: int) -> float:
     """Return the bytes of the lists that parts have for others."""
-    return copies * (4 + 8 * leaves.k) if leaves.k else 0.0
+    return copy_count(rows, leaves) * (4 + 8 * leaves.k) if leaves.k else 0.0
 
 
 def _kept(table: Table) -> float:

@@ -6,7 +6,7 @@ another package adds its own as an entry point of the group ``eigenscape.scenes`
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -120,6 +120,11 @@ def is_registered(name: str) -> bool:
         A provider of another package cannot be used.
     """
     return name in _providers(tuple(sys.path))
+
+
+def located(path: str, resolve: Callable[[str], str]) -> str:
+    """Return a path of a job made absolute by `resolve`; the name of a registered data set as it is."""
+    return path if is_registered(path) else resolve(path)
 
 
 def registered(name: str) -> NamedScene:

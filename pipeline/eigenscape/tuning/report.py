@@ -37,10 +37,7 @@ def write_job(path: Path, job: Job, comments: Sequence[str]) -> None:
 
 def _add(table: Any, values: Mapping[Any, Any], job: Job, place: str = "") -> None:
     """Add values to a table of TOML: files by absolute paths, as the job moves."""
-    from eigenscape.scenes.registry import is_registered
-
-    def locate(path: str) -> str:
-        return path if is_registered(path) else job.resolve(path)
+    from eigenscape.scenes.registry import located
 
     for name, value in values.items():
         key = f"{place}{name}"
@@ -51,8 +48,8 @@ def _add(table: Any, values: Mapping[Any, Any], job: Job, place: str = "") -> No
             _add(inner, value, job, f"{key}.")
             table[str(name)] = inner
         else:
-            located = with_files(key, value, locate)
-            table[str(name)] = list(located) if isinstance(located, tuple) else located
+            absolute = with_files(key, value, lambda path: located(path, job.resolve))
+            table[str(name)] = list(absolute) if isinstance(absolute, tuple) else absolute
 
 
 def write_tried(path: Path, tried: Sequence[Tried], chosen: Candidate, given: Candidate) -> None:

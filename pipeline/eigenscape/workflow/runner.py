@@ -355,8 +355,8 @@ def _stage_json(name: str, record: Record, *, reused: bool) -> dict[str, Any]:
 def _absolute(job: Job) -> Job:
     """Return a job that can be run from any directory, with the name of the array that was read."""
     from eigenscape.scenes.open import chosen_variable
-    from eigenscape.scenes.registry import is_registered
+    from eigenscape.scenes.registry import located
 
     variable = chosen_variable(job.scene, job.resolve)
     named = job.model_copy(update={"scene": job.scene.model_copy(update={"variable": variable})})
-    return job_with_files(named, lambda path: path if is_registered(path) else job.resolve(path))
+    return job_with_files(named, lambda path: located(path, job.resolve))

@@ -86,17 +86,10 @@ def whole_array(path: str | Path, shape: Sequence[int], dtype: DTypeLike) -> Ite
     shape, dtype
         Of the array.
     """
-    temporary = scratch_stem(Path(path).parent)
-    try:
+    path = Path(path)
+    with written_whole(path, scratch_stem(path.parent)) as temporary:
         create_memmap(temporary, shape, dtype)
         yield attach_memmap(temporary, shape, dtype, "r+")
-        reached("file written", path)
-        with ledger.replacing(path, temporary):
-            temporary.replace(path)
-            reached("file in place", path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def whole_pages(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:

@@ -19,12 +19,19 @@ DISCARDED = ".discarded"
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def written_whole(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """Yield a name beside `path` to write to, which takes its place unless the block fails.
 
     A kill leaves the old file or none, not half of one. Power that fails may: see `sync_tree`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    temporary
+        The name beside it; by default one of its own.
     """
-    temporary = path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
+    temporary = temporary or path.with_name(f".{path.stem}.tmp-{secrets.token_hex(4)}{path.suffix}")
     try:
         yield temporary
         reached("file written", path)

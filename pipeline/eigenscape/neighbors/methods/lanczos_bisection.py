@@ -77,7 +77,7 @@ class LanczosBisection(NearestMethod):
 
     def footprint(self, table: Table) -> Footprint:
         """Count lists that are merged, and rounds of refinement."""
-        from eigenscape.neighbors.footprint import copy_count, part_count, with_lists
+        from eigenscape.neighbors.footprint import mail_bytes, part_count, with_lists
         from eigenscape.neighbors.search.bisection import rank_blocks
 
         n, usual = table.rows, super().footprint(table)
@@ -86,8 +86,7 @@ class LanczosBisection(NearestMethod):
         each = max(usual.each, n / parts * width, (ranges[0][1] - ranges[0][0]) * 14 * leaves.k)
         tasks = usual.tasks + parts + len(ranges) * (self.refine + 1)
         # Mail and what it is merged to; then two versions of the lists, with marks of what is new.
-        mail = copy_count(n, leaves) * (4 + 8 * leaves.k)
-        lists = max(mail + 9 * n * leaves.k, 18 * n * leaves.k)
+        lists = max(mail_bytes(leaves, n) + 9 * n * leaves.k, 18 * n * leaves.k)
         return with_lists(replace(usual, tasks=tasks, each=each), table, lists)
 
     def notes(self, table: Table) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
     used = {*known, *names}
     free = (
         number
-        for number in (*range(last + 1, MOST_CLASSES + 1), *range(1, last))
+        for number in chain(range(last + 1, MOST_CLASSES + 1), range(1, last))
         if number not in used
     )
     place = np.arange(MOST_CLASSES + 1, dtype=np.uint16)

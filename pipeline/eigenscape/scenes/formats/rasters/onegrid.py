@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -144,46 +145,34 @@ def onto_grid(
     ------
     rasterio.vrt.WarpedVRT
     """
-    assert grid.transform is not None
-    assert onto.transform is not None
     coarser = _is_coarser(onto, grid) and not classes
     kind = resampled_type(grid, onto, np.result_type(*opened.dtypes).name) if coarser else None
     marks = nodata if coarser else nodata[:1]
+    warped = partial(WarpedVRT, crs=opened.crs, tolerance=_EXACT)
     with ExitStack() as stack:
         source, mark = opened, marks[0] if marks else None
         if len(marks) > 1:
             # GDAL leaves out one value: pixels of the other one get it first, on the raster's own grid. They
             # are what the copy starts with, not its nodata value: GDAL would change equal pixels a little.
             source = stack.enter_context(
-                WarpedVRT(
-                    opened,
-                    crs=opened.crs,
-                    transform=Affine(*grid.transform),
-                    height=grid.height,
-                    width=grid.width,
-                    resampling=Resampling.nearest,
-                    tolerance=_EXACT,
-                    src_nodata=marks[1],
-                    nodata=None,
-                    init_dest_nodata=False,
-                    INIT_DEST=repr(marks[0]),
+                warped(
+                    opened, **_place(grid), resampling=Resampling.nearest, src_nodata=marks[1],
+                    nodata=None, init_dest_nodata=False, INIT_DEST=repr(marks[0]),
                 )
-            )
+            )  # fmt: skip
         yield stack.enter_context(
-            WarpedVRT(
-                source,
-                crs=opened.crs,
-                transform=Affine(*onto.transform),
-                height=onto.height,
-                width=onto.width,
+            warped(
+                source, **_place(onto), src_nodata=mark, nodata=mark, add_alpha=mark is None,
                 resampling=Resampling.average if coarser else Resampling.nearest,
-                tolerance=_EXACT,
-                src_nodata=mark,
-                nodata=mark,
-                add_alpha=mark is None,
                 **({"dtype": kind} if kind else {}),
             )
-        )
+        )  # fmt: skip
+
+
+def _place(grid: Grid) -> dict[str, Any]:
+    """Return size and transform of a grid as GDAL's copies take them."""
+    assert grid.transform is not None
+    return {"transform": Affine(*grid.transform), "height": grid.height, "width": grid.width}
 
 
 def _is_coarser(one: Grid, other: Grid) -> bool:
