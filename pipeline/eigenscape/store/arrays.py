@@ -46,7 +46,7 @@ def open_array(path: str | Path) -> Any:
 
 @lru_cache(maxsize=_MOST_OPEN)
 def _opened(path: str, metadata: bytes) -> Any:
-    """Open an array with this metadata: a fifth of the time of `zarr.open_array`; small runs open hundreds."""
+    """Open an array with this metadata, five times as fast as `zarr.open_array`; small runs open hundreds."""
     import zarr  # A fifth of a second, which those who only look at a run need not wait.
     from zarr.storage import LocalStore, StorePath
 
