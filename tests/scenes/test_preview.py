@@ -25,7 +25,9 @@ def test_plan__counts_the_labels(written, planned, small):
     _, notes = planned(scene={"labels": "labels.tif"})
     counts = np.bincount(small.labels.ravel())[1:]
     listed = ", ".join(f"{number} ({count})" for number, count in enumerate(counts, start=1))
-    assert f"labels: labels.tif; {counts.sum()} pixels of 4 classes: {listed}" in notes
+    assert (
+        f"labels: labels.tif; {counts.sum()} pixels of 4 classes, valid or not: {listed}" in notes
+    )
 
 
 def test_plan__counts_a_table(tmp_path, planned, small):

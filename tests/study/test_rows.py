@@ -44,6 +44,10 @@ def test_score_rows__percent_and_standard_errors():
     assert first["average_accuracy_se"] == pytest.approx(2)
     assert (first["kappa"], first["kappa_se"], first["trials"]) == (0.7, 0.05, 4)
     assert first["training_pixels"] == 30
+    # Of four draws one has no kappa.
+    first, *_ = rows_of(kappa_trials=3)
+    assert first["kappa_se"] == pytest.approx(0.1 / math.sqrt(3))
+    assert "kappa_trials" not in first
     assert not {"per_class", "confusion"} & first.keys()
     # One measurement says nothing about its spread; its pixels are not the scene's samples.
     assert (training["trials"], training["scored"]) == (1, 500)

@@ -24,6 +24,7 @@ from eigenscape.export.sidecar import write_legend_csv
 from eigenscape.export.tables.queries import write_queries
 from eigenscape.export.tables.samples import write_classes
 from eigenscape.export.tables.scores import write_scores
+from eigenscape.learn.decide.kernels.scores import tested_classes
 from eigenscape.scenes.types import Grid, Legend
 
 
@@ -169,6 +170,7 @@ def describe_scores(scores: Mapping[str, Any], things: str) -> str:
     held_out = ", ".join(
         f"{'disjoint test file' if split == 'test' else f'{split} split'} "
         f"{percent(result['overall_accuracy'], missing='not measured')}"
+        f"{f' ({tested})' if (tested := tested_classes(result)) else ''}"
         for split, result in scores["held_out"].items()
     )
     itself = percent(scores["training_pixels"]["overall_accuracy"], missing="not measured")

@@ -324,7 +324,8 @@ class LearnOptions(MethodOptions):
     """Estimate the area of each class from the labels on which scores are measured. They must be a random
     sample of the scene, or of each mapped class (Olofsson and others 2014)."""
     split: Literal["random", "blocked", "uniform", "balanced"] = "random"
-    """Draw of a share or number: "random", the same share of each class; "blocked", squares of the scene;
+    """Draw of a share or number: "random", the same share of each class; "blocked", squares of the scene,
+    with a whole one for each class, which may be more than the share asked for;
     "uniform", from all labelled pixels, each class at least once (Belkin 2003, 3.8); "balanced", as many
     pixels of each class."""
     trials: Annotated[int, Field(ge=1, le=1000)] = 10

@@ -92,7 +92,7 @@ def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[
     text += (
         f"; {total:,} {unit}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
     )
-    return [f"{text}: {listed}{more}", *notes_of(labels)], counts
+    return [f"{text}, valid or not: {listed}{more}", *notes_of(labels)], counts
 
 
 def _place(labels: Labels) -> str:

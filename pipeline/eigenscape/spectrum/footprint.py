@@ -115,7 +115,9 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
     # Small eigenproblem: Gram matrices, factor, workspace of LAPACK; overlap with locked columns.
     # Coarsening: aggregates, weights, a slice of products, the coarse matrix as it was and as it becomes.
     small: float = 8 * 6 * block**2 + 12 * columns * block * (columns > block)
-    small += 8.5 * min(n, INERTIA_ROWS) ** 2 * (n <= INERTIA_ROWS)
+    if n <= INERTIA_ROWS:
+        # Eigenvalues are counted, and LAPACK solves what the filter cannot.
+        small += WHOLE["dense"].bytes(n, modes, entries)
     joined = _JOINED if job.graph.spatial is None else _JOINED_IN_SPACE
     coarse = 30 * n + 60 * entry_count(job, min(n, 2**15)) + 36 * joined * entries
     at_once = min(groups, sizes.tasks)

@@ -82,13 +82,16 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in scores.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
+        if name.endswith("_trials"):
+            continue
         stem = name.removesuffix("_std")
         column = _NAMES.get(stem, stem)
         number = 100 * value if column in _PERCENT else value
         if stem == name:
             columns[column] = number
         elif trials > 1:  # of one draw nothing is known about the others
-            columns[f"{column}_se"] = number / math.sqrt(trials)
+            # Some draws may have no kappa; runs of earlier versions do not count those that have.
+            columns[f"{column}_se"] = number / math.sqrt(scores.get(f"{stem}_trials", trials))
     if "accuracy" in columns:
         columns["error"] = 100 - columns["accuracy"]
     if "accuracy_se" in columns:

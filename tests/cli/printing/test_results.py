@@ -36,6 +36,21 @@ def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
     assert not any("100.0 %" in line for line in lines[:-1])
 
 
+def test_score_lines__name_what_the_figure_leaves_out():
+    """Classes that no square tests, and an interval that squares without a mistake cannot show."""
+    held = {**HELD, "overall_accuracy": 1.0, "overall_accuracy_std": 0.0}
+    scores = {
+        "protocol": "pixels held out (blocked)", "per_class": [1.0, None, 1.0],
+        "overall_accuracy": 1.0, "average_accuracy": 1.0, "kappa": 1.0,
+        "held_out": {"blocked": held}, "training_pixels": ITSELF,
+        "intervals": {"overall_accuracy": None, "skipped": "all 4 squares score alike"},
+    }  # fmt: skip
+    lines = list(score_lines(scores))
+    assert lines[0].endswith("pixels held out (blocked), 2 of 3 classes tested")
+    assert lines[1] == "  interval   not known: all 4 squares score alike"
+    assert not any("+-" in line for line in lines)
+
+
 def test_score_lines__of_what_is_not_scored():
     assert not list(score_lines({}))
     assert not list(score_lines({"clusters": 3}))

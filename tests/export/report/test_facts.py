@@ -50,6 +50,8 @@ def test_headline__says_what_was_measured():
     assert told["figure"] == "58.9 %"
     assert "squares" in told["meaning"]
     assert "about 59 get the right class (53 to 64 with 95 % confidence)." in told["meaning"]
+    fewer = headline(Run({**held, "per_class": [0.6, None, None]}))
+    assert fewer["meaning"].endswith("right class. Only 1 of 3 classes tested.")
     applied = Run({**held, "protocol": "the labels of the run's own scene"}, extend={"how": "x"})
     assert "of this scene about 59" in headline(applied)["meaning"]
     assert "this very scene" in headline(applied)["meaning"]

@@ -68,6 +68,20 @@ def test_find_intervals__of_a_table_says_so(fitted, monkeypatch):
     assert low < high
 
 
+@pytest.mark.parametrize(
+    ("grid", "reason"),
+    [
+        (Grid(30, 20), "all 70 squares of the scene score alike, so the spread of others is not known"),
+        (Grid(30_000, 20), "it takes two or more squares of the scene with held-out pixels"),
+    ],
+)  # fmt: skip
+def test_find_intervals__of_no_spread_say_why_there_are_none(fitted, grid, reason):
+    _, labelled, _ = fitted
+    source = SimpleNamespace(called=lambda number: labelled.classes)
+    found = find_intervals(source, labelled, np.arange(600), grid, [0, 1], test=False, seed=3)
+    assert (found["overall_accuracy"], found["skipped"]) == (None, reason)
+
+
 def test_find_intervals__nothing_is_held_out(fitted):
     source, labelled, _ = fitted
     labelled.train[:] = True

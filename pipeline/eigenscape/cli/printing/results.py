@@ -10,6 +10,7 @@ from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.shares import percent
 from eigenscape.cli.printing.console import console
+from eigenscape.learn.decide.kernels.scores import tested_classes
 
 
 def print_result(result: Any) -> None:
@@ -87,9 +88,10 @@ def _compared_lines(scores: Mapping[str, Any]) -> Iterator[str]:
 
 def _accuracy(scores: Mapping[str, Any]) -> str:
     kappa = "-" if scores["kappa"] is None else f"{scores['kappa']:.3f}"
+    measured = ", ".join(filter(None, [scores["protocol"], tested_classes(scores)]))
     return (
         f"accuracy     {percent(scores['overall_accuracy'])} overall, "
-        f"{percent(scores['average_accuracy'])} average, kappa {kappa}: {scores['protocol']}"
+        f"{percent(scores['average_accuracy'])} average, kappa {kappa}: {measured}"
     )
 
 
@@ -148,6 +150,8 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
             f"  interval   {percent(low)} to {percent(high)} overall ({100 * intervals['level']:.0f} %, "
             f"bootstrap over {intervals['groups']} {intervals['resampled'].split(':')[0]})"
         )
+    elif "skipped" in intervals and scores["overall_accuracy"] is not None:
+        yield f"  interval   not known: {intervals['skipped']}"
     for split, held in scores["held_out"].items():
         if held["overall_accuracy"] is None:
             yield f"  held out   not measured ({_split(split)}: no labels are left to test on)"
@@ -155,7 +159,7 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
         spread = held["overall_accuracy_std"]
         yield (
             f"  held out   {percent(held['overall_accuracy'])}"
-            f"{'' if spread is None else f' +- {percent(spread)}'} overall ({_split(split)}, "
+            f"{f' +- {percent(spread)}' if spread else ''} overall ({_split(split)}, "
             f"{_fitted(split, held)})"
         )
     calibrated = scores.get("calibration", {}).get("after", {})

@@ -7,7 +7,7 @@ from typing import Any
 from eigenscape.base import shares
 from eigenscape.base.memory import format_bytes
 from eigenscape.export.report.source import MapClass, Source
-from eigenscape.learn.decide.kernels.scores import lead
+from eigenscape.learn.decide.kernels.scores import lead, tested_classes
 
 MOST_CLASSES = 60
 """Classes in the confusion matrix, at most: those with the most labels."""
@@ -107,7 +107,8 @@ def headline(source: Source) -> dict[str, str]:
         if pair := interval.get("overall_accuracy"):
             low, high = (f"{100 * one:.0f}" for one in pair)
             meaning += f" ({low} to {high} with {100 * interval['level']:.0f} % confidence)"
-        meaning += f". {maps_tested(source)}".rstrip()
+        tested = tested_classes(scores)
+        meaning += f". {f'Only {tested}. ' if tested else ''}{maps_tested(source)}".rstrip()
     return {
         "figure": percent(value),
         "label": f"{'accuracy not measured' if value is None else 'overall accuracy'}: {scores['protocol']}",

@@ -61,7 +61,7 @@ def find_intervals(
     else:
         groups = square_of(pixel // grid.width, pixel % grid.width, grid)
         units = "squares of the scene"
-    report = {"level": LEVEL, "resampled": units}
+    report: dict[str, Any] = {"level": LEVEL, "resampled": units}
 
     def tested(number: int) -> NDArray[np.bool_]:
         return labelled.tested if test else labelled.held(number)
@@ -74,7 +74,15 @@ def find_intervals(
             here, called = tested(number), source.called(number)
             yield groups[here], labelled.classes[here], called[here]
 
-    return {**report, **bootstrap(trials(), int(groups.max()) + 1, labelled.count, rng)}
+    report |= bootstrap(trials(), int(groups.max()) + 1, labelled.count, rng)
+    if report["overall_accuracy"] is None:
+        count, what = report["groups"], units.split(":")[0]
+        report["skipped"] = (
+            f"all {count} {what} score alike, so the spread of others is not known"
+            if count > 1
+            else f"it takes two or more {what} with held-out {grid.things}"
+        )
+    return report
 
 
 def find_areas(

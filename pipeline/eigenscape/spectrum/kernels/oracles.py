@@ -44,18 +44,20 @@ def dense_pairs(operator: Operator, null: NullSpace, count: int, tolerance: floa
     values : array, shape (count,), ascending
     vectors : array, shape (n, count), orthonormal
     """
-    A = operator.matrix().toarray()
+    # In the order of LAPACK, which then works in it without a copy.
+    A = operator.matrix().toarray(order="F")
     for label in range(null.count):
         inside = np.flatnonzero(null.component == label)
         entries = null.null[inside] / np.linalg.norm(null.null[inside])
-        A[np.ix_(inside, inside)] += 2 * operator.bound * np.outer(entries, entries)
+        for column, entry in zip(inside.tolist(), entries, strict=True):
+            A[inside, column] += 2 * operator.bound * (entries * entry)
     values, vectors = scipy.linalg.eigh(A, subset_by_index=[0, count - 1], overwrite_a=True)
     return values, vectors
 
 
 def dense_bytes(rows: int, modes: int, entries: float) -> float:
-    """Return the memory of `dense_pairs`: the matrix, a copy, and vectors."""
-    return 8.0 * (2 * rows**2 + 3 * rows * modes)
+    """Return the memory of `dense_pairs`: the matrix, which of its entries are finite, and vectors."""
+    return 9.0 * rows**2 + 24.0 * rows * modes
 
 
 def _product(operator: Operator) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:

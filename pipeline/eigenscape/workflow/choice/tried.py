@@ -20,7 +20,8 @@ class Interval:
     mean
         In percent; NaN without draws.
     half
-        Half of the interval; None of one draw.
+        Half of the interval; None of one draw. It is 0 where all draws are equal, which says nothing of
+        others: texts and JSON leave it out then.
     draws
         How many.
     """
@@ -37,6 +38,8 @@ class Interval:
         --------
         >>> str(Interval.of([0.5, 0.6, 0.7]))
         '60.0 +- 24.8 %'
+        >>> str(Interval.of([1.0, 1.0]))
+        '100.0 % in every draw'
         >>> str(Interval.of([]))
         'not measured'
         """
@@ -58,12 +61,14 @@ class Interval:
         """Return it in words."""
         if not self.draws:
             return "not measured"
+        if self.half == 0:
+            return f"{self.mean:.1f} % in every draw"
         return f"{self.mean:.1f}{'' if self.half is None else f' +- {self.half:.1f}'} %"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values; the mean is null without draws."""
         mean = self.mean if self.draws else None
-        return {"mean": mean, "half_interval": self.half, "draws": self.draws}
+        return {"mean": mean, "half_interval": self.half or None, "draws": self.draws}
 
 
 @dataclass

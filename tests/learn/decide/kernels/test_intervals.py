@@ -75,14 +75,29 @@ def test_bootstrap__what_one_group_holds_has_no_interval(rng):
 def test_bootstrap__many_classes(rng):
     classes = 500
     truth = np.arange(2 * classes) % classes
-    found = bootstrap([(truth % 7, truth, truth)], 7, classes, rng)
-    assert found["overall_accuracy"] == [1, 1]
-    assert found["mean_iou"] == [1, 1]
+    called = np.where(truth < 3, -1, truth)
+    found = bootstrap([(truth % 7, truth, called)], 7, classes, rng)
+    low, high = found["overall_accuracy"]
+    assert 0 < low < high < 1
+    assert found["per_class"][0] is None
+
+
+def test_bootstrap__groups_without_a_mistake_have_no_interval(rng):
+    """An interval from 1 to 1 would say that no other group has one either."""
+    group, truth, _ = draw_calls(rng, groups=4)
+    called = np.where(truth == 2, (group + truth) % 3, truth)
+    found = bootstrap([(group, truth, called)], 4, 3, rng)
+    assert found["per_class"][:2] == [None, None]
+    assert found["per_class"][2] is not None
+    found = bootstrap([(group, truth, truth)], 4, 3, rng)
+    assert {name: found[name] for name in OF_ALL} == dict.fromkeys(OF_ALL)
+    assert found["iou"] == [None] * 3
 
 
 def test_bootstrap__kappa_of_one_class_has_no_interval(monkeypatch):
     monkeypatch.setattr(intervals, "_REPLICATES", 20)
     group, same = np.arange(12) // 3, np.zeros(12, int)
-    found = bootstrap([(group, same, same)], 4, 2, np.random.default_rng(0))
+    called = np.where(np.arange(12) < 2, -1, same)
+    found = bootstrap([(group, same, called)], 4, 2, np.random.default_rng(0))
     assert found["kappa"] is None
-    assert found["overall_accuracy"] == [1, 1]
+    assert found["overall_accuracy"] is not None

@@ -20,6 +20,9 @@ LEVEL = 0.95
 
 _REPLICATES = 1000
 
+_LEAST_WIDTH = 1e-9
+"""Of an interval: less is rounding."""
+
 _TILE = 2**14
 """Numbers of an array: so many draws are measured at once."""
 
@@ -46,7 +49,8 @@ def bootstrap(
     -------
     dict
         Of `OF_ALL` [low, high]; of `OF_CLASSES` a list of them. None where fewer than two groups
-        hold what is measured, or nothing is measured; ``replicates`` and the number of ``groups``.
+        hold what is measured, or nothing is measured, or all draws are equal: groups without a mistake
+        show no spread, but others may have some. ``replicates`` and the number of ``groups``.
     """
     parts: list[list[sp.csr_array]] = []
     for group, truth, called in trials:
@@ -80,13 +84,18 @@ def bootstrap(
         with np.errstate(invalid="ignore"):
             report[name] = plain(_percentiles(np.array(values), ends).T.tolist())
     for name in OF_ALL:
-        report[name] = None if None in report[name] else report[name]
+        report[name] = report[name] if _has_width(report[name]) else None
     for name in OF_CLASSES:
         report[name] = [
-            low_high if known > 1 and None not in low_high else None
+            low_high if known > 1 and _has_width(low_high) else None
             for low_high, known in zip(report[name], held, strict=True)
         ]
     return report
+
+
+def _has_width(low_high: list[float | None]) -> bool:
+    low, high = low_high
+    return low is not None and high is not None and high - low > _LEAST_WIDTH
 
 
 def _table(

@@ -135,14 +135,27 @@ def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:
     return next((name for name in names if held_out[name]["overall_accuracy"] is not None), None)
 
 
+def tested_classes(scores: Mapping[str, Any]) -> str:
+    """Return how many of the labelled classes were tested, in words; an empty text for all of them.
+
+    Examples
+    --------
+    >>> tested_classes({"per_class": [0.9, None, 0.0]}), tested_classes({"per_class": [0.9, 0.0]})
+    ('2 of 3 classes tested', '')
+    """
+    shares = scores.get("per_class", [])
+    tested = sum(share is not None for share in shares)
+    return f"{tested} of {len(shares)} classes tested" if tested < len(shares) else ""
+
+
 def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
     """Return the measures of several trials.
 
     Those of all classes together (`OF_ALL`) are means, with standard deviations, over the trials that measure
     them: kappa is None where every trial has a single class, and a standard deviation where fewer than two
-    trials do. Those of each class (`OF_CLASSES`) are of the counts of all trials together, as is the
-    confusion matrix: a small class may get no call in most trials, and a mean of its user's accuracy would
-    leave these out.
+    trials do; ``kappa_trials`` counts those that measure it. Those of each class (`OF_CLASSES`) are of the
+    counts of all trials together, as is the confusion matrix: a small class may get no call in most trials,
+    and a mean of its user's accuracy would leave these out.
     """
     trials = [accuracy(confusion) for confusion in confusions if confusion.any()]
     total = np.sum(confusions, axis=0)
@@ -152,6 +165,7 @@ def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
         values = [trial[name] for trial in trials if trial[name] is not None]
         result[name] = float(np.mean(values)) if values else None
         result[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    result["kappa_trials"] = sum(trial["kappa"] is not None for trial in trials)
     result |= {name: pooled[name] for name in OF_CLASSES}
     result["confusion"] = total.tolist()
     return result
