@@ -73,15 +73,18 @@ def test_earlier_rows__of_no_table_and_of_another_one(tmp_path):
 
 
 def test_batch_status__a_damaged_run_is_reported_alone(tmp_path, outcome):
-    damaged, empty = tmp_path / "scenes" / "a-1", tmp_path / "scenes" / "b-1"
+    directory = tmp_path / "batch"
+    damaged, empty = directory / "scenes" / "a-1", directory / "scenes" / "b-1"
     for path in (damaged, empty):
         path.mkdir(parents=True)
     (damaged / "manifest.json").write_text("{")
     write_outcomes(
-        tmp_path,
+        directory,
         [outcome("a", state="done", path=damaged), outcome("b", state="done", path=empty)],
     )
-    first, second = batch_status(tmp_path)["scenes"]
+    moved = directory.rename(tmp_path / "moved")
+    first, second = batch_status(moved)["scenes"]
+    assert first["run"] == str(moved / "scenes" / "a-1")
     assert (first["state"], second["state"]) == ("failed", "to do")
     assert "is damaged" in first["reason"]
 

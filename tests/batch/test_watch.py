@@ -12,6 +12,7 @@ from eigenscape.batch.run import run_batch
 from eigenscape.batch.sources import Scene
 from eigenscape.batch.table import batch_status
 from eigenscape.job.jobfile import parse_job
+from harness import Notes
 
 
 @pytest.fixture
@@ -62,6 +63,7 @@ def test_run_batch__watches_for_scenes_and_leaves_those_that_grow(write_scenes, 
         both(look, write("b.npy", None), write("c.npy", 100)),
         look,  # neither changed since the last look
         both(look, rewrite),
+        both(look, (tiles / "c.npy").unlink),
         look,
     )
     result = run_batch(source_of(directory), watch=30, at_once=1)
@@ -70,6 +72,7 @@ def test_run_batch__watches_for_scenes_and_leaves_those_that_grow(write_scenes, 
         {"a": "done", "b": "to do"},
         {"a": "done", "b": "to do", "c": "to do"},
         {"a": "done", "b": "done", "c": "failed"},
+        {"a": "done", "b": "done", "c": "done"},
         {"a": "done", "b": "done", "c": "done"},
     ]
     assert result.exit_status == 0
@@ -88,6 +91,25 @@ def test_run_batch__a_failure_is_not_tried_at_every_look(write_scenes, source_of
     (outcome,) = result.outcomes
     assert outcome.state == "failed"
     assert result.exit_status == 2
+
+
+def test_run_batch__a_table_may_be_away_while_it_is_written(write_scenes, source_of, looks):
+    reporter = Notes()
+    directory = write_scenes(())
+    table = directory / "scenes.csv"
+    table.write_text("scene.path\n")
+    seen = []
+    looks(
+        table.unlink,
+        lambda: None,
+        lambda: table.write_text("scene.path\nnone.npy\n"),
+        lambda: seen.extend(read_table(directory / "runs" / "many" / "batch.csv")),
+    )
+    run_batch(
+        source_of(directory, scenes=None, table=table), watch=30, at_once=1, reporter=reporter
+    )
+    assert [row["state"] for row in seen] == ["failed"]
+    assert " ".join(reporter.notes).count("The watch continues") == 1
 
 
 def test_newest__a_file_may_be_gone_again(tmp_path, monkeypatch):

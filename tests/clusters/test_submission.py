@@ -45,6 +45,16 @@ def test_driver__stays_away_where_another_job_works(tmp_path, monkeypatch, capsy
     assert read_submission(tmp_path).state == "cancelled"
 
 
+def test_driver__goes_on_when_the_queue_starts_its_job_again(tmp_path, monkeypatch):
+    made(tmp_path, state="running")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    options = parse_cluster(CLUSTER, "cluster.toml")
+    assert driver._hand_over(tmp_path, options, (0, 0), again=False) == 1
+    assert read_submission(tmp_path).state == "cancelled"
+    found = driver._claim(tmp_path)
+    assert (found.state, found.message) == ("running", "")
+
+
 def test_driver__a_job_that_nobody_named_takes_over_after_a_while(tmp_path, monkeypatch):
     made(tmp_path, state="submitting")
     monkeypatch.setenv("SLURM_JOB_ID", "8")

@@ -76,6 +76,7 @@ def test_crontab__one_that_is_not_installed():
         (["JOB", "--remove", "--install"], "--remove and --install exclude each other"),
         (["JOB", "--now", "--next"], "--now and --next exclude each other"),
         (["JOB", "--now", "--scrontab"], "--now and --scrontab exclude each other"),
+        (["JOB", "--cron", "0 3 * * *", "--json"], "--json: only --list prints JSON"),
         (["--list", "--chain"], "--list and --chain exclude each other"),
         (["JOB", "--cron", "0 99 * * *"], "hour '99'"),
         (["--next", "--cron", "61 * * * *"], "minute '61'"),

@@ -42,8 +42,10 @@ def test_prune_runs__of_a_batch_what_its_table_names_stays(make_run, tmp_path):
     newer = make_run("tile", "2", 2, parent="batch/scenes")
     newest = make_run("tile", "3", 3, parent="batch/scenes")
     (tmp_path / "batch" / "batch.csv").write_text(f"scene,state,run\ntile,done,{current}\n")
-    assert prune_runs(tmp_path / "batch", 1).deleted == (newer,)
-    assert newest.exists()
+    (tmp_path / "batch").rename(tmp_path / "moved")
+    scenes = tmp_path / "moved" / "scenes"
+    assert prune_runs(tmp_path / "moved", 1).deleted == (scenes / newer.name,)
+    assert {path.name for path in scenes.iterdir()} == {current.name, newest.name}
 
 
 def test_prune_runs__finishes_what_was_cut_and_leaves_studies(make_run, tmp_path):

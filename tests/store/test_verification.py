@@ -84,7 +84,7 @@ def test_verify__a_whole_run(finished):
     assert all((path / "store.zarr" / name).exists() for name in groups)
     assert held > 50
     assert json.loads((path / "manifest.json").read_text())["checksum"]
-    with pytest.raises(InputError, match="no run directory"):
+    with pytest.raises(InputError, match=rf"no run directory.*such as {path.parent}/"):
         verify(path.parent)
 
 

@@ -22,7 +22,7 @@ from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.process.progress import LogLines, Reporter
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
-from eigenscape.batch.sources import Source
+from eigenscape.batch.sources import Scene, Source
 from eigenscape.batch.table import BatchTable, earlier_rows, write_trace
 from eigenscape.batch.watch import Arrivals
 from eigenscape.batch.whole import Report, failure
@@ -77,7 +77,7 @@ def run_batch(
     path = batch_directory(source, run_dir)
     check_ours(path, BATCH_TABLE)
     # Before the directory is made: a wrong pattern leaves nothing behind.
-    scenes = source.find()
+    scenes: Sequence[Scene] = source.find()
     if not scenes and watch is None:
         raise InputError(
             f"{source.scenes or source.table}: no scene found. Give a pattern in quotes, "
@@ -95,7 +95,7 @@ def run_batch(
             arrivals.know(batch.outcomes)
             if watch is None or not arrivals.wait():
                 return BatchResult(path, tuple(batch.outcomes))
-            scenes = source.find()
+            scenes = batch.look(source, scenes)
 
 
 def batch_directory(source: Source, run_dir: str | Path | None) -> Path:
@@ -128,8 +128,21 @@ class _Batch:
     ) -> None:
         self.outcomes: list[SceneOutcome] = []
         self._places: dict[str, int] = {}
-        self._earlier = earlier_rows(path)
+        self._said = ""
         self._path, self._on, self._at_once, self._reporter = path, on, at_once, reporter
+
+    def look(self, source: Source, scenes: Sequence[Scene]) -> Sequence[Scene]:
+        """Return the scenes as they are now; those given if their table cannot be read at the moment.
+
+        The table may be gone or incomplete while another program writes it.
+        """
+        try:
+            scenes, self._said = source.find(), ""
+        except InputError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                self._reporter.note(f"{error} The watch continues.")
+        return scenes
 
     def work(self, outcomes: Sequence[SceneOutcome]) -> None:
         """Run the scenes that are to do."""
@@ -138,7 +151,8 @@ class _Batch:
         self.outcomes = list(outcomes)
         self._places = {o.scene.name: number for number, o in enumerate(self.outcomes)}
         todo = self._plan()
-        table = BatchTable(self._path, self.outcomes, self._earlier)
+        # Read again: of scenes that an earlier look has run and that are gone since, the rows stay.
+        table = BatchTable(self._path, self.outcomes, earlier_rows(self._path))
         table.write()
         for outcome in self.outcomes:
             if outcome.state == "failed":

@@ -28,9 +28,23 @@ COLUMNS = (
 
 def earlier_rows(directory: Path) -> list[dict[str, str]]:
     """Return what earlier batches of a directory have left: nothing without a table of theirs."""
-    path = directory / BATCH_TABLE
-    rows = read_table(path) if path.exists() else []
+    rows = table_rows(directory) if (directory / BATCH_TABLE).exists() else []
     return [row for row in rows if {"scene", "state"} <= row.keys()]
+
+
+def table_rows(directory: Path) -> list[dict[str, str]]:
+    """Return the rows of the table of a directory, which may have been moved or copied since.
+
+    The runs in ``scenes/`` are named where they are now: the table has the paths of the place where it
+    was written.
+    """
+    rows, scenes = read_table(directory / BATCH_TABLE), directory.resolve() / "scenes"
+    for row in rows:
+        if (written := row.get("run")) and (here := scenes / Path(written).name).exists():
+            row["run"] = str(here)
+            if class_map := row.get("class_map"):
+                row["class_map"] = str(here / "outputs" / Path(class_map).name)
+    return rows
 
 
 class BatchTable:
@@ -118,7 +132,7 @@ def batch_status(path: Path) -> dict[str, Any]:
     StoreError
         The table is not one of a batch.
     """
-    rows = read_table(path / BATCH_TABLE)
+    rows = table_rows(path)
     if any(not {"scene", "state"} <= row.keys() for row in rows):
         raise StoreError(
             f"{path / BATCH_TABLE} was not written by this version. Give the same `eigenscape batch` again, "

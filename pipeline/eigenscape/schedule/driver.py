@@ -32,6 +32,8 @@ EXPECTED_S = 60.0
 """A job that the file does not name waits so long for whoever submitted it to write its number."""
 MOST_MARGIN_S = 120.0
 
+_ENDED_BY_QUEUE = "the queue ended its job"
+
 
 class _Stopped(BaseException):
     """The walltime ends soon, or somebody ends the job. No error: nothing may catch it on the way."""
@@ -98,14 +100,16 @@ def _claim(path: Path) -> Submission | None:
     end = time.monotonic() + EXPECTED_S
     while True:
         with changing(path) as found:
-            if found is None or found.over:
+            # A queue may start a job again that it has ended, as after a preemption: nobody has cancelled
+            # the run.
+            if found is None or (found.over and found.message != _ENDED_BY_QUEUE):
                 print("eigenscape: cancelled or finished: nothing to do", file=sys.stderr)
                 return None
             own = os.environ.get(find_queue(found.kind).job_variable or "", "").partition(".")[0]
             named = found.job_id is not None and own == found.job_id.partition(".")[0]
             # Whoever submitted it may have been killed before it wrote the number.
             if not own or named or time.monotonic() > end:
-                return write_submission(path, found, state="running")
+                return write_submission(path, found, state="running", message="")
             if found.state != "submitting":
                 print(f"eigenscape: job {found.job_id} does the work", file=sys.stderr)
                 return None
@@ -140,7 +144,7 @@ def _hand_over(path: Path, options: QueueOptions, before: tuple[int, int], again
         if found is None or found.over:
             return 0
         if not again:
-            write_submission(path, found, state="cancelled", message="the queue ended its job")
+            write_submission(path, found, state="cancelled", message=_ENDED_BY_QUEUE)
             return 1
         stalled = 0 if progress(path) > before else found.stalled + 1
         if stalled >= options.driver.attempts:

@@ -9,12 +9,12 @@ from typing import Any
 
 import filelock
 
-from eigenscape.base.files.tables import read_table
 from eigenscape.base.files.whole import DISCARDED, explain_write_errors
+from eigenscape.batch.table import table_rows
 from eigenscape.errors import InputError, StoreError
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import is_run, read_manifest
-from eigenscape.workflow.directories import BATCH_TABLE, is_batch, status
+from eigenscape.workflow.directories import is_batch, status
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
             applied = applied.get("run")
         if isinstance(applied, str):
             found.add(Path(applied).resolve())
-    table = directory.parent / BATCH_TABLE
-    if table.exists():
-        found |= {Path(row["run"]).resolve() for row in read_table(table) if "run" in row}
+    if is_batch(directory.parent):
+        rows = table_rows(directory.parent)
+        found |= {Path(row["run"]).resolve() for row in rows if "run" in row}
     return found
 
 

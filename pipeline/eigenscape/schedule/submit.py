@@ -179,9 +179,10 @@ def cancel(path: Path) -> Submission:
         )
     with changing(path) as found:
         assert found is not None, "it was there a moment ago"
-        if not found.over:
-            # First, so that a driver that ends now does not submit itself again.
-            found = write_submission(path, found, state="cancelled")
+        if found.state not in ("finished", "failed"):
+            # First, so that a driver that ends now does not submit itself again; and without the message of
+            # an end by the queue, which starts such a job again.
+            found = write_submission(path, found, state="cancelled", message="")
     queue = find_queue(found.kind)
     for job_id in found.jobs:
         if queue.job_state(job_id) != "gone":

@@ -93,9 +93,12 @@ def require_run(path: Path) -> None:
         With the fix.
     """
     if not is_run(path):
+        # Of a directory of runs, a batch or a study.
+        runs = [*path.glob("*/manifest.json")] or [*path.glob("*/*/manifest.json")]
+        known = min((str(run.parent) for run in runs), default="runs/<job name>-<key>")
         raise InputError(
             f"{path}: no run directory (it has no manifest.json). Give a directory that "
-            "`eigenscape run` made, such as runs/<job name>-<key>."
+            f"`eigenscape run` made, such as {known}."
         )
 
 

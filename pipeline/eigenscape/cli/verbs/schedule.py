@@ -77,6 +77,8 @@ def schedule_command(
         alone = {"list": listed, "remove": remove, "now": now, "next": following}
         _refuse_two(*alone.items(), ("install", install))
         _refuse_two(*alone.items(), *media.items())
+        if as_json and not listed:
+            raise InputError("--json: only --list prints JSON. Give --list, or leave --json out.")
         if listed:
             _print_installed(as_json=as_json)
             return
