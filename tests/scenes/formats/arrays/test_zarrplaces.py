@@ -50,10 +50,25 @@ def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
     )
 
 
-def test_zarr__axes_in_another_order_are_refused(tmp_path, scene, dataset):
-    dataset.transpose("band", "y", "x").to_zarr(tmp_path / "s.zarr", consolidated=False)
-    with pytest.raises(SceneError, match=r'axes band, y, x.*transpose\("y", "x", "band"\)'):
-        scene("s.zarr", variable="refl")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("axes", ["band y x", "y band x", "x y band", "x band y"])
+def test_zarr__axes_in_another_order_are_read_by_their_names(
+    tmp_path, scene, dataset, axes, version
+):
+    chunked = {"refl": {"chunks": [{"x": 3, "y": 3, "band": 2}[name] for name in axes.split()]}}
+    turned = dataset.transpose(*axes.split())
+    turned.to_zarr(tmp_path / "s.zarr", zarr_format=version, consolidated=False, encoding=chunked)
+    opened = scene("s.zarr", variable="refl")
+    assert (opened.grid.height, opened.grid.width, opened.row_step) == (4, 5, 3)
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    np.testing.assert_array_equal(opened.read(1, 4)[0], dataset.refl[1:4])
+    # The chunk of the last two columns and of the last row, for one pair of bands.
+    place = [{"x": "1", "y": "1", "band": "0"}[name] for name in axes.split()]
+    name = ".".join(place) if version == 2 else "/".join(["c", *place])
+    (tmp_path / "s.zarr" / "refl" / name).unlink()
+    expected = np.ones((3, 5), bool)
+    expected[2, 3:] = False
+    np.testing.assert_array_equal(scene("s.zarr", variable="refl").read(1, 4)[1], expected)
 
 
 def test_zarr__labels_that_lie_elsewhere_are_refused(tmp_path, scene, labels, dataset):
