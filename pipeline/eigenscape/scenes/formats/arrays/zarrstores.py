@@ -1,8 +1,12 @@
 """Arrays in zarr stores: with codecs that are known, and which of their chunks the store has."""
 
+import base64
+import binascii
 import itertools
 import os
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,6 +71,62 @@ def image_order(array: Any) -> tuple[int, ...]:
         return tuple(range(len(array.shape)))
     others = [place for place in range(len(names)) if place not in (rows[0], columns[0])]
     return (rows[0], columns[0], *others)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What the numbers of an array stand for by the CF conventions.
+
+    Attributes
+    ----------
+    scale, offset
+        value = stored * scale + offset.
+    nodata
+        Stored values of missing pixels.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    nodata: tuple[float, ...] = ()
+
+
+def packing_of(path: str, variable: str | None) -> Packing:
+    """Return what the numbers of an array stand for, by its attributes as xarray writes them.
+
+    Raises
+    ------
+    SceneError
+        An attribute is not a number.
+    """
+    array = open_zarr(path, variable)
+    attributes = dict(array.attrs)
+    marks = [attributes[name] for name in ("_FillValue", "missing_value") if name in attributes]
+    # In zarr 2 xarray has no other place for _FillValue; 0 is what zarr itself writes without one.
+    if "_ARRAY_DIMENSIONS" in attributes and array.metadata.zarr_format == 2 and array.fill_value:
+        marks.append(array.fill_value)
+    try:
+        return Packing(
+            float(attributes.get("scale_factor", 1)),
+            float(attributes.get("add_offset", 0)),
+            tuple(dict.fromkeys(_number(mark) for mark in marks)),
+        )
+    except (TypeError, ValueError) as error:
+        raise SceneError(
+            f"{path}: the array {variable} has a scale_factor, add_offset, _FillValue or missing_value "
+            f"that is not a number ({error}). Correct the attribute, or remove it and set scene.scale "
+            "and scene.nodata."
+        ) from error
+
+
+def _number(mark: Any) -> float:
+    """Return a fill value; xarray writes that of real numbers to zarr 3 as base64 of 8 bytes."""
+    try:
+        return float(mark)
+    except ValueError:
+        try:
+            return float(struct.unpack("<d", base64.b64decode(mark, validate=True))[0])
+        except (binascii.Error, struct.error):
+            raise ValueError(repr(mark)) from None
 
 
 def block_shape(array: Any) -> tuple[int, ...]:
