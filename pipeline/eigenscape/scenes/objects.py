@@ -47,8 +47,9 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     ----------
     given
         `xarray.DataArray` or `xarray.Dataset` (its only variable of three axes, or each variable is a band)
-        with two axes in space, whose coordinate system is that of rioxarray or a coordinate ``spatial_ref``;
-        or a NumPy or dask array, shape (rows, columns, bands) or (rows, columns). What is masked is missing.
+        with two axes in space, whose coordinate system is that of rioxarray, a coordinate
+        ``spatial_ref`` or a CF grid mapping; or a NumPy or dask array, shape (rows, columns, bands) or
+        (rows, columns). What is masked is missing.
     what
         What errors call it.
 

@@ -72,6 +72,14 @@ def test_zarr__axes_in_another_order_are_read_by_their_names(
     np.testing.assert_array_equal(scene("s.zarr", variable="refl").read(1, 4)[1], expected)
 
 
+def test_zarr__axes_of_a_swath_are_known_by_their_names(tmp_path, scene, dataset):
+    swath = dataset[["refl"]].drop_vars(["x", "y"]).rename(y="downtrack", x="crosstrack")
+    swath.transpose("band", ...).to_zarr(tmp_path / "s.zarr", consolidated=False)
+    opened = scene("s.zarr", variable="refl")
+    assert opened.grid.transform is None
+    np.testing.assert_array_equal(opened.read(0, 4)[0], dataset.refl)
+
+
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize(
     "encoding",
