@@ -154,6 +154,15 @@ def test_raster_of__a_dataset_as_xarray_opens_it(cube):
     raster = raster_of(named)
     np.testing.assert_array_equal(np.moveaxis(raster.values, 2, 0), cube)
     assert raster.grid.crs_wkt == UTM
+    mapping.attrs = {"grid_mapping_name": "transverse_mercator", "false_easting": 500000.0}
+    mapping.attrs |= {"longitude_of_central_meridian": 15.0, "latitude_of_projection_origin": 0.0}
+    mapping.attrs["scale_factor_at_central_meridian"] = 0.9996
+    named = named.assign(crs=mapping.variable).drop_vars("spatial_ref")
+    named.reflectance.encoding["grid_mapping"] = "crs"
+    found = rasterio.CRS.from_wkt(raster_of(named).grid.crs_wkt)
+    assert found.to_dict()["proj"] in ("tmerc", "utm")
+    with pytest.warns(UserWarning, match=r"in the variable 'crs' of the Dataset"):
+        assert raster_of(named.reflectance).grid.crs_wkt is None
     with pytest.raises(SceneError, match=r"different axes: b0 has \(y, x\), t has \(time\)"):
         raster_of(plain.assign(t=("time", [1.0])))
 

@@ -16,8 +16,14 @@ from eigenscape.scenes.types import Grid
 Extent = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 
-ROW_AXES = ("y", "row", "rows", "lat", "latitude", "northing")
-COLUMN_AXES = ("x", "column", "columns", "lon", "longitude", "easting")
+ROW_AXES = (
+    "y", "row", "rows", "lat", "latitude", "northing",
+    "line", "lines", "downtrack", "along_track", "height", "nrows", "ny",
+)  # fmt: skip
+COLUMN_AXES = (
+    "x", "column", "columns", "lon", "longitude", "easting",
+    "sample", "samples", "crosstrack", "across_track", "width", "ncols", "nx",
+)  # fmt: skip
 """Names of the axes of images, in lower case."""
 
 _UNEVEN = 1e-3

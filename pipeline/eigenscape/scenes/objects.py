@@ -1,6 +1,7 @@
 """Cubes and labels in memory, as arrays on a grid with what a file of them says."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +47,9 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     ----------
     given
         `xarray.DataArray` or `xarray.Dataset` (its only variable of three axes, or each variable is a band)
-        with two axes in space, whose coordinate system is that of rioxarray or a coordinate ``spatial_ref``;
-        or a NumPy or dask array, shape (rows, columns, bands) or (rows, columns). What is masked is missing.
+        with two axes in space, whose coordinate system is that of rioxarray, a coordinate
+        ``spatial_ref`` or a CF grid mapping; or a NumPy or dask array, shape (rows, columns, bands) or
+        (rows, columns). What is masked is missing.
     what
         What errors call it.
 
@@ -71,7 +73,7 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     values, _ = filled(given.transpose(rows, columns, *others).data)
     values, grid = _cube(values, what)
     transform = _transform(given, rows, columns, what)
-    grid = Grid(grid.height, grid.width, _crs(given), transform)
+    grid = Grid(grid.height, grid.width, _crs(given, what), transform)
     return Raster(values, grid, _wavelengths(given, others), _nodata(given, what))
 
 
@@ -268,10 +270,41 @@ def _mapping(given: Any) -> Any:
     return others[0] if len(others) == 1 else {}
 
 
-def _crs(given: Any) -> str | None:
+def _crs(given: Any, what: str) -> str | None:
     attributes = _mapping(given)
     found = attributes.get("crs_wkt") or attributes.get("spatial_ref")
-    return str(found) if found else None
+    if found:
+        return str(found)
+    named = given.encoding.get("grid_mapping", given.attrs.get("grid_mapping"))
+    if "grid_mapping_name" in attributes:
+        return _crs_of_cf(attributes, what)
+    if named is not None and named not in given.coords:
+        warnings.warn(
+            f"{what}: its coordinate system is lost: it is in the variable {named!r} of the Dataset that the "
+            'array was taken from. Give the Dataset, or open it with decode_coords="all".',
+            UserWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+def _crs_of_cf(attributes: Mapping[str, Any], what: str) -> str:
+    """Return the coordinate system that the parameters of a CF grid mapping describe."""
+    try:
+        from pyproj import CRS
+        from pyproj.exceptions import CRSError
+    except ImportError:
+        raise SceneError(
+            f"{what}: its grid mapping has no crs_wkt, and pyproj, which reads its parameters, is not "
+            "installed. Run pip install pyproj, or set the attribute crs_wkt."
+        ) from None
+    try:
+        return str(CRS.from_cf(dict(attributes)).to_wkt())
+    except (CRSError, KeyError, ValueError) as error:
+        raise SceneError(
+            f"{what}: its grid mapping {attributes['grid_mapping_name']!r} cannot be read ({error}). Set "
+            "its attribute crs_wkt."
+        ) from error
 
 
 def _transform(

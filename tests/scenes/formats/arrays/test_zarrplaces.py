@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import rasterio
 import xarray
+import zarr
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import describe_scene
@@ -50,9 +51,61 @@ def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
     )
 
 
-def test_zarr__axes_in_another_order_are_refused(tmp_path, scene, dataset):
-    dataset.transpose("band", "y", "x").to_zarr(tmp_path / "s.zarr", consolidated=False)
-    with pytest.raises(SceneError, match=r'axes band, y, x.*transpose\("y", "x", "band"\)'):
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("axes", ["band y x", "y band x", "x y band", "x band y"])
+def test_zarr__axes_in_another_order_are_read_by_their_names(
+    tmp_path, scene, dataset, axes, version
+):
+    chunked = {"refl": {"chunks": [{"x": 3, "y": 3, "band": 2}[name] for name in axes.split()]}}
+    turned = dataset.transpose(*axes.split())
+    turned.to_zarr(tmp_path / "s.zarr", zarr_format=version, consolidated=False, encoding=chunked)
+    opened = scene("s.zarr", variable="refl")
+    assert (opened.grid.height, opened.grid.width, opened.row_step) == (4, 5, 3)
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    np.testing.assert_array_equal(opened.read(1, 4)[0], dataset.refl[1:4])
+    # The chunk of the last two columns and of the last row, for one pair of bands.
+    place = [{"x": "1", "y": "1", "band": "0"}[name] for name in axes.split()]
+    name = ".".join(place) if version == 2 else "/".join(["c", *place])
+    (tmp_path / "s.zarr" / "refl" / name).unlink()
+    expected = np.ones((3, 5), bool)
+    expected[2, 3:] = False
+    np.testing.assert_array_equal(scene("s.zarr", variable="refl").read(1, 4)[1], expected)
+
+
+def test_zarr__axes_of_a_swath_are_known_by_their_names(tmp_path, scene, dataset):
+    swath = dataset[["refl"]].drop_vars(["x", "y"]).rename(y="downtrack", x="crosstrack")
+    swath.transpose("band", ...).to_zarr(tmp_path / "s.zarr", consolidated=False)
+    opened = scene("s.zarr", variable="refl")
+    assert opened.grid.transform is None
+    np.testing.assert_array_equal(opened.read(0, 4)[0], dataset.refl)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        {"dtype": "int16", "scale_factor": 0.5, "add_offset": -3.0, "_FillValue": -9999},
+        {"dtype": "float32", "_FillValue": -9999.0},
+    ],
+)
+def test_zarr__packed_numbers_are_values(tmp_path, scene, dataset, encoding, version):
+    wanted = (dataset.refl * 20).round().where(dataset.x > 400) / 2
+    whole = dataset.assign(refl=wanted)
+    whole.refl.encoding["grid_mapping"] = "spatial_ref"
+    of_refl = {"refl": encoding}
+    whole.to_zarr(tmp_path / "s.zarr", zarr_format=version, consolidated=False, encoding=of_refl)
+    values, valid = scene("s.zarr", variable="refl").read(0, 4)
+    np.testing.assert_array_equal(valid, [[False, *[True] * 4]] * 4)
+    np.testing.assert_array_equal(values[valid], wanted.values[valid])
+    plain = scene("s.zarr", variable="refl", scale=1.0).read(0, 4)[0]
+    offset, factor = encoding.get("add_offset", 0), encoding.get("scale_factor", 1)
+    np.testing.assert_array_equal(plain[valid] * factor + offset, wanted.values[valid])
+
+
+def test_zarr__a_fill_value_that_is_no_number_is_refused(tmp_path, scene, dataset):
+    dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
+    zarr.open(tmp_path / "s.zarr")["refl"].attrs["missing_value"] = "none"
+    with pytest.raises(SceneError, match=r"the array refl has a scale_factor.*'none'"):
         scene("s.zarr", variable="refl")
 
 

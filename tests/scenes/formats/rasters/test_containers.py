@@ -97,3 +97,12 @@ def test_netcdf__axes_in_another_order_are_refused(scene, tmp_path):
     write_netcdf(path, {"b": 5, "y": 7, "x": 8}, ("y", "x", "b"), CUBE.transpose(1, 2, 0))
     with pytest.raises(SceneError, match="its axis y stands before two others"):
         scene(str(path))
+    write_netcdf(
+        path,
+        {"wl": 5, "line": 7, "sample": 8},
+        ("line", "sample", "wl"),
+        CUBE.transpose(1, 2, 0),
+        places=False,
+    )
+    with pytest.raises(SceneError, match="its axis line stands before two others"):
+        scene(str(path))

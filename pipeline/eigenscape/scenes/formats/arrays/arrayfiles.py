@@ -39,6 +39,8 @@ class ArraySource:
         Type of the stored numbers.
     row_step
         Rows per storage block.
+    order
+        Places of these axes among the stored ones; None where they are stored so.
     """
 
     path: str
@@ -47,6 +49,7 @@ class ArraySource:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     row_step: int
+    order: tuple[int, ...] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -82,7 +85,12 @@ class ArraySource:
                     return np.asarray(file[self.variable][..., start:stop]).T
             from eigenscape.scenes.formats.arrays.zarrstores import open_zarr
 
-            return np.asarray(open_zarr(path, self.variable)[start:stop])
+            array = open_zarr(path, self.variable)
+            if self.order is None:
+                return np.asarray(array[start:stop])
+            window = [slice(None)] * len(self.order)
+            window[self.order[0]] = slice(start, stop)
+            return np.asarray(array[tuple(window)]).transpose(self.order)
 
     def given(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Return what of rows start ... stop-1 the store has, by its second axis; None for all.
@@ -108,6 +116,8 @@ class ArraySource:
         with reading(self.path), _whole_lock:
             modified = os.stat(path).st_mtime_ns
             whole = _load_whole(path, modified, self.format, self.variable or "")
+        if self.order is not None:
+            whole = whole.transpose(self.order)
         if whole.shape != self.shape:
             raise SceneError(
                 f"{self.path}: the array{self.label} has the shape {whole.shape}, and the file's header "

@@ -28,6 +28,8 @@ class Variable:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     row_step: int = 1
+    order: tuple[int, ...] | None = None
+    """Places of rows, columns and bands among the stored axes; None where they are stored so."""
 
     def __str__(self) -> str:
         return f"{' x '.join(map(str, self.shape))} {self.dtype}"
@@ -87,11 +89,14 @@ def _list_mat73(path: str) -> Iterator[tuple[str, Variable]]:
 
 
 def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
-    from eigenscape.scenes.formats.arrays.zarrstores import block_shape, zarr_arrays
+    from eigenscape.scenes.formats.arrays.zarrstores import block_shape, image_order, zarr_arrays
 
     for name, array in zarr_arrays(path):
-        step = sensible_row_step(block_shape(array)[0], array.shape[0]) if array.shape else 1
-        yield name, Variable(tuple(array.shape), np.dtype(array.dtype), step)
+        order = image_order(array)
+        shape = tuple(array.shape[axis] for axis in order)
+        step = sensible_row_step(block_shape(array)[order[0]], shape[0]) if shape else 1
+        moved = None if order == tuple(range(len(order))) else order
+        yield name, Variable(shape, np.dtype(array.dtype), step, moved)
 
 
 LISTERS: Mapping[Format, Any] = {

@@ -107,18 +107,23 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
     good = tuple(index not in bad for index in range(count))
     check_some_band(good, path)
     grid, placed = Grid(height=height, width=width), tuple[str, ...]()
+    factor, shift, marks = 1.0, 0.0, tuple[float, ...]()
     if width > 1 and isinstance(source, ArraySource) and source.format == "zarr":
         from eigenscape.scenes.formats.arrays.zarrplaces import place_in_store
+        from eigenscape.scenes.formats.arrays.zarrstores import packing_of
 
         with reading(path):
             grid, placed = place_in_store(local_path(path), source.variable, grid)
+            packing = packing_of(local_path(path), source.variable)
+        factor, shift, marks = packing.scale, packing.offset, packing.nodata
+    if not isinstance(options.scale, str):
+        factor, shift = float(options.scale), 0.0
     kept = sum(good)
-    factor = 1.0 if isinstance(options.scale, str) else float(options.scale)
     return ArrayScene(
         grid=grid,
         bands=Bands(good),
         source=source,
-        calibration=calibrate([factor] * kept, [0.0] * kept, [(options.nodata,)] * kept),
+        calibration=calibrate([factor] * kept, [shift] * kept, [(*marks, options.nodata)] * kept),
         notes=(*notes, *placed, *_note_missing(source)),
     )
 

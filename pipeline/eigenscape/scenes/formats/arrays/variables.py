@@ -57,7 +57,7 @@ def find_array(
             f"{path}: the array {name} is of type {item.dtype}; whole and real numbers can "
             f"be used. {_listing(known)}"
         )
-    return ArraySource(path, kind, name or None, item.shape, item.dtype, item.row_step)
+    return ArraySource(path, kind, name or None, item.shape, item.dtype, item.row_step, item.order)
 
 
 def _listing(known: Mapping[str, Variable]) -> str:

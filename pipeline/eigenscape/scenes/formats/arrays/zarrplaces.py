@@ -12,8 +12,7 @@ import numpy as np
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
-from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.arrays.zarrstores import open_zarr
+from eigenscape.scenes.formats.arrays.zarrstores import axes_of, image_order, open_zarr
 from eigenscape.scenes.formats.rasters.rasterfiles import unreadable_crs
 from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES, even_steps, transform_of_centres
 from eigenscape.scenes.types import Grid
@@ -32,7 +31,7 @@ def place_in_store(path: str, variable: str | None, grid: Grid) -> tuple[Grid, t
     Raises
     ------
     SceneError
-        By the names of the axes the last two are rows and columns, or the coordinate system cannot be read.
+        The coordinate system cannot be read.
     """
     import zarr
 
@@ -43,17 +42,9 @@ def place_in_store(path: str, variable: str | None, grid: Grid) -> tuple[Grid, t
     axes = axes_of(array)
     if axes is None:
         return grid, ()
-    rows, columns, *others = axes
-    spatial = {*ROW_AXES, *COLUMN_AXES}
-    if others and {columns.lower(), others[0].lower()} <= spatial:
-        raise SceneError(
-            f"{path}: the array {variable} has the axes {', '.join(axes)}, and is read as rows x columns x "
-            f'bands. Store it so, in xarray with .transpose("{columns}", "{others[0]}", "{rows}").'
-        )
-    if not {rows.lower(), columns.lower()} <= spatial:
+    rows, columns = (axes[place] for place in image_order(array)[:2])
+    if rows.lower() not in ROW_AXES or columns.lower() not in COLUMN_AXES:
         return grid, ()
-    if rows.lower() in COLUMN_AXES:
-        return grid, (f"rows are the axis {rows} of the store, columns the axis {columns}",)
     folder = variable.rpartition("/")[0]
     within = f"{folder}/" if folder else ""
     mapping = _mapping(store, within, dict(array.attrs))
@@ -79,14 +70,6 @@ def place_in_store(path: str, variable: str | None, grid: Grid) -> tuple[Grid, t
         )
     transform = transform_of_centres(x, y, (a or None, e or None))
     return Grid(grid.height, grid.width, crs, transform), ()
-
-
-def axes_of(array: Any) -> tuple[str, ...] | None:
-    """Return the names of the axes of an array of two or more; None where they are not all known."""
-    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    if not names or len(names) != len(array.shape) or len(names) < 2 or None in names:
-        return None
-    return tuple(map(str, names))
 
 
 def _mapping(store: Any, within: str, attributes: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,14 +1,19 @@
 """Arrays in zarr stores: with codecs that are known, and which of their chunks the store has."""
 
+import base64
+import binascii
 import itertools
 import os
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES
 
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
@@ -49,6 +54,81 @@ def open_zarr(path: str, variable: str | None) -> Any:
     return array
 
 
+def axes_of(array: Any) -> tuple[str, ...] | None:
+    """Return the names of the axes of an array of two or more; None where they are not all known."""
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    if not names or len(names) != len(array.shape) or len(names) < 2 or None in names:
+        return None
+    return tuple(map(str, names))
+
+
+def image_order(array: Any) -> tuple[int, ...]:
+    """Return the places of rows, columns and the other axes; as stored if their names do not say."""
+    names = [name.lower() for name in axes_of(array) or ()]
+    rows = [place for place, name in enumerate(names) if name in ROW_AXES]
+    columns = [place for place, name in enumerate(names) if name in COLUMN_AXES]
+    if len(rows) != 1 or len(columns) != 1:
+        return tuple(range(len(array.shape)))
+    others = [place for place in range(len(names)) if place not in (rows[0], columns[0])]
+    return (rows[0], columns[0], *others)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What the numbers of an array stand for by the CF conventions.
+
+    Attributes
+    ----------
+    scale, offset
+        value = stored * scale + offset.
+    nodata
+        Stored values of missing pixels.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    nodata: tuple[float, ...] = ()
+
+
+def packing_of(path: str, variable: str | None) -> Packing:
+    """Return what the numbers of an array stand for, by its attributes as xarray writes them.
+
+    Raises
+    ------
+    SceneError
+        An attribute is not a number.
+    """
+    array = open_zarr(path, variable)
+    attributes = dict(array.attrs)
+    marks = [attributes[name] for name in ("_FillValue", "missing_value") if name in attributes]
+    # In zarr 2 xarray has no other place for _FillValue; 0 is what zarr itself writes without one.
+    if "_ARRAY_DIMENSIONS" in attributes and array.metadata.zarr_format == 2 and array.fill_value:
+        marks.append(array.fill_value)
+    try:
+        return Packing(
+            float(attributes.get("scale_factor", 1)),
+            float(attributes.get("add_offset", 0)),
+            tuple(dict.fromkeys(_number(mark) for mark in marks)),
+        )
+    except (TypeError, ValueError) as error:
+        raise SceneError(
+            f"{path}: the array {variable} has a scale_factor, add_offset, _FillValue or missing_value "
+            f"that is not a number ({error}). Correct the attribute, or remove it and set scene.scale "
+            "and scene.nodata."
+        ) from error
+
+
+def _number(mark: Any) -> float:
+    """Return a fill value; xarray writes that of real numbers to zarr 3 as base64 of 8 bytes."""
+    try:
+        return float(mark)
+    except ValueError:
+        try:
+            return float(struct.unpack("<d", base64.b64decode(mark, validate=True))[0])
+        except (binascii.Error, struct.error):
+            raise ValueError(repr(mark)) from None
+
+
 def block_shape(array: Any) -> tuple[int, ...]:
     """Return the shape of what the store keeps in one file: a chunk, or a shard of several."""
     return tuple(getattr(array, "shards", None) or array.chunks)
@@ -77,15 +157,16 @@ def given_pixels(
     missing = list(_missing(path, array, start, stop))
     if not missing:
         return None
-    columns = array.shape[1] if len(array.shape) > 1 else 1
-    given = np.ones((stop - start, columns), np.bool_)
+    down, *further = image_order(array)
+    across = further[0] if further else None
+    given = np.ones((stop - start, 1 if across is None else array.shape[across]), np.bool_)
     step = block_shape(array)
     for place in missing:
-        rows = slice(max(place[0] * step[0] - start, 0), (place[0] + 1) * step[0] - start)
-        across = (
-            slice(place[1] * step[1], (place[1] + 1) * step[1]) if len(place) > 1 else slice(None)
-        )
-        given[rows, across] = False
+        first = place[down] * step[down] - start
+        rows, columns = slice(max(first, 0), first + step[down]), slice(None)
+        if across is not None:
+            columns = slice(place[across] * step[across], (place[across] + 1) * step[across])
+        given[rows, columns] = False
     return given
 
 
@@ -95,7 +176,7 @@ def count_missing(path: str, variable: str | None) -> tuple[int, int]:
     total = int(np.prod([-(-n // m) for n, m in zip(array.shape, block_shape(array), strict=True)]))
     if total > _MOST_COUNTED:
         return 0, total
-    return sum(1 for _ in _missing(path, array, 0, array.shape[0])), total
+    return sum(1 for _ in _missing(path, array, 0, array.shape[image_order(array)[0]])), total
 
 
 def _missing(path: str, array: Any, start: int, stop: int) -> Iterator[tuple[int, ...]]:
@@ -104,8 +185,9 @@ def _missing(path: str, array: Any, start: int, stop: int) -> Iterator[tuple[int
         return
     step = block_shape(array)
     folder = os.path.join(path, array.path)
-    ranges = [range(start // step[0], -(-stop // step[0]))]
-    ranges += [range(-(-n // m)) for n, m in zip(array.shape[1:], step[1:], strict=True)]
+    ranges = [range(-(-n // m)) for n, m in zip(array.shape, step, strict=True)]
+    down = image_order(array)[0]
+    ranges[down] = range(start // step[down], -(-stop // step[down]))
     for place in itertools.product(*ranges):
         if not os.path.exists(os.path.join(folder, array.metadata.encode_chunk_key(place))):
             yield place
