@@ -275,9 +275,9 @@ def _crs(given: Any, what: str) -> str | None:
     found = attributes.get("crs_wkt") or attributes.get("spatial_ref")
     if found:
         return str(found)
-    named = given.encoding.get("grid_mapping", given.attrs.get("grid_mapping"))
     if "grid_mapping_name" in attributes:
         return _crs_of_cf(attributes, what)
+    named = given.encoding.get("grid_mapping", given.attrs.get("grid_mapping"))
     if named is not None and named not in given.coords:
         warnings.warn(
             f"{what}: its coordinate system is lost: it is in the variable {named!r} of the Dataset that the "

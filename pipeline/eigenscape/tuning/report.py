@@ -71,7 +71,7 @@ def _row(one: Tried, keys: Sequence[str], chosen: Candidate, given: Candidate) -
         "rung": one.rung,
         "draws": one.drawn,
         "accuracy": None if found is None else round(found.mean, 3),
-        "half_interval": round(found.half, 3) if found and found.half else None,
+        "half_interval": round(half, 3) if found and (half := found.shown_half) else None,
         "seconds": round(one.seconds, 3),
         **{key: one.candidate.values.get(key) for key in keys},
         "state": "failed" if one.error else "finished" if one.drawn else "to do",

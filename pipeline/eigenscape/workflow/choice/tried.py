@@ -20,8 +20,7 @@ class Interval:
     mean
         In percent; NaN without draws.
     half
-        Half of the interval; None of one draw. It is 0 where all draws are equal, which says nothing of
-        others: texts and JSON leave it out then.
+        Half of the interval; None of one draw, 0 where all draws are equal.
     draws
         How many.
     """
@@ -57,6 +56,11 @@ class Interval:
         """Whether the interval leaves out 0."""
         return self.half is not None and abs(self.mean) > self.half
 
+    @property
+    def shown_half(self) -> float | None:
+        """Half of the interval for texts and JSON; None where draws are equal: others may not be."""
+        return self.half or None
+
     def __str__(self) -> str:
         """Return it in words."""
         if not self.draws:
@@ -68,7 +72,7 @@ class Interval:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values; the mean is null without draws."""
         mean = self.mean if self.draws else None
-        return {"mean": mean, "half_interval": self.half or None, "draws": self.draws}
+        return {"mean": mean, "half_interval": self.shown_half, "draws": self.draws}
 
 
 @dataclass
