@@ -85,6 +85,20 @@ def test_rooms__import_downwards_alone():
     assert not upwards
 
 
+MOST_ARROWS = 170
+
+
+def test_rooms__are_tied_by_few_arrows():
+    arrows = {
+        (room_of(path), there)
+        for path in MODULES
+        for name in imports(path)
+        if name.startswith("eigenscape.")
+        if (there := name.split(".")[1]) in ROOMS and there != room_of(path)
+    }
+    assert 100 < len(arrows) <= MOST_ARROWS
+
+
 LEAVES = {"schedule", "batch", "tuning", "study", "estimators", "theory", "datasets", "applied"}
 """Rooms that only the command line uses: each can be read, and changed, without the others."""
 

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.graph.kernels.weights import last_distances
 from eigenscape.spectrum.trained import FlatNeighbors
 
 F4 = NDArray[np.float32]
@@ -88,10 +87,10 @@ def trust(near: FlatNeighbors, scale: F4) -> F8:
         0 without neighbours.
     """
     starts, index, distance = near
-    own = np.zeros(len(starts) - 1, np.float32)
-    last_distances(starts, index, distance, own)
     counts = np.diff(starts)
     rows = np.repeat(np.arange(len(counts)), counts)
+    own = np.zeros(len(counts), np.float32)
+    np.maximum.at(own, rows, distance)
     usual = np.bincount(rows, scale[index], len(counts)) / np.maximum(counts, 1)
     ratio = np.divide(own, usual, out=np.full(len(own), np.inf), where=usual > 0)
     return np.where(counts > 0, np.minimum(1, (FAR / np.maximum(ratio, FAR)) ** 2), 0)

@@ -131,12 +131,14 @@ def _imports(path: Path) -> tuple[str, ...]:
         names += [f"{package}.{word}" for word in re.findall(r"\w+", members)]
     for package in _FOLDER.findall(text):
         names += [
-            f"{package}.{file.stem}" for file in _root().joinpath(*package.split(".")).glob("*.py")
+            f"{package}.{file.stem}"
+            for file in package_folder().joinpath(*package.split(".")).glob("*.py")
         ]
     return tuple(names)
 
 
-def _root() -> Path:
+def package_folder() -> Path:
+    """Return the folder that holds the package."""
     return Path(__file__).parents[2]
 
 
@@ -147,7 +149,7 @@ def _file_of_any(module: str) -> Path | None:
 
 @cache
 def _file_of(module: str) -> Path | None:
-    base = _root().joinpath(*module.split("."))
+    base = package_folder().joinpath(*module.split("."))
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         if path.is_file():
             return path

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.base.blocks import blocks
-from eigenscape.base.shares import percent
+from eigenscape.base.shares import percent, tested_classes
 from eigenscape.context import Context
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.format import Product, formats_of
@@ -24,7 +24,6 @@ from eigenscape.export.sidecar import write_legend_csv
 from eigenscape.export.tables.queries import write_queries
 from eigenscape.export.tables.samples import write_classes
 from eigenscape.export.tables.scores import write_scores
-from eigenscape.learn.decide.kernels.scores import tested_classes
 from eigenscape.scenes.types import Grid, Legend
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import rows_within
+from eigenscape.base.shares import lead
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import TEST, Labelled, plan_fits
@@ -32,7 +33,7 @@ from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.kernels.decisions import Calibration, decide
-from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, lead, summarize
+from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, summarize
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.learn.decide.smoothing import prepare_smoothing

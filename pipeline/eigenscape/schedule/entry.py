@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import eigenscape
+from eigenscape.base.fingerprint import package_folder
 from eigenscape.base.memory import parse_bytes
 from eigenscape.batch.run import batch_directory
 from eigenscape.batch.sources import Source
@@ -162,7 +162,7 @@ def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     for name in ("EIGENSCAPE_DATA", "XDG_CACHE_HOME"):
         if name in found:
             found[name] = str(Path(found[name]).resolve())
-    source = str(Path(eigenscape.__file__).parents[1])
+    source = str(package_folder())
     paths = variables.get("PYTHONPATH", "").split(os.pathsep)
     if source in (str(Path(path).resolve()) for path in paths if path):
         found["PYTHONPATH"] = source  # a source tree that is not installed

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from eigenscape.base.shares import lead
 from eigenscape.job.measures import STAGE_NAMES
-from eigenscape.learn.decide.kernels.scores import lead
 
 _PERCENT = ("accuracy", "average_accuracy")
 _TRAINING = ("accuracy", "average_accuracy", "error")

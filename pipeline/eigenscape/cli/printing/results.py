@@ -8,9 +8,8 @@ from rich.table import Table
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.shares import percent
+from eigenscape.base.shares import percent, tested_classes
 from eigenscape.cli.printing.console import console
-from eigenscape.learn.decide.kernels.scores import tested_classes
 
 
 def print_result(result: Any) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from eigenscape.base import shares
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.shares import lead, tested_classes
 from eigenscape.export.report.source import MapClass, Source
-from eigenscape.learn.decide.kernels.scores import lead, tested_classes
 
 MOST_CLASSES = 60
 """Classes in the confusion matrix, at most: those with the most labels."""

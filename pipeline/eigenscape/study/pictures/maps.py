@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import JobError
 from eigenscape.export.palette import complete_legend, rgb
-from eigenscape.scenes.types import Legend
 from eigenscape.study.pictures.panels import MOST_NAMES
 from eigenscape.study.pictures.picture import INK, Panel, Picture
 
@@ -49,7 +48,7 @@ def draw_maps(picture: Picture) -> Figure:
     figure, axes = _image_grid(Figure, images[0][1].shape, len(images), room=2.4)
     for one, (words, image) in zip(axes, images, strict=False):
         _show(one, words)
-        one.imshow(_paint(image, legend), interpolation="nearest")
+        one.imshow(_paint(image, legend.colors), interpolation="nearest")
     handles = [
         Patch(facecolor=rgb(legend.colors[n]), label=legend.names[n])
         for n in sorted(present)[:MOST_NAMES]
@@ -145,9 +144,11 @@ def _show(axes: Axes, words: str) -> None:
     axes.set_yticks([])
 
 
-def _paint(image: NDArray[np.float64], legend: Legend) -> NDArray[np.float64]:
+def _paint(
+    image: NDArray[np.float64], colors: Mapping[int, tuple[int, int, int]]
+) -> NDArray[np.float64]:
     painted = np.full((*image.shape, 3), 1.0)
     painted[image == 0] = [int(_NONE[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    for number, color in legend.colors.items():
+    for number, color in colors.items():
         painted[image == number] = np.array(color) / 255
     return painted

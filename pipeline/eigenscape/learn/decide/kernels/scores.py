@@ -1,6 +1,6 @@
 """Accuracy from confusion matrices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -119,33 +119,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(part) for part in value]
     return None if np.isnan(value) else value
-
-
-def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return the protocol whose figures come first: by squares of the scene where it measured anything.
-
-    Neighbouring pixels are alike, so that other draws flatter. None where nothing was measured.
-
-    Parameters
-    ----------
-    held_out
-        What `summarize` returned, by protocol.
-    """
-    names = sorted(held_out, key=lambda name: name != "blocked")
-    return next((name for name in names if held_out[name]["overall_accuracy"] is not None), None)
-
-
-def tested_classes(scores: Mapping[str, Any]) -> str:
-    """Return how many of the labelled classes were tested, in words; an empty text for all of them.
-
-    Examples
-    --------
-    >>> tested_classes({"per_class": [0.9, None, 0.0]}), tested_classes({"per_class": [0.9, 0.0]})
-    ('2 of 3 classes tested', '')
-    """
-    shares = scores.get("per_class", [])
-    tested = sum(share is not None for share in shares)
-    return f"{tested} of {len(shares)} classes tested" if tested < len(shares) else ""
 
 
 def summarize(confusions: Sequence[Confusion]) -> dict[str, Any]:
