@@ -9,10 +9,10 @@ from sklearn.decomposition import PCA
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import (
+    add_moments,
     add_products,
     centre_products,
     difference_scatter,
-    moments,
     noise_fractions,
     orthoprojector,
     principal_components,
@@ -63,10 +63,13 @@ def test_orthoprojector__refuses_impossible_dimensions(dimension):
 def test_moments__equal_numpy(rng, rows):
     samples = (1e4 + rng.standard_normal((rows, 6))).astype(np.float32)
     shift = samples[:10].mean(axis=0, dtype=np.float64)
-    total, scatter = moments(samples, shift)
+    total, scatter, squares = np.zeros(6), np.zeros((6, 6)), np.zeros(6)
+    add_moments(samples, shift, total, scatter)
+    add_moments(samples, shift, np.zeros(6), squares)
     centred = samples.astype(np.float64) - shift
     np.testing.assert_allclose(total, centred.sum(axis=0), rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(scatter, centred.T @ centred, rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(squares, np.diag(scatter), rtol=1e-12)
 
 
 def test_principal_components__equal_sklearn(rng):

@@ -170,6 +170,20 @@ def test_features_stage__gives_the_same_bits_under_any_limit(extract, many, meth
         np.testing.assert_array_equal(first[1], other[1])
 
 
+def test_features_stage__wide_samples_are_read_in_pieces_and_summed_in_few_parts(
+    extract, many, monkeypatch
+):
+    options = {"method": "pca", "dimension": 20, "standardize": True}
+    usual = extract(many, name="a", executor=(parts := Frail()), **options)
+    monkeypatch.setattr("eigenscape.features.pieces._PIECE_BYTES", 1)
+    pieces = extract(many, name="b", **options)
+    np.testing.assert_array_equal(usual[0], pieces[0])
+    monkeypatch.setattr("eigenscape.features.pieces._PARTIAL_BYTES", 1)
+    few = extract(many, name="c", executor=(whole := Frail()), **options)
+    assert len(whole.log) == len(parts.log) - 1
+    np.testing.assert_allclose(few[0], usual[0], atol=1e-4)
+
+
 @pytest.mark.parametrize("noted", [False, True])
 def test_features_stage__goes_on_after_a_kill(extract, many, noted):
     options = {"dimension": 20, "memory": "200MiB"}
@@ -374,6 +388,9 @@ def test_features_stage__mnf_gives_the_same_bits_under_any_limit(extract_pixels,
     small = extract_pixels(cube, valid, memory="205MiB", name="a", executor=Frail(), **options)
     large = extract_pixels(cube, valid, name="b", **options)
     np.testing.assert_array_equal(small[0], large[0])
+    monkeypatch.setattr("eigenscape.features.pieces._PARTIAL_BYTES", 1)
+    few = extract_pixels(cube, valid, name="c", **options)
+    np.testing.assert_allclose(few[0], large[0], atol=1e-4)
 
 
 @pytest.mark.parametrize(("shape", "valid"), [((50, 1, 6), np.s_[:]), ((9, 8, 6), np.s_[::2, ::2])])

@@ -40,31 +40,31 @@ def orthoprojector(bands: int, dimension: int, seed: int) -> NDArray[np.float64]
     return np.asarray(basis * np.sqrt(bands / dimension))
 
 
-def moments(
-    samples: NDArray[np.float32], shift: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sum and the scatter of samples about `shift`.
+def add_moments(
+    samples: NDArray[np.float32],
+    shift: NDArray[np.float64],
+    total: NDArray[np.float64],
+    scatter: NDArray[np.float64],
+) -> None:
+    """Add the sum and the scatter of samples about `shift`, tile by tile of `ROW_TILE` samples.
 
     Parameters
     ----------
     samples : array, shape (samples, bands)
     shift : array, shape (bands,)
         A point near the mean: subtracting it first keeps the scatter from cancelling.
-
-    Returns
-    -------
     total : array, shape (bands,)
         Sum of ``samples - shift``.
-    scatter : array, shape (bands, bands)
-        ``(samples - shift).T @ (samples - shift)``, in double.
+    scatter : array, shape (bands, bands) or (bands,)
+        ``(samples - shift).T @ (samples - shift)``, in double, or its diagonal.
     """
-    bands = samples.shape[1]
-    total, scatter = np.zeros(bands), np.zeros((bands, bands))
     for start in range(0, len(samples), ROW_TILE):
-        centred = samples[start : start + ROW_TILE].astype(np.float64) - shift
+        centred = samples[start : start + ROW_TILE] - shift
         total += centred.sum(axis=0)
-        scatter += centred.T @ centred
-    return total, scatter
+        if scatter.ndim == 2:
+            scatter += centred.T @ centred
+        else:
+            scatter += np.einsum("ij,ij->j", centred, centred)
 
 
 def unit_scale(variance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from pydantic import Field
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
 from eigenscape.features.method import VALUES, FeatureMethod, Table
+from eigenscape.features.pieces import partial_blocks, piece_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _SPECTRAL_BYTES = 8 * 2**20
 """Of the compiled preparation of spectra."""
+
+_TILES = 2
+"""Tiles of samples and features that a compiled product holds."""
 
 COPY_ENTRIES = 32 * CHUNK_ROWS
 """Entries of a sparse table that a task copies."""
@@ -57,17 +61,10 @@ class LinearMap:
 
 
 class LinearMethod(FeatureMethod):
-    """A method whose features are a linear map of each sample.
-
-    Attributes
-    ----------
-    share
-        What a task holds at a time, of its samples and their features in single precision.
-    """
+    """A method whose features are a linear map of each sample."""
 
     extends: ClassVar[bool] = True
     prepares: ClassVar[bool] = True
-    share: ClassVar[float] = 1
 
     @abstractmethod
     def fit(self, context: "Context", source: "Rows") -> tuple[LinearMap, dict[str, Any]]:
@@ -85,16 +82,14 @@ class LinearMethod(FeatureMethod):
         """Whether the features of a sparse table of so many columns are the table itself."""
         return not self.is_projected(columns)
 
-    def row_bytes(self, bands: int, *, sparse: bool) -> int:
-        """Return the bytes of a sample and its features; tiles of a sparse table count on their own."""
-        # Prepared spectra are a further copy.
-        copies = 2 + (self.spectral is not None)
-        return 4 * (2 * self.count(bands) + (0 if sparse else copies * bands))
+    def row_bytes(self, bands: int) -> int:
+        """Return the bytes of a sample's features, as computed and as written."""
+        return 8 * self.count(bands)
 
-    def fit_bytes(self, table: Table) -> float:
-        """Return the bytes that `fit` holds beside its tasks: here those of the basis."""
+    def fit_bytes(self, table: Table) -> tuple[float, float]:
+        """Return the bytes that a task of `fit` takes and those held beside: here those of the basis."""
         projected = self.is_projected(table.bands)
-        return 32.0 * table.bands * self.count(table.bands) * projected
+        return 0.0, 32.0 * table.bands * self.count(table.bands) * projected
 
     def write(self, context: "Context", name: str = VALUES) -> dict[str, Any]:
         """See `eigenscape.features.projecting.write_linear`."""
@@ -110,12 +105,31 @@ class LinearMethod(FeatureMethod):
         if table.entries is not None and self.stays_sparse(bands):
             tasks = -(-table.entries // COPY_ENTRIES)
             return Footprint(tasks, 0, 8 * n, 8 * (table.entries + n))
-        row = self.row_bytes(bands, sparse=table.sparse)
+        row = self.row_bytes(bands)
         ranges = table.blocks(chunk_rows(n, 4 * count), row)
-        each = (ranges[0][1] - ranges[0][0]) * row * self.share + _tile_bytes(table)
+        task, shared = self.fit_bytes(table)
+        features = (ranges[0][1] - ranges[0][0]) * row / 2
+        # While samples are read, then while features are written.
+        each = max(task, features + max(features, self._piece_bytes(table)))
+        each += 4 * _TILES * (bands + count) * min(ROW_TILE, n)
         disk = 4 * count * (n + bands * self.is_projected(bands))
-        shared = self.fit_bytes(table) + _SPECTRAL_BYTES * (self.spectral is not None)
+        shared += _SPECTRAL_BYTES * (self.spectral is not None)
         return Footprint(len(ranges), each, shared, disk)
+
+    def _piece_bytes(self, table: Table) -> float:
+        """Return the bytes of the samples that a task reads at a time, and of what is made of them."""
+        if table.entries is not None:
+            # A tile of a sparse table, four times as full as on average.
+            return 24 * min(4 * ROW_TILE * table.entries / table.rows, table.entries)
+        # Prepared spectra are a further copy.
+        values = (1 + (self.spectral is not None)) * table.bands + self.count(table.bands)
+        return 4.0 * values * min(piece_rows(table.bands), table.rows)
+
+    def _moment_bytes(self, table: Table) -> float:
+        """Return the bytes of the samples of which a task takes moments, and of a tile in double."""
+        if table.entries is not None:
+            return self._piece_bytes(table)
+        return self._piece_bytes(table) + 8.0 * table.bands * min(ROW_TILE, table.rows)
 
     def extension(self, run: "Run", bands: int) -> LinearMap:
         """Return the map that the stage has stored."""
@@ -157,6 +171,11 @@ class Standardizing(LinearMethod):
         """Whether the features of a sparse table of so many columns are the table itself."""
         return not self.standardize and super().stays_sparse(columns)
 
+    def fit_bytes(self, table: Table) -> tuple[float, float]:
+        """Count the variances."""
+        task, shared = super().fit_bytes(table)
+        return max(task, self.standardize * self._moment_bytes(table)), shared
+
     def standardized(
         self, context: "Context", source: "Rows", basis: "NDArray[np.float64] | None"
     ) -> LinearMap:
@@ -177,8 +196,8 @@ class Standardizing(LinearMethod):
 class Covarying(Reducing):
     """A linear method that is fitted to the covariance of all bands."""
 
-    def fit_bytes(self, table: Table) -> float:
-        """Count the covariance and a copy.
+    def fit_bytes(self, table: Table) -> tuple[float, float]:
+        """Count the covariance and what it is summed from.
 
         Raises
         ------
@@ -191,21 +210,19 @@ class Covarying(Reducing):
         from eigenscape.errors import MemoryLimitError
 
         if not self.is_projected(table.bands):
-            return 0.0
-        square = 16.0 * table.bands**2
+            return 0.0, 0.0
+        # The partial sums and the whole one, or the covariance and its copy.
+        sums = len(partial_blocks(table.rows, table.bands)) + 1
+        square = 8.0 * max(2, sums) * table.bands**2
         if square > table.limit - BASE_BYTES:
             refused = (
                 f'features.method = "{self.method}": the libraries take {format_bytes(BASE_BYTES)}, the '
-                f"covariance of {table.bands} columns {format_bytes(square)} with the copy that its "
-                f"eigenvectors need, and limits.memory is {format_bytes(table.limit)}. Set "
+                f"covariance of {table.bands} columns {format_bytes(square)} while it is computed, and "
+                f"limits.memory is {format_bytes(table.limit)}. Set "
                 'features.method to "random-projection", or limits.memory to'
             )
             least = enough(int(square) + BASE_BYTES)
             raise MemoryLimitError(f"{refused} {least} or more.", f'{refused} "{least}" or more.')
-        return square
-
-
-def _tile_bytes(table: Table) -> float:
-    """Return the bytes of a tile of a sparse table, four times as full as on average."""
-    most = 4 * ROW_TILE * (table.entries or 0) / table.rows
-    return 24 * min(most, table.entries or 0)
+        # The one task of a sparse table adds to what is held.
+        added = 0.0 if table.sparse else 8.0 * table.bands**2
+        return self._moment_bytes(table) + added, square

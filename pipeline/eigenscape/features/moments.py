@@ -10,16 +10,14 @@ from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
 from eigenscape.features.kernels import (
+    add_moments,
     add_products,
     centre_products,
-    moments,
     sparse_scatter,
     sparse_sums,
 )
+from eigenscape.features.pieces import partial_blocks, piece_rows
 from eigenscape.store.rows import Rows
-
-MOMENT_ROWS = 16 * ROW_TILE
-"""Samples per partial sum. Fixed, so that the sums add up in the same order under any limit."""
 
 Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
 """Mean and variance of each band, and their covariance where it is wanted."""
@@ -36,21 +34,36 @@ def _dense_moments(context: Context, source: Rows, whole: bool) -> Moments:
     shift = _dense(source, 0, min(rows, ROW_TILE)).mean(axis=0, dtype=np.float64)
     partials = context.map(
         "moments",
-        partial(_block_moments, source, shift),
-        blocks(rows, MOMENT_ROWS),
-        label="band covariances",
+        partial(_block_moments, source, shift, whole),
+        partial_blocks(rows, bands, whole=whole),
+        label="band covariances" if whole else "band variances",
         keep=False,
     )
-    total = sum((part[0] for part in partials), np.zeros(bands)) / rows
-    scatter = sum((part[1] for part in partials), np.zeros((bands, bands))) / rows
-    covariance = scatter - np.outer(total, total)
-    return shift + total, np.diag(covariance).copy(), covariance if whole else None
+    total, scatter = _zeros(bands, whole)
+    for part in partials:
+        total += part[0]
+        scatter += part[1]
+    del partials
+    total /= rows
+    scatter /= rows
+    if not whole:
+        return shift + total, scatter - total**2, None
+    scatter -= np.outer(total, total)
+    return shift + total, np.diag(scatter).copy(), scatter
+
+
+def _zeros(bands: int, whole: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.zeros(bands), np.zeros((bands, bands) if whole else bands)
 
 
 def _block_moments(
-    source: Rows, shift: NDArray[np.float64], block: Block
+    source: Rows, shift: NDArray[np.float64], whole: bool, block: Block
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return moments(_dense(source, *block), shift)
+    total, scatter = _zeros(source.shape[1], whole)
+    step = piece_rows(len(total))
+    for start in range(*block, step):
+        add_moments(_dense(source, start, min(start + step, block[1])), shift, total, scatter)
+    return total, scatter
 
 
 def _dense(source: Rows, start: int, stop: int) -> NDArray[np.float32]:

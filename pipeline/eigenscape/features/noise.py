@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.blocks import Block
 from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import difference_scatter
-from eigenscape.features.moments import MOMENT_ROWS
+from eigenscape.features.pieces import MOMENT_ROWS, partial_blocks
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 from eigenscape.store.rows import Rows
@@ -30,7 +30,7 @@ def noise_covariance(context: Context, source: Rows) -> NDArray[np.float64]:
     parts = []
     if not grid.is_table:
         work = partial(_block_noise, source, pixels, grid.width)
-        ranges = blocks(rows, MOMENT_ROWS)
+        ranges = partial_blocks(rows, bands)
         parts = context.map("noise", work, ranges, label="noise covariances", keep=False)
     count = sum(part[0] for part in parts)
     if count == 0:
@@ -38,21 +38,29 @@ def noise_covariance(context: Context, source: Rows) -> NDArray[np.float64]:
             'features.method = "mnf" measures noise by what neighbouring pixels differ by, and none '
             f'of the {rows} samples has a neighbour. Set features.method to "pca" or "none".'
         )
-    scatter = sum((part[1] for part in parts), np.zeros((bands, bands)))
-    return np.asarray(scatter / (2 * count))
+    scatter = np.zeros((bands, bands))
+    for part in parts:
+        scatter += part[1]
+    scatter /= 2 * count
+    return scatter
 
 
 def _block_noise(
     source: Rows, pixels: str, width: int, block: Block
 ) -> tuple[int, NDArray[np.float64]]:
     """Return the number of neighbours to the left of a block's pixels and above, and their scatter."""
-    # The pixel above lies at most a row of samples before.
-    first = max(0, block[0] - width)
-    pixel = np.asarray(open_array(pixels)[first : block[1]])
-    one, two = adjacent_pairs(pixel, block[0] - first, width)
-    samples = source.read(first, block[1])
-    assert isinstance(samples, np.ndarray), "pixels are dense"
-    return len(one), difference_scatter(samples, one, two)
+    count, scatter = 0, np.zeros((source.shape[1],) * 2)
+    for start in range(*block, MOMENT_ROWS):
+        stop = min(start + MOMENT_ROWS, block[1])
+        # The pixel above lies at most a row of samples before.
+        first = max(0, start - width)
+        pixel = np.asarray(open_array(pixels)[first:stop])
+        one, two = adjacent_pairs(pixel, start - first, width)
+        samples = source.read(first, stop)
+        assert isinstance(samples, np.ndarray), "pixels are dense"
+        count += len(one)
+        scatter += difference_scatter(samples, one, two)
+    return count, scatter
 
 
 def adjacent_pairs(

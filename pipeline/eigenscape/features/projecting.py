@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files.mapped import write_range
 from eigenscape.base.memory import ROW_TILE
-from eigenscape.base.vectors import Vectors, join
 from eigenscape.context import Context
 from eigenscape.features.linear import COPY_ENTRIES, LinearMap, LinearMethod
+from eigenscape.features.pieces import piece_rows
 from eigenscape.features.spectral.preparation import PreparedRows, sample_rows
-from eigenscape.store.arrays import chunk_rows, open_memmap, whole_file, write_rows
+from eigenscape.store.arrays import chunk_rows, open_array, open_memmap, whole_file, write_rows
 from eigenscape.store.rows import Rows, create_sparse
 from eigenscape.store.run import Run
 
@@ -60,7 +60,7 @@ def write_linear(context: Context, method: LinearMethod, name: str) -> dict[str,
         _write_bands(context, "features/scale", basis)
     if shift is not None:
         _write_bands(context, "features/shift", shift)
-    row = method.row_bytes(bands, sparse=source.sparse)
+    row = method.row_bytes(bands)
     parts = sample_blocks(rows, chunk_rows(rows, 4 * dimension), context.task_bytes, row)
     context.map("project", partial(_project_block, source, path, found), parts, label="projecting")
     return {**told, **summary}
@@ -101,12 +101,13 @@ def _write_bands(context: Context, name: str, values: NDArray[np.float32]) -> No
 
 def _project_block(source: Rows, target: str, found: LinearMap, block: Block) -> None:
     start, stop = block
+    features = np.empty((stop - start, open_array(target).shape[1]), np.float32)
     # How many entries of a sparse table a block holds nobody has counted: a tile at a time.
-    step = ROW_TILE if source.sparse else stop - start
-    pieces: list[Vectors] = [
-        found(source.read(first, min(first + step, stop))) for first in range(start, stop, step)
-    ]
-    write_rows(target, start, join(pieces))
+    step = ROW_TILE if source.sparse else piece_rows(source.shape[1])
+    for first in range(start, stop, step):
+        last = min(first + step, stop)
+        features[first - start : last - start] = found(source.read(first, last))
+    write_rows(target, start, features)
 
 
 def _copy_table(context: Context, source: Rows) -> None:

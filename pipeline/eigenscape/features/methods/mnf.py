@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from eigenscape.base.memory import ROW_TILE
 from eigenscape.features.linear import Covarying, LinearMap
+from eigenscape.features.pieces import MOMENT_ROWS
 
 if TYPE_CHECKING:
     from eigenscape.context import Context
+    from eigenscape.features.method import Table
     from eigenscape.store.rows import Rows
 
 
@@ -25,6 +28,13 @@ class NoiseFractions(Covarying):
     def is_projected(self, bands: int) -> bool:
         """Return True: noise fractions transform the bands even if none is left out."""
         return True
+
+    def fit_bytes(self, table: "Table") -> tuple[float, float]:
+        """Count the samples whose differences a task sums, with the row of the scene before them."""
+        task, shared = super().fit_bytes(table)
+        rows = min(1.25 * MOMENT_ROWS, table.rows)
+        differences = 24.0 * table.bands * min(ROW_TILE, table.rows)
+        return max(task, (4 * table.bands + 40) * rows + differences), shared
 
     def fit(self, context: "Context", source: "Rows") -> tuple[LinearMap, dict[str, Any]]:
         """Return the directions of the least noise for their variance."""

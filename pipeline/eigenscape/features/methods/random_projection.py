@@ -15,8 +15,6 @@ class RandomProjection(Standardizing, Reducing):
     """Samples times a random orthoprojector (Halevy 2011, chapter 4)."""
 
     axis: ClassVar[str] = "projection"
-    # In single precision: no more than what is read, and its image.
-    share: ClassVar[float] = 0.7
 
     method: Literal["random-projection"] = "random-projection"
     """A random orthoprojector (Halevy 2011, chapter 4)."""

@@ -23,8 +23,8 @@ from eigenscape.context import Context
 from eigenscape.errors import SceneError
 from eigenscape.features.kernels import difference_power
 from eigenscape.features.method import FeatureMethod, Table
-from eigenscape.features.moments import MOMENT_ROWS
 from eigenscape.features.noise import adjacent_pairs
+from eigenscape.features.pieces import MOMENT_ROWS
 from eigenscape.features.spatial.filters import Filter, make_filter
 from eigenscape.features.spatial.unfiltered import F4, Unfiltered
 from eigenscape.scenes.types import Grid
