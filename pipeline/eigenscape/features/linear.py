@@ -111,7 +111,6 @@ class LinearMethod(FeatureMethod):
         features = (ranges[0][1] - ranges[0][0]) * row / 2
         # While samples are read, then while features are written.
         each = max(task, features + max(features, self._piece_bytes(table)))
-        each += 4 * _TILES * (bands + count) * min(ROW_TILE, n)
         disk = 4 * count * (n + bands * self.is_projected(bands))
         shared += _SPECTRAL_BYTES * (self.spectral is not None)
         return Footprint(len(ranges), each, shared, disk)
@@ -122,8 +121,9 @@ class LinearMethod(FeatureMethod):
             # A tile of a sparse table, four times as full as on average.
             return 24 * min(4 * ROW_TILE * table.entries / table.rows, table.entries)
         # Prepared spectra are a further copy.
-        values = (1 + (self.spectral is not None)) * table.bands + self.count(table.bands)
-        return 4.0 * values * min(piece_rows(table.bands), table.rows)
+        count, copies = self.count(table.bands), 1 + (self.spectral is not None)
+        piece = (copies * table.bands + count) * min(piece_rows(table.bands), table.rows)
+        return 4.0 * (piece + _TILES * (table.bands + count) * min(ROW_TILE, table.rows))
 
     def _moment_bytes(self, table: Table) -> float:
         """Return the bytes of the samples of which a task takes moments, and of a tile in double."""
