@@ -66,6 +66,34 @@ def test_job_for__labels_from_a_frame(tmp_path, cube):
     assert sorted(eigenscape.open_run(result).attrs["class_names"].values()) == ["grass", "soil"]
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        lambda labels, row, column: {"row": row, "column": column},
+        lambda labels, row, column: {"X": labels.x.values[column], "Y": labels.y.values[row]},
+    ],
+    ids=["pixels", "coordinates"],
+)
+@pytest.mark.parametrize("index", [False, True])
+def test_job_for__labels_from_points_of_a_data_frame(tmp_path, cube, points, index):
+    scene, labels = cube
+    row, column = np.nonzero(labels.values)
+    frame = pandas.DataFrame(
+        {**points(labels, row, column), "kind": NAMES[labels.values[row, column]]}
+    )
+    if index:
+        frame = frame.set_index([*frame.columns[:2]])
+    job = eigenscape.job_for(scene, frame, directory=tmp_path, **KEYS)
+    result = eigenscape.run(job)
+    dataset = eigenscape.open_run(result)
+    names = dataset.attrs["class_names"]
+    given = dataset["label"].values.ravel()
+    assert [names[str(number)] if number else "" for number in given] == [
+        *NAMES[labels.values.ravel()]
+    ]
+    assert job == eigenscape.job_for(scene, frame, directory=tmp_path, **KEYS)
+
+
 NAMES = np.array(["", "soil", "grass"])
 """Of the classes 0, 1 and 2; not in the order of the alphabet."""
 

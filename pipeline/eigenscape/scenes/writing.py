@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
+from eigenscape.scenes.labels.points import coordinate_columns
 from eigenscape.scenes.labels.vectorclasses import choose_attribute, possible_attributes
 from eigenscape.scenes.labels.vectorlayers import attributes
 from eigenscape.scenes.objects import Raster
@@ -162,10 +163,7 @@ def _with_classes(frame: Any, field: str | None) -> Any:
             "labels: the GeoDataFrame has no rows. Give points or polygons with classes."
         )
     geometry = frame.geometry.name
-    inner = [
-        level for level in frame.index.names if level is not None and level not in frame.columns
-    ]
-    frame = frame.reset_index(level=inner) if inner else frame
+    frame = _with_index(frame)
     frame = frame.rename(columns={old: str(old) for old in frame.columns if old != geometry})
     if not frame.columns.is_unique:
         raise SceneError(
@@ -177,6 +175,43 @@ def _with_classes(frame: Any, field: str | None) -> Any:
     if not kept:
         choose_attribute(columns, field, "labels")  # says why
     return frame[[*kept, geometry]].reset_index(drop=True)
+
+
+def holds_points(labels: Any) -> bool:
+    """Whether labels are a data frame of pandas with a row of coordinates and class for each point."""
+    if not (hasattr(labels, "to_csv") and hasattr(labels, "columns")):
+        return False
+    names = [*map(str, labels.columns), *map(str, labels.index.names)]
+    return coordinate_columns(names) is not None
+
+
+def write_points(frame: Any, folder: Path, name: str) -> Path:
+    """Write a data frame of points with coordinates and classes as CSV; return its path.
+
+    Parameters
+    ----------
+    frame
+        A data frame for which `holds_points` is true.
+    folder, name
+        As of `write_raster`.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+
+    def write(path: Path, digest: Any) -> None:
+        _with_index(frame).to_csv(path, index=False)
+        digest.update(path.read_bytes())
+
+    return _write_named(folder, name, ".csv", write)
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a data frame whose named levels of the index are columns."""
+    levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=levels) if levels else frame
 
 
 def _write_named(folder: Path, name: str, ending: str, write: Callable[[Path, Any], None]) -> Path:

@@ -10,7 +10,13 @@ import numpy as np
 from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import Job, load_job, parse_job
 from eigenscape.scenes.objects import filled, numbered, raster_of
-from eigenscape.scenes.writing import write_frame, write_raster, write_table
+from eigenscape.scenes.writing import (
+    holds_points,
+    write_frame,
+    write_points,
+    write_raster,
+    write_table,
+)
 
 _SCENES = "scenes"
 """Folder below the output directory where scenes in memory are written."""
@@ -63,7 +69,8 @@ def job_for(
         Class of each pixel, a number with 0 for none, or a name that is empty where there is none: a
         `xarray.DataArray` on any grid; an array, list or series of shape (rows, columns) or (samples,); a
         `geopandas.GeoDataFrame`, with ``scene={"labels_field": ...}`` as the name of its class column; a
-        path; or None.
+        `pandas.DataFrame` of points with columns ``row`` and ``column``, ``x`` and ``y``, or ``lon`` and
+        ``lat``, and a class; a path; or None.
     name
         First part of the names of the files and of the run directory.
     directory
@@ -153,6 +160,8 @@ def files_of(
     elif hasattr(labels, "geometry"):
         path = write_frame(labels, folder, f"{name}-labels", field)
         given["labels"] = str(path.resolve())
+    elif holds_points(labels):
+        given["labels"] = str(write_points(labels, folder, f"{name}-labels").resolve())
     else:
         labels, names = numbered(labels)
         given["labels"] = str(_write(labels, folder, f"{name}-labels", "labels", flat=1).resolve())

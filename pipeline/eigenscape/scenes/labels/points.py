@@ -121,13 +121,23 @@ def counts_pixels(path: str) -> bool:
     return any(names.issuperset(pair) for pair in _PIXELS)
 
 
-def _coordinates(file: TabularFile, scene: Grid) -> tuple[str, list[int]]:
-    """Return the kind of the coordinates, and the columns of the first and second one."""
-    names = [column.name.lower() for column in file.columns]
+def coordinate_columns(columns: Sequence[str]) -> tuple[str, list[int]] | None:
+    """Return the kind of the coordinates in columns of these names, and the places of both; None without.
+
+    The kinds are "pixels", "geographic" and "plane".
+    """
+    names = [column.lower() for column in columns]
     for kind, pairs in (("pixels", _PIXELS), ("geographic", _GEOGRAPHIC), ("plane", _PLANE)):
         for pair in pairs:
             if all(name in names for name in pair):
                 return kind, [names.index(name) for name in pair]
+    return None
+
+
+def _coordinates(file: TabularFile, scene: Grid) -> tuple[str, list[int]]:
+    """Return the kind of the coordinates, and the columns of the first and second one."""
+    if found := coordinate_columns([column.name for column in file.columns]):
+        return found
     shown = ", ".join(column.name or "(no name)" for column in file.columns[:20])
     raise SceneError(
         f"{file.path}: the scene is an image of {scene.height} x {scene.width} pixels, so labels in a "
