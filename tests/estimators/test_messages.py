@@ -109,6 +109,15 @@ PROVOKED = [
     ),
     (fit(EigenfunctionClassifier(0)), "n_components = 0"),
     (fit(PoissonClassifier("mbo")), "method = 'mbo'"),
+    (
+        fit(PoissonClassifier(prior="half")),
+        "prior = 'half': input should be 'none', 'training' or 'uniform', or .* a list in brackets",
+    ),
+    (fit(PoissonClassifier(prior=[0.5, 0.6])), "the shares sum to 1.1, not to 1"),
+    (
+        fit(PoissonClassifier("poisson-mbo", prior=[0.2, 0.3, 0.5]), y=np.array(["b", "a"] * 30)),
+        "^prior has 3 shares, and the labels 2 classes: a, b. Give one share for each, in this order",
+    ),
     (fit(SpectralClusterer(100)), "n_clusters = 100"),
     (fit(SpectralClusterer(assign_labels="discretize")), "assign_labels = 'discretize'"),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from eigenscape.estimators.samples import Samples, write_numbers, write_samples
 from eigenscape.features.method import FeatureMethod, feature_method
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
+from eigenscape.job.explanations import joined
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import FeatureOptions, NeighborOptions
 from eigenscape.job.registry import MethodOptions, MethodRegistry
@@ -55,6 +56,7 @@ KEYS = {
     "method": "learn.method",
     "gamma": "learn.gamma",
     "power": "learn.power",
+    "prior": "learn.prior",
     "memory": "limits.memory",
     "threads": "limits.threads",
 }
@@ -261,16 +263,21 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
             for part in path:
                 table = table.setdefault(part, {})
             value = parameters[name]
-            # Searches over parameters give NumPy's numbers.
-            table[option] = value.item() if isinstance(value, np.generic) else value
+            # Searches over parameters give NumPy's numbers, users its arrays.
+            table[option] = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     try:
         return Job.model_validate({**tables, "name": "fit"})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        name = next((name for name, key in KEYS.items() if place.startswith(key)), place)
-        reason = first["msg"].removeprefix("Value error, ")
-        raise EstimatorError(f"{name} = {first['input']!r}: {reason}.") from None
+        first, *others = error.errors()
+        name = _parameter_of(first)
+        messages = [item["msg"] for item in (first, *others) if _parameter_of(item) == name]
+        raise EstimatorError(f"{name} = {first['input']!r}: {joined(messages)}.") from None
+
+
+def _parameter_of(error: Mapping[str, Any]) -> str:
+    """Return the parameter that an error of a job is about."""
+    place = ".".join(map(str, error["loc"]))
+    return next((name for name, key in KEYS.items() if place.startswith(key)), place)
 
 
 @contextmanager

@@ -66,6 +66,15 @@ def known_keys(key: str, tables: Tables) -> str:
     return f"{question} {what}: {', '.join(choices)}."
 
 
+def joined(messages: Sequence[str]) -> str:
+    """Return the messages about a value, one for each branch of a union, as one part of a sentence."""
+    distinct = dict.fromkeys(message.removeprefix("Value error, ") for message in messages)
+    reason = ", or ".join(message[0].lower() + message[1:] for message in distinct)
+    # TOML has no tuples and no dictionaries.
+    reason = reason.replace("valid tuple", "list in brackets").rstrip(".")
+    return reason.replace("valid dictionary", "table")
+
+
 def _distinct(error: ValidationError, tables: Tables) -> Iterator[Mapping[str, Any]]:
     """One error per key: a union reports every branch that failed, the first says enough."""
     seen = set()
@@ -100,11 +109,7 @@ def _explain(item: Mapping[str, Any], tables: Tables) -> str:
         if key in ("scene", "scene.path"):
             return f"{key} is missing. It is the one required key: the scene to work on."
         return f"{key} is missing.{_describe(item['loc'], tables)}"
-    messages = dict.fromkeys(message.removeprefix("Value error, ") for message in item["others"])
-    reason = ", or ".join(message[0].lower() + message[1:] for message in messages)
-    # TOML has no tuples and no dictionaries.
-    reason = reason.replace("valid tuple", "list in brackets").rstrip(".")
-    reason = reason.replace("valid dictionary", "table")
+    reason = joined(item["others"])
     if key in tables and (item["type"].endswith("_type") or isinstance(item["input"], bool)):
         return f"{key} = {item['input']!r}: the value is no table.{_describe(item['loc'], tables)}"
     if key in tables and item["type"] == "value_error":

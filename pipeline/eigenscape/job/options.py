@@ -1,6 +1,7 @@
 """The tables of a job file: every key with its default, its limits, its unit and its source."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -354,13 +355,13 @@ class LearnOptions(MethodOptions):
             With the numbers, and the fix.
         """
 
-    def check_classes(self, numbers: list[int]) -> None:
+    def check_classes(self, classes: Sequence[object]) -> None:
         """Refuse options that contradict the classes of the labels, if the method learns from labels.
 
         Parameters
         ----------
-        numbers
-            Class numbers, ascending; none without labels.
+        classes
+            Numbers or names of the classes, ascending; none without labels.
 
         Raises
         ------

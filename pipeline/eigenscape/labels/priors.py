@@ -6,6 +6,7 @@ together: they are multiplied by wanted shares over the mass that each class got
 mass normalisation (Zhu, Ghahramani, Lafferty 2003).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,7 @@ _LEAST = 1e-6
 """Shares at or below 0 count as this much: a factor would turn their order."""
 
 
-def check_prior(prior: Wanted, numbers: list[int]) -> None:
+def check_prior(prior: Wanted, classes: Sequence[object]) -> None:
     """Refuse shares of more or fewer classes than there are.
 
     Raises
@@ -31,10 +32,10 @@ def check_prior(prior: Wanted, numbers: list[int]) -> None:
     InputError
         With the classes.
     """
-    if not isinstance(prior, str) and len(prior) != len(numbers):
+    if not isinstance(prior, str) and len(prior) != len(classes):
         raise InputError(
-            f"learn.prior has {len(prior)} shares, and the labels {len(numbers)} classes: "
-            f"{', '.join(map(str, numbers))}. Give one share for each, in this order."
+            f"learn.prior has {len(prior)} shares, and the labels {len(classes)} classes: "
+            f"{', '.join(map(str, classes))}. Give one share for each, in this order."
         )
 
 

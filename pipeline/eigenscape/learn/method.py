@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
@@ -182,17 +182,17 @@ class Classifier(LearnMethod):
         """Whether new samples have scores of their own."""
         return bool(self.model)
 
-    def check_classes(self, numbers: list[int]) -> None:
+    def check_classes(self, classes: Sequence[object]) -> None:
         """Refuse a prior, or more classes than there may be."""
         from eigenscape.labels.priors import check_prior
 
-        if not numbers:
+        if not classes:
             return
-        check_prior(self.wanted_prior, numbers)
-        if self.most_classes is not None and len(numbers) > self.most_classes[0]:
+        check_prior(self.wanted_prior, classes)
+        if self.most_classes is not None and len(classes) > self.most_classes[0]:
             most, other = self.most_classes
             raise InputError(
-                f'learn.method = "{self.method}": the labels have {len(numbers)} classes, the limit is '
+                f'learn.method = "{self.method}": the labels have {len(classes)} classes, the limit is '
                 f'{most}. Set learn.method to "{other}".'
             )
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -96,6 +96,24 @@ def test_classifiers__shares_are_in_the_order_of_the_classes(model, moons, few):
     np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(new))
     lazy = model.predict_proba(dask.array.from_array(new, chunks=(60, 1)))
     np.testing.assert_allclose(lazy.compute(), shares, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["poisson", "poisson-mbo"])
+def test_poisson__a_prior_makes_up_for_uneven_labels(method):
+    X, truth = make_blobs(600, centers=3, n_features=5, cluster_std=3.0, random_state=1)
+    y = np.full(600, -1)
+    for number, labels in enumerate((2, 8, 10)):
+        chosen = np.flatnonzero(truth == number)[:labels]
+        y[chosen] = number
+
+    def accuracy(prior):
+        model = PoissonClassifier(method, prior=prior, random_state=0).fit(X, y)
+        return (model.transduction_ == truth).mean()
+
+    assert accuracy("none") < 0.85
+    assert accuracy("uniform") > 0.97
+    assert accuracy(np.full(3, 1 / 3)) == accuracy("uniform")
+    assert accuracy([0.1, 0.4, 0.5]) < accuracy("uniform")
 
 
 def test_tikhonov__outvotes_a_wrong_label(moons, few):

@@ -1,5 +1,6 @@
 """Poisson learning as a scikit-learn classifier."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,7 @@ from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
 from eigenscape.estimators.precomputed import Affinity
 
 Method = Literal["poisson", "poisson-mbo"]
+Prior = Literal["none", "training", "uniform"] | Sequence[float]
 
 
 class PoissonClassifier(SpreadingClassifier):
@@ -21,8 +23,13 @@ class PoissonClassifier(SpreadingClassifier):
     Parameters
     ----------
     method
-        "poisson", or "poisson-mbo": classes with short borders, whose sizes are the shares of the
-        labels; of up to 32 classes.
+        "poisson", or "poisson-mbo": classes with short borders and of given sizes, see `prior`; of up to
+        32 classes.
+    prior
+        Assumed shares of the classes among all samples: "uniform", "training" (as among the labels), or a
+        share for each class in the order of `classes_`. "none": "poisson" scales no class up or down,
+        "poisson-mbo" takes the shares of the labels. Give it if the numbers of labels say nothing of the
+        sizes of the classes.
 
     Attributes
     ----------
@@ -41,6 +48,9 @@ class PoissonClassifier(SpreadingClassifier):
 
     Notes
     -----
+    Labels are sources of the potentials, not values that the potentials must take: a labelled sample can
+    get another class than its label.
+
     Potentials are of the fitted samples alone. A new sample takes the mean share of the three nearest
     (Belkin 2003, 3.8.4, labels a test set by three neighbours), one that was fitted its own.
 
@@ -59,6 +69,7 @@ class PoissonClassifier(SpreadingClassifier):
         self,
         method: Method = "poisson",
         *,
+        prior: Prior = "none",
         n_neighbors: int = 12,
         neighbors: Neighbors = "lanczos-bisection",
         metric: Metric = "euclidean",

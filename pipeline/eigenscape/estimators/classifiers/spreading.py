@@ -82,7 +82,7 @@ class SpreadingClassifier(PartialClassifierMixin, GraphEstimator):
             fitting = self._begin(X, method=self._job_method)
             method = fitting.job.learn
             assert isinstance(method, Classifier), "all of them learn from labels"
-            method.check_classes([*range(count)])
+            method.check_classes(self.classes_.tolist())
             fitting.through("graph")
             spread = fitting.stage("labels", lambda context: spread_labels(context, classes, count))
         if spread["residual"] > TOLERANCE:
