@@ -15,7 +15,7 @@ from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import OnDone, Order, Serial, Task, Threads
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
-from eigenscape.job.jobfile import Job
+from eigenscape.job.jobfile import filled_job
 from eigenscape.learn.stage import learn_stage
 from eigenscape.neighbors.stage import neighbors_stage
 from eigenscape.spectrum.stage import spectrum_stage
@@ -94,11 +94,11 @@ class Harness:
 
     def __init__(self, path: Path, **tables: dict[str, Any]) -> None:
         self.run_directory = Run(path)
-        self.job = Job.model_validate({"scene": {"path": "none"}, **tables})
+        self.job = filled_job({"scene": {"path": "none"}, **tables})
 
     def options(self, **tables: dict[str, Any]) -> None:
         """Give other options for the stages to come."""
-        self.job = Job.model_validate({"scene": {"path": "none"}, **tables})
+        self.job = filled_job({"scene": {"path": "none"}, **tables})
 
     def put(
         self,

@@ -1,3 +1,7 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from eigenscape.errors import JobError
@@ -227,6 +231,45 @@ def test_to_toml__nodata_that_is_no_number(tmp_path):
 def test_job__of_a_cube_names_the_function_for_it():
     with pytest.raises(JobError, match=r"Job\(list\).*eigenscape\.job_for\(scene, labels\)"):
         Job([[[0.0]]])
+
+
+REFUSED = [
+    {"learn": {"method": "poisson", "k": 5}},
+    {"graph": {"weights": "binary", "bandwidth": 2.0}},
+    {"learn": {"method": "k-nn", "areas": True}},
+    {"neighbors": {"kk": 3}},
+    {"neighbors": {"k": -1}},
+    {"kind": 1},
+    {"left_out": {"learn.k": 1}},
+    {"scene": {"path": ""}},
+    {"scene": "a.tif"},
+]
+
+
+@pytest.mark.parametrize("tables", REFUSED, ids=str)
+def test_job__of_keywords_is_checked_as_its_tables_are(tables):
+    tables = {"scene": {"path": "a.tif"}, **tables}
+    with pytest.raises(JobError) as expected:
+        parse_job(tables)
+    with pytest.raises(JobError) as told:
+        Job(**tables)
+    assert str(told.value) == str(expected.value).replace("job: ", "Job: ", 1)
+
+
+def test_job__of_keywords_is_the_job_of_its_tables(tmp_path):
+    for tables in (
+        {"preset": "halevy-2011"},
+        {"learn": {"method": "auto"}},
+        {"learn": {"method": "random-forest", "trees": np.int64(4)}},
+    ):
+        tables = {"scene": {"path": tmp_path / "a.tif"}, **tables}
+        job = Job(**tables, name="own", base=tmp_path)
+        assert job == parse_job(tables, name="own", base=tmp_path)
+        assert job.open == parse_job(tables).open
+        assert pickle.loads(pickle.dumps(job)) == job
+    assert Job(scene={"path": "a.tif"}).base == Path.cwd()
+    with pytest.raises(JobError, match=r"name = 3: input should be a valid string\."):
+        Job(scene={"path": "a.tif"}, name=3)
 
 
 @pytest.mark.parametrize("name", ["a/b", "../up", "", ".."])

@@ -26,7 +26,7 @@ from eigenscape.features.method import FeatureMethod, feature_method
 from eigenscape.features.stage import features_stage
 from eigenscape.graph.stage import graph_stage
 from eigenscape.job.explanations import joined
-from eigenscape.job.jobfile import Job
+from eigenscape.job.jobfile import Job, filled_job
 from eigenscape.job.options import FeatureOptions, NeighborOptions
 from eigenscape.job.registry import MethodOptions, MethodRegistry
 from eigenscape.neighbors.method import NearestMethod
@@ -266,7 +266,7 @@ def make_job(parameters: Mapping[str, Any], seed: int) -> Job:
             # Searches over parameters give NumPy's numbers, users its arrays.
             table[option] = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     try:
-        return Job.model_validate({**tables, "name": "fit"})
+        return filled_job({**tables, "name": "fit"})
     except ValidationError as error:
         first, *others = error.errors()
         name = _parameter_of(first)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError
@@ -47,8 +47,9 @@ def _default(table: str) -> Callable[[], Any]:
 class Job(Options):
     """A whole job: every table of the job file, with every default filled in.
 
-    A job is frozen. `parse_job` makes one from nested mappings, `load_job` from a file and `job_for` from a
-    cube in memory; their errors name keys, values and fixes.
+    A job is frozen. Its tables are given by name, as mappings. `parse_job` makes a job from nested mappings,
+    `load_job` from a file and `job_for` from a cube in memory. All check the keys alike; their errors name
+    keys, values and fixes.
 
     Attributes
     ----------
@@ -71,7 +72,8 @@ class Job(Options):
 
     Examples
     --------
-    >>> job = parse_job({"scene": {"path": "scene.tif"}, "neighbors": {"k": 8}}, name="first")
+    >>> from eigenscape import Job
+    >>> job = Job(scene={"path": "scene.tif"}, neighbors={"k": 8}, name="first")
     >>> job.neighbors.k, job.graph.weights, job.limits.memory
     (8, 'self-tuning', '2GiB')
     >>> job
@@ -98,14 +100,16 @@ class Job(Options):
     left_out: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
     """Dotted keys of the file that belong to other methods than the chosen ones. Not a key of the file."""
 
-    def __new__(cls, /, *scene: Any, **tables: Any) -> Self:
-        """Refuse a positional argument, which users take for the scene."""
-        if scene:
+    def __init__(
+        self, /, *given: Any, name: str = "job", base: str | Path | None = None, **tables: Any
+    ) -> None:
+        """Check the tables as `parse_job` does, and refuse a scene, which users put first."""
+        if given:
             raise JobError(
-                f"Job({type(scene[0]).__name__}): a job is made of tables, by name. For a scene in memory "
+                f"Job({type(given[0]).__name__}): a job is made of tables, by name. For a scene in memory "
                 "or a path: eigenscape.job_for(scene, labels)."
             )
-        return super().__new__(cls)
+        self.__setstate__(parse_job(tables, name=name, base=base, source="Job").__getstate__())
 
     def resolve(self, path: str) -> str:
         """Return the absolute path of a file that the job names.
@@ -262,7 +266,7 @@ def parse_job(
     table: Mapping[str, Any],
     *,
     name: str = "job",
-    base: Path | None = None,
+    base: str | Path | None = None,
     source: str = "job",
     strict: bool = True,
 ) -> Job:
@@ -304,7 +308,7 @@ def parse_job(
             f"{source}: tables of type {type(table).__name__}: give nested mappings, at least "
             '{"scene": {"path": ...}}. A file is read by eigenscape.load_job.'
         )
-    if "/" in name or name in ("", ".", ".."):
+    if "/" in str(name) or name in ("", ".", ".."):
         raise JobError(
             f"name = {name!r}: begins the name of the run directory. Give a text without slashes, such as "
             '"scene".'
@@ -314,7 +318,7 @@ def parse_job(
         raise JobError(f"{source}: unknown key {sorted(reserved)[0]}.{known_keys('', _tables())}")
     place = {"name": name, "base": base or Path.cwd()}
     try:
-        job = Job.model_validate({**table, **place, "left_out": _left_out(table)})
+        job = filled_job({**table, **place, "left_out": _left_out(table)})
     except ValidationError as error:
         lines = explain(error, _tables())
         raise JobError("\n".join(f"{source}: {line}" for line in lines)) from None
@@ -324,6 +328,19 @@ def parse_job(
         )
     if strict and job.study is None:
         refuse_unread(job, source)
+    return job
+
+
+def filled_job(tables: Mapping[str, Any]) -> Job:
+    """Return the job of tables whose values are checked one by one, not with each other.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        A key or a value is wrong.
+    """
+    job = Job.__new__(Job)
+    Options.__init__(job, **tables)
     return job
 
 
