@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
 from eigenscape.batch.sources import Source
 from eigenscape.schedule.entry import Schedule, make_schedule
 from eigenscape.schedule.once import LARGEST_LOG, OLD_LOGS, rotate, run_once
@@ -84,7 +85,7 @@ def test_run_once__lets_the_run_end_by_itself(schedule, tmp_path, monkeypatch):
 
     thread = threading.Thread(target=stop)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedBySignal), stopped_by_signals():
         run_once(schedule)
     thread.join()
     assert (schedule.home / "cleaned").exists()

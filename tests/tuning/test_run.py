@@ -11,6 +11,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from eigenscape import load_job, plan, tune
+from eigenscape.base.files.tables import read_table
 from eigenscape.errors import InputError
 from eigenscape.labels.nested import Nested
 from eigenscape.scenes.types import Grid
@@ -106,6 +107,9 @@ def test_tune__killed_and_called_again_repeats_nothing(write_tunable, tuned, mon
         counted = Counted(patch, stop_at)
         with pytest.raises(KeyboardInterrupt):
             tune(load_job(path), budget=300)
+    rows = read_table(path.parent / "runs" / f"{path.stem}-tuned" / "table.csv")
+    assert {row.get("candidate", "") for row in rows} == {"", "as given"}
+    assert rows[0]["state"] == "finished"
     with monkeypatch.context() as patch:
         again = Counted(patch)
         tuned = tune(load_job(path), budget=300)

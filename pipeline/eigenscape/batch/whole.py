@@ -12,12 +12,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from eigenscape.base.process.progress import Reporter
+from eigenscape.base.process.signals import start_resource_tracker
 from eigenscape.batch.outcomes import scene_fields, siblings_of
 from eigenscape.clusters import ClusterOptions, Executor, Threads
 from eigenscape.errors import ClusterLostError, TaskMemoryError, concerns_all_jobs, reason_of
@@ -208,7 +208,7 @@ def _ctrl_c_blocked() -> Iterator[None]:
     A process inherits the signals that the thread blocks which starts it.
     """
     # Otherwise started with the process: it would let Ctrl-C through again.
-    resource_tracker.ensure_running()
+    start_resource_tracker()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from eigenscape.base.process.signals import stopped_by_ctrl_c
+from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
 from eigenscape.errors import EigenscapeError, InputError
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def on_a_job(command: Callable[[Given], None]) -> Callable[..., None]:
 
 @contextmanager
 def exit_status() -> Iterator[None]:
-    """Turn our own errors into one message on stderr and their exit status; answer Ctrl-C."""
+    """Turn our own errors into one message on stderr and their exit status; stop at a signal."""
     try:
-        with stopped_by_ctrl_c():
+        with stopped_by_signals():
             yield
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)
@@ -131,6 +131,7 @@ def exit_status() -> Iterator[None]:
             file=sys.stderr,
         )
         raise typer.Exit(InputError.exit_status) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("eigenscape: stopped. The same command continues from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
+        status = error.exit_status if isinstance(error, StoppedBySignal) else 130
+        raise typer.Exit(status) from None

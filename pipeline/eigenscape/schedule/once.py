@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.base.process.signals import stopped_by_sigterm
 from eigenscape.errors import BusyError, EigenscapeError
 from eigenscape.schedule.entry import Schedule
 from eigenscape.schedule.prune import prune_runs
@@ -51,7 +50,7 @@ def _run(schedule: Schedule, log: Path) -> int:
     command = schedule.command()
     _note(log, f"begins: {shlex.join(command)}")
     began = time.monotonic()
-    with log.open("ab") as stream, stopped_by_sigterm():
+    with log.open("ab") as stream:
         # A process of its own: whatever ends it, the log says so.
         process = subprocess.Popen(
             command, cwd=schedule.home, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream

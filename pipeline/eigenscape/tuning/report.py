@@ -52,8 +52,13 @@ def _add(table: Any, values: Mapping[Any, Any], job: Job, place: str = "") -> No
             table[str(name)] = list(absolute) if isinstance(absolute, tuple) else absolute
 
 
-def write_tried(path: Path, tried: Sequence[Tried], chosen: Candidate, given: Candidate) -> None:
-    """Write the table of all jobs that were tried: the best first, with the keys that each changes."""
+def write_tried(
+    path: Path, tried: Sequence[Tried], chosen: Candidate | None, given: Candidate
+) -> None:
+    """Write the table of all jobs that were tried: the best first, with the keys that each changes.
+
+    No job is chosen where the tuning was stopped.
+    """
     keys = list(dict.fromkeys(key for one in tried for key in one.candidate.values))
     ordered = sorted(tried, key=lambda one: (-one.drawn, -one.mean(one.drawn)))
     rows = [_row(one, keys, chosen, given) for one in ordered]
@@ -61,12 +66,14 @@ def write_tried(path: Path, tried: Sequence[Tried], chosen: Candidate, given: Ca
         write_csv(path, rows, columns_of(rows))
 
 
-def _row(one: Tried, keys: Sequence[str], chosen: Candidate, given: Candidate) -> Row:
+def _row(one: Tried, keys: Sequence[str], chosen: Candidate | None, given: Candidate) -> Row:
     found = Interval.of(one.accuracy) if one.accuracy else None
     names = {"chosen": chosen, "as given": given}
     return {
         "candidate": ", ".join(
-            name for name, what in names.items() if what.values == one.candidate.values
+            name
+            for name, what in names.items()
+            if what is not None and what.values == one.candidate.values
         ),
         "rung": one.rung,
         "draws": one.drawn,

@@ -164,7 +164,12 @@ def tune(
                 chosen = choose(part, path / "default", on, reporter, executor, "choosing")
                 start = chosen.values
             given = candidate(part, start)
-            return _tune(search, ladder, spent, job, given, path, notes)
+            try:
+                return _tune(search, ladder, spent, job, given, path, notes)
+            except BaseException:
+                # Of what was stopped, too: its table says how far it came.
+                write_tried(output_files(path)["table"], tuple(search.tried.values()), None, given)
+                raise
 
 
 def _tried(path: Path) -> Iterator[Path]:

@@ -1,15 +1,20 @@
-"""Ctrl-C: answered at once, and a second one ends the process."""
+"""Ctrl-C, SIGTERM and SIGHUP stop a command in the same way; a second Ctrl-C ends the process."""
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
-from eigenscape.base.process.signals import stopped_by_ctrl_c
+from eigenscape.base.files.tables import read_table
+from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
+from eigenscape.store.lock import lock_holder
+from eigenscape.workflow.directories import status
 from waiting import wait_until
 
 SLOW = """
@@ -36,26 +41,67 @@ if __name__ == "__main__":
 """
 
 
-def start(code, *arguments):
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+LATER = (signal.SIGTERM, signal.SIGHUP)
+
+
+def start(code, *arguments, before=()):
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [*before, sys.executable, "-c", code, *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
 
-def test_ctrl_c__once():
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals__once(number):
     process = start(SLOW.format(leaving=0))
     assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "eigenscape: stopping ... (Ctrl-C again ends it at once)" in err
+    assert process.returncode == SIGNALS[number]
+    again = " again" if number == signal.SIGINT else ""
+    assert f"eigenscape: stopping ... (Ctrl-C{again} ends it at once)" in err
     assert "eigenscape: stopped. The same command continues from here." in err
+
+
+@pytest.mark.parametrize("number", LATER)
+def test_signals__a_second_one_but_ctrl_c_is_ignored(number):
+    """Terminals, shells and ``timeout`` send these twice."""
+    process = start(SLOW.format(leaving=1))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == "leaving\n"
+    for later in LATER:
+        process.send_signal(later)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == SIGNALS[number]
+    assert err.count("eigenscape: stopping ...") == 1
+    assert "eigenscape: stopped. The same command continues from here." in err
+
+
+def test_signals__nohup_is_respected():
+    process = start(SLOW.format(leaving=0), before=["nohup"])
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+def test_signals__forks_are_ended_as_ever():
+    with stopped_by_signals():
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start()
+        child.terminate()
+        child.join(20)
+        assert child.exitcode == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("place", ["callback", "finalizer"])
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_ctrl_c__where_python_drops_exceptions(place):
+def test_signals__where_python_drops_exceptions(place):
     """A callback of the garbage collector, a finalizer: the signal comes again once they are left."""
 
     def interrupted(phase="start", _=None):
@@ -78,7 +124,7 @@ def test_ctrl_c__where_python_drops_exceptions(place):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     try:
-        with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c():
+        with pytest.raises(StoppedBySignal), stopped_by_signals():
             let_it_come()
     finally:
         gc.callbacks[:] = [one for one in gc.callbacks if one is not interrupted]
@@ -100,29 +146,50 @@ def test_ctrl_c__twice():
 
 
 @pytest.mark.slow
-def test_ctrl_c__reaches_workers_too_and_the_driver_alone_answers(written, write_job, tmp_path):
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals__reach_workers_too_and_the_driver_alone_answers(
+    written, write_job, tmp_path, number
+):
     (tmp_path / "local.toml").write_text("kind = 'local'\nworkers = 2\n", encoding="utf-8")
     job = write_job(scene={"labels": "labels.tif"})
-    arguments = ("run", job, "--on", tmp_path / "local.toml", "--run-dir", tmp_path / "run")
-    process = start(RUN, *arguments)
-    wait_until(lambda: (tmp_path / "run" / "store.zarr" / "samples").exists())
-    os.killpg(process.pid, signal.SIGINT)
+    run = tmp_path / "run"
+    process = start(RUN, "run", job, "--on", tmp_path / "local.toml", "--run-dir", run)
+    wait_until(lambda: (run / "store.zarr" / "samples").exists())
+    family = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == SIGNALS[number], err
     assert "eigenscape: stopping ..." in err
     assert "Traceback" not in err
+    assert lock_holder(run) is None
+    assert status(run)["state"].startswith("unfinished")
+    assert psutil.wait_procs(family, timeout=20)[1] == []
 
 
-def test_ctrl_c__answers_of_callers_stay():
+@pytest.mark.slow
+@pytest.mark.parametrize("number", LATER)
+def test_signals__studies_write_their_table(written, write_job, tmp_path, number):
+    study = {"grid": {"neighbors.k": list(range(4, 20))}}
+    job = write_job(scene={"labels": "labels.tif"}, study=study)
+    process = start(RUN, "run", job, "--run-dir", tmp_path / "study")
+    wait_until(lambda: list((tmp_path / "study" / "variants").glob("*/outputs/class_map.*")))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == SIGNALS[number], err
+    states = {row["state"] for row in read_table(tmp_path / "study" / "table.csv")}
+    assert states == {"finished", "to do"}
+
+
+def test_signals__answers_of_callers_stay():
     def own(*_):
         pass
 
     before = signal.signal(signal.SIGINT, own)
     try:
-        with stopped_by_ctrl_c():
+        with stopped_by_signals():
             assert signal.getsignal(signal.SIGINT) is own
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c():
+        with pytest.raises(StoppedBySignal), stopped_by_signals():
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

@@ -59,11 +59,10 @@ def batch_command(
 ) -> None:
     """Run many scenes; skip those that are finished and unchanged.
 
-    Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge, 130 interrupted.
+    Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge.
     """  # fmt: skip
     with exit_status():
         from eigenscape.base.process.progress import console_reporter
-        from eigenscape.base.process.signals import stopped_by_sigterm
         from eigenscape.batch.run import run_batch
         from eigenscape.batch.sources import Source
         from eigenscape.cli.kinds import BATCH, end_of_many
@@ -73,9 +72,8 @@ def batch_command(
         given = overrides(set_, check_input)
         source = Source(tuple(jobs or ()), template, scenes, table, given)
         cluster = load_cluster(on)
-        with stopped_by_sigterm():
-            result = run_batch(
-                source, on=cluster, run_dir=run_dir, at_once=at_once, watch=watch,
-                reporter=console_reporter(),
-            )  # fmt: skip
+        result = run_batch(
+            source, on=cluster, run_dir=run_dir, at_once=at_once, watch=watch,
+            reporter=console_reporter(),
+        )  # fmt: skip
         end_of_many(BATCH, result, partial(print_batch, result), as_json=as_json)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from eigenscape.base.process.cores import usable_cores
+from eigenscape.base.process.signals import start_resource_tracker
 from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
 from eigenscape.clusters.workers.supply import ExternalSupply, Supply
@@ -45,6 +46,7 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
         from eigenscape.clusters.workers.process import SETTINGS
 
         workers = self.process_count(threads)
+        start_resource_tracker()
 
         async def start() -> None:
             cluster.scale(workers)
