@@ -38,9 +38,10 @@ class Group:
     operator
         L = D - W.
     labels
-        The labelled rows of every column.
+        The labelled rows of every column: 1 for its class, 0 for another, NaN for a row that its fit
+        does not learn from.
     allocate
-        Gives arrays to work on, with a row for each of the graph's or of some.
+        Gives zeros of shape (rows, WIDTH) to work on, in memory or mapped, for any number of rows.
     columns, classes
         Number of columns that are used, and of classes.
     wanted
@@ -92,12 +93,17 @@ class FieldMethod(Classifier):
 
     @property
     def arrays(self) -> float:
-        """Number of arrays of a group that `spread` holds at once."""
+        """Number of arrays of shape (rows, WIDTH) that `spread` holds at once, temporary ones included."""
         return CYCLE_ARRAYS if self.takes_cycles else MOST_ARRAYS
 
     @abstractmethod
     def spread(self, group: Group) -> "tuple[Array, dict[str, Any]]":
-        """Return the fields of a group, shape (rows, WIDTH), and ``iterations`` and ``residual``."""
+        """Return the fields of a group, shape (rows, WIDTH), and how they were reached.
+
+        That is ``iterations``, the number of steps, and ``residual``, the largest relative
+        one: 0 where nothing is solved. A group whose residual is above the tolerance is computed again in
+        double. Columns from `Group.columns` on are not read.
+        """
 
     def prepare(self, context: "Context", labelled: "Labelled") -> Prepared:
         """Compute all fields."""

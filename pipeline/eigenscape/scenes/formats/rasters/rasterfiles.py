@@ -284,7 +284,7 @@ def _explain(path: str, error: Exception, opened: bool) -> SceneError:
         f"{path}: cannot be opened: the format is not supported, or the file is truncated or "
         f"damaged ({reason}). Supported are GDAL's raster files (GeoTIFF, ENVI data file with its .hdr, "
         "VRT ...), no services and databases, .mat, .npy, .npz and zarr; gdalinfo FILE tells whether "
-        "GDAL can."
+        "GDAL can. Any other format needs an installed package with a reader of it."
     )
 
 
