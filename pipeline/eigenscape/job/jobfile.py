@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError
@@ -100,15 +100,19 @@ class Job(Options):
     left_out: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
     """Dotted keys of the file that belong to other methods than the chosen ones. Not a key of the file."""
 
-    def __init__(
-        self, /, *given: Any, name: str = "job", base: str | Path | None = None, **tables: Any
-    ) -> None:
-        """Check the tables as `parse_job` does, and refuse a scene, which users put first."""
-        if given:
+    def __new__(cls, /, *scene: Any, **tables: Any) -> Self:
+        """Refuse a positional argument, which users take for the scene."""
+        if scene:
             raise JobError(
-                f"Job({type(given[0]).__name__}): a job is made of tables, by name. For a scene in memory "
+                f"Job({type(scene[0]).__name__}): a job is made of tables, by name. For a scene in memory "
                 "or a path: eigenscape.job_for(scene, labels)."
             )
+        return super().__new__(cls)
+
+    def __init__(
+        self, /, *, name: str = "job", base: str | Path | None = None, **tables: Any
+    ) -> None:
+        """Check the tables as `parse_job` does."""
         self.__setstate__(parse_job(tables, name=name, base=base, source="Job").__getstate__())
 
     def resolve(self, path: str) -> str:

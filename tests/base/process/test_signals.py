@@ -91,9 +91,18 @@ def test_signals__nohup_is_respected():
 
 
 def test_signals__forks_are_ended_as_ever():
+    fork = multiprocessing.get_context("fork")
+    forked = fork.Event()
+
+    def work():
+        # Python drops signals that come while it forks.
+        forked.set()
+        time.sleep(60)
+
     with stopped_by_signals():
-        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child = fork.Process(target=work)
         child.start()
+        assert forked.wait(20)
         child.terminate()
         child.join(20)
         assert child.exitcode == -signal.SIGTERM
