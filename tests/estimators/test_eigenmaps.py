@@ -165,8 +165,8 @@ def test_random_state__decides_the_projection(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors = 0: Input should be greater than or equal to 1"),
-        ({"weights": "cosine"}, "weights = 'cosine': Input should be 'self-tuning', 'heat' or 'binary'"),
+        ({"n_neighbors": 0}, "n_neighbors = 0: input should be greater than or equal to 1"),
+        ({"weights": "cosine"}, "weights = 'cosine': input should be 'self-tuning', 'heat' or 'binary'"),
         ({"neighbors": "radius"}, "neighbors = "),
         ({"features": "mnf"}, "features = 'mnf'"),
         ({"n_components": 200}, "n_components = 200: 200 samples have at most 199"),

@@ -98,7 +98,7 @@ def test_transform__of_fitted_samples_is_the_embedding(curve, labels):
         ({"potential": "wall"}, np.zeros(SAMPLES), "potential = 'wall'"),
         ({"potential": np.ones(3)}, None, r"its shape is \(3,\); \(200,\)"),
         ({"potential": -np.ones(SAMPLES)}, None, "finite values, 0 or more"),
-        ({"alpha": 0.0}, np.zeros(SAMPLES), "alpha = 0.0: Input should be greater than 0"),
+        ({"alpha": 0.0}, np.zeros(SAMPLES), "alpha = 0.0: input should be greater than 0"),
         ({"potential": "identification"}, np.arange(SAMPLES) // 199 - 1, "nothing to identify"),
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ from matplotlib.image import imread
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import Threads
 from eigenscape.context import Context
+from eigenscape.errors import JobError
 from eigenscape.export import canvas
 from eigenscape.export.formats import png
 from eigenscape.export.stage import describe_scores, export_stage
@@ -146,7 +147,7 @@ def test_export_stage__colours_of_the_job(tmp_path, rng):
         colors = dataset.colormap(1)
     assert colors[1][:3] == (1, 2, 3)
     assert colors[3][:3] == (4, 5, 6)
-    with pytest.raises(ValueError, match=r"'blue' is no colour: give \"#005ce6\" or"):
+    with pytest.raises(JobError, match=r"'blue' is no colour: give \"#005ce6\" or"):
         world.export(colors={"water": "blue"})
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
-from eigenscape.scenes.labels.points import coordinate_columns
 from eigenscape.scenes.labels.vectorclasses import choose_attribute, possible_attributes
 from eigenscape.scenes.labels.vectorlayers import attributes
 from eigenscape.scenes.objects import Raster
@@ -181,6 +180,9 @@ def holds_points(labels: Any) -> bool:
     """Whether labels are a data frame of pandas with a row of coordinates and class for each point."""
     if not (hasattr(labels, "to_csv") and hasattr(labels, "columns")):
         return False
+    # Points are read by pandas, which takes 30 MiB that a run without tables does not need.
+    from eigenscape.scenes.labels.points import coordinate_columns
+
     names = [*map(str, labels.columns), *map(str, labels.index.names)]
     return coordinate_columns(names) is not None
 
