@@ -157,7 +157,7 @@ def test_base__reaches_no_dask_no_zarr_no_job():
 
 
 def test_rooms__dask_stays_with_clusters():
-    """Beside dask-ml's k-means, samples that come as dask arrays, and Dask's configuration."""
+    """Beside dask-ml's k-means, samples that come as dask arrays, and the lazy arrays of a finished run."""
     allowed = {"clusters", "estimators"}
     others = {
         name_of(path)
@@ -165,7 +165,8 @@ def test_rooms__dask_stays_with_clusters():
         for name in imports(path)
         if name.partition(".")[0] in {"dask", "distributed"} and room_of(path) not in allowed
     }
-    assert others == {"learn/clustering/embedding.py", "workflow/finished/results.py"}
+    finished = {f"workflow/finished/{name}.py" for name in ("lazy", "results")}
+    assert others == {"learn/clustering/embedding.py", *finished}
 
 
 def test_rooms__print_on_the_command_line_alone():

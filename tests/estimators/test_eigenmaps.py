@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import eigenscape
 from eigenscape import LaplacianEigenmaps
-from eigenscape.errors import EstimatorError
+from eigenscape.errors import EstimatorError, InputError
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,15 @@ def test_pickle__takes_the_files_along(curve, tmp_path):
     del kept
     assert path.parent == tmp_path
     assert eigenscape.open_run(path)["eigenvector"].shape == (200, 3)
+
+
+def test_embedding__of_a_run_that_was_deleted_is_an_error(curve, tmp_path):
+    model = LaplacianEigenmaps(random_state=0, directory=tmp_path)
+    lazy = model.fit(dask.array.from_array(curve, chunks=(100, 3))).embedding_
+    assert lazy.compute(scheduler="sync").any()
+    model.run_.rename(tmp_path / "moved")
+    with pytest.raises(InputError, match=r"spectrum/vector: this array is gone.*compute it again"):
+        lazy.compute(scheduler="sync")
 
 
 def test_pipeline_and_grid_search():

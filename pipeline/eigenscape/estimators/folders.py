@@ -9,15 +9,11 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import dask.array
-import numpy as np
-from numpy.typing import NDArray
-
 from eigenscape.base.files.temporary import SHARED, temporary_place
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import format_bytes
 from eigenscape.errors import EstimatorError
-from eigenscape.store.arrays import open_array
+from eigenscape.workflow.finished.lazy import lazy_array
 
 SMALL_BYTES = 4 * 2**20
 """Samples up to this size make a small run."""
@@ -146,16 +142,4 @@ class HeldPath:
 
 def read_lazily(folder: RunFolder, path: Path) -> Any:
     """Return a zarr array of a run as a dask array that keeps its folder."""
-    array = open_array(path)
-    return dask.array.map_blocks(
-        _read_block, HeldPath(folder, path),
-        chunks=dask.array.core.normalize_chunks(array.chunks, array.shape),
-        dtype=array.dtype, meta=np.empty((0,) * array.ndim, array.dtype),
-    )  # fmt: skip
-
-
-def _read_block(path: "os.PathLike[str]", block_info: dict[Any, Any] | None = None) -> NDArray[Any]:
-    assert block_info is not None
-    start, stop = block_info[None]["array-location"][0]
-    rows: NDArray[Any] = open_array(os.fspath(path))[start:stop]
-    return rows
+    return lazy_array(HeldPath(folder, path))

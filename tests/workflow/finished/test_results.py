@@ -97,6 +97,27 @@ def test_open_run_and_maps__keep_their_run_in_another_directory(tmp_path, monkey
     np.testing.assert_array_equal(maps["class"].values, shown)
 
 
+def test_open_run_and_maps__are_refused_once_the_run_is_gone(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
+    table = {
+        "preset": "halevy-2011",
+        "scene": {"path": "scene.tif", "labels": "scene_labels.tif"},
+        "spectrum": {"dimension": 3},
+    }
+    eigenscape.run(eigenscape.parse_job(table, base=tmp_path), run_dir=tmp_path / "run")
+    arrays, maps, used = (
+        eigenscape.open_run(tmp_path / "run"), eigenscape.open_maps(tmp_path / "run"),
+        eigenscape.open_maps(tmp_path / "run"),
+    )  # fmt: skip
+    used["class"].compute(scheduler="sync")  # what it has opened is kept
+    (tmp_path / "run").rename(tmp_path / "moved")
+    lazy = [array for array in arrays.variables.values() if array.chunks]
+    assert len(lazy) > 12
+    for array in (*lazy, *maps.data_vars.values(), *used.data_vars.values()):
+        with pytest.raises(InputError, match=r"/run/store\.zarr/.* is gone.*Open it again"):
+            array.compute()
+
+
 def test_open_maps__names_of_classes_stay_apart(tmp_path):
     truth = np.repeat([0, 1, 2], 40).reshape(12, 10)
     names = np.array(["tall grass", "tall_grass", "soil"])[truth]

@@ -19,6 +19,7 @@ from eigenscape.scenes.types import Grid
 from eigenscape.store.manifest import HasPath, path_of, read_manifest
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+from eigenscape.workflow.finished.lazy import lazy_array, still_there
 from eigenscape.workflow.finished.reports import source_of
 
 _ARRAYS = {
@@ -109,9 +110,9 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
     variables: dict[str, Any] = {}
     for name, place in _ARRAYS.items():
         if store.has(place) and not Rows(str(store.array_path(place))).sparse:
-            array = store.open(place)
-            variables[name] = (array.metadata.dimension_names, dask.array.from_zarr(array))
-    pixel = dask.array.from_zarr(store.open("samples/pixel"))
+            names = store.open(place).metadata.dimension_names
+            variables[name] = (names, lazy_array(store.array_path(place)))
+    pixel = lazy_array(store.array_path("samples/pixel"))
     row, column = pixel // grid["width"], pixel % grid["width"]
     coordinates: dict[str, Any] = {"row": ("sample", row), "column": ("sample", column)}
     if grid["transform"] is not None:
@@ -248,9 +249,10 @@ class _Strips:
         assert block_info is not None, "dask passes it"
         start, stop = block_info[None]["array-location"][0]
         fill = 0 if name in _WHOLE else np.nan
-        if mode is None:
-            return self.canvas.strip(name, start, stop, fill)
-        return np.asarray(self.canvas.strip(name, start, stop, fill, slice(mode, mode + 1))[0])
+        with still_there(self.path / "store.zarr" / name):
+            if mode is None:
+                return self.canvas.strip(name, start, stop, fill)
+            return np.asarray(self.canvas.strip(name, start, stop, fill, slice(mode, mode + 1))[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path,)
