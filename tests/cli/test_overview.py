@@ -6,6 +6,8 @@ import shutil
 import pytest
 
 from eigenscape.cli.overview import list_runs
+from eigenscape.store.manifest import FORMAT, write_manifest
+from users import another_user, shared_directory
 
 
 @pytest.fixture
@@ -100,3 +102,32 @@ def test_verify__of_a_job_is_that_of_its_run(finished_run, cli, tmp_path):
     other = cli("verify", finished_run, "--set", "neighbors.k=9")
     assert other.exit_code == 2
     assert "has not run in its present form" in other.stderr
+
+
+def test_status__lists_directories_of_another_user(cli):
+    with shared_directory() as shared:
+        (shared / "private").mkdir(mode=0o700)
+        run = shared / "run"
+        run.mkdir()
+        write_manifest(run, {"format": FORMAT, "name": "run", "stages": {}})
+        (run / "lock").touch(mode=0o644)
+        (shared / ".run-2.0011.discarded").mkdir()
+        write_manifest(shared / ".run-2.0011.discarded", {"format": FORMAT, "stages": {}})
+        with another_user():
+            found = cli("status", shared)
+            one = cli("status", run)
+            (listed, _) = list_runs(shared)
+        assert found.stdout.splitlines() == [
+            f"{shared}/private: directory, unknown: cannot be read (Permission denied)",
+            f"{run}: run, unfinished: the same `eigenscape run` continues it",
+        ]
+        assert one.exit_code == 0
+        assert listed["kind"] is None
+        (run / "manifest.json").chmod(0o600)
+        with another_user():
+            refused = cli("status", run)
+            assert (
+                "manifest.json: cannot be read (Permission denied)" in cli("status", shared).stdout
+            )
+        assert refused.exit_code == 1
+        assert "manifest.json: cannot be read (Permission denied). Ask its owner" in refused.stderr

@@ -1,10 +1,13 @@
 import json
+import os
 
 import filelock
 import pytest
 
 from eigenscape.errors import InputError
 from eigenscape.schedule.prune import prune_runs
+from eigenscape.workflow.directories import status
+from users import another_user, shared_directory
 
 
 def test_prune_runs__keeps_the_newest_finished_of_each_job(make_run, tmp_path):
@@ -62,6 +65,7 @@ def test_prune__says_what_it_would_do(make_run, tmp_path, cli):
     assert json.loads(done.stdout) == {
         "deleted": [str(old)],
         "kept": [{"run": str(new), "because": "among the newest"}],
+        "failed": [],
     }
     assert f"deleted  {old}" in cli("prune", tmp_path / "runs", "--keep", 1).stdout
     assert not old.exists()
@@ -72,3 +76,63 @@ def test_prune_runs__refuses_what_holds_no_runs(make_run, tmp_path, where, said)
     make_run("a", "1", 1)
     with pytest.raises(InputError, match=said):
         prune_runs(tmp_path / where, 1)
+
+
+def test_prune_runs__leaves_whole_what_another_user_may_not_delete(make_run, cli):
+    with shared_directory() as shared:
+        shared.chmod(0o777)
+        own, readable, theirs, private, folder = (
+            make_run("a", key, int(key), parent=shared) for key in "12345"
+        )
+        held, newest = (make_run("a", key, int(key), parent=shared) for key in "67")
+        for lock in (readable / "lock", held / "lock"):
+            lock.touch()
+        for path in (own, folder, *folder.rglob("*"), *own.rglob("*")):
+            os.chown(path, 65534, 65534)
+        os.chown(folder / "outputs", 0, 0)
+        private.chmod(0o700)
+        with filelock.FileLock(held / "lock"), another_user():
+            dry = prune_runs(shared, 1, dry=True)
+            assert own.exists()
+            pruned = prune_runs(shared, 1)
+            assert status(held)["holder"] == "another process"
+            again = cli("prune", shared, "--keep", 1)
+        assert dry == pruned
+        assert pruned.deleted == (own,)
+        kept, failed = dict(pruned.kept), dict(pruned.failed)
+        assert kept[held] == "in use"
+        assert kept[newest] == "among the newest"
+        assert kept[private] == f"{private}/manifest.json: Permission denied"
+        assert failed == {
+            readable: f"{readable}/lock cannot be written: it belongs to another user",
+            theirs: f"{theirs} cannot be written",
+            folder: f"{folder}/outputs cannot be written",
+        }
+        assert again.exit_code == 2
+        assert f"not deleted  {theirs}: {theirs} cannot be written" in again.stdout
+        assert "3 runs could not be deleted" in again.stderr
+        assert all(status(path)["state"] == "finished" for path in failed)
+
+
+def test_prune_runs__below_a_directory_that_cannot_be_written(make_run, cli):
+    with shared_directory() as shared:
+        run = make_run("a", "1", 1, parent=shared)
+        for path in (run, *run.rglob("*")):
+            os.chown(path, 65534, 65534)
+        with another_user():
+            assert prune_runs(shared, 0).failed == ((run, f"{shared} cannot be written"),)
+        # As /tmp: who owns neither the directory nor the run may not rename it.
+        shared.chmod(0o1777)
+        os.chown(run, 12345, -1)
+        run.chmod(0o777)
+        with another_user():
+            ((_, why),) = prune_runs(shared, 0).failed
+        assert why == f"{run} belongs to another user, who alone may delete it"
+        assert (run / "manifest.json").exists()
+        shared.chmod(0o700)
+        with another_user():
+            refused = cli("prune", shared, "--keep", 0)
+        assert refused.exit_code == 2
+        assert (
+            "the system refuses it (Permission denied). Give a path that you may" in refused.stderr
+        )

@@ -122,14 +122,20 @@ def exit_status() -> Iterator[None]:
         )
         raise typer.Exit(InputError.exit_status) from None
     except OSError as error:
-        # A path that is too long is a mistake of the user, not a fault of the program.
-        if error.errno != errno.ENAMETOOLONG:
+        # What the system refuses is a mistake of the user, not a fault of the program.
+        if error.errno == errno.ENAMETOOLONG:
+            text = (
+                f"{str(error.filename)[:80]}...: the path is longer than the file system allows (mostly 255 "
+                "bytes for a name, 4,095 for all of it). Correct or shorten it."
+            )
+        elif error.errno in (errno.EACCES, errno.EPERM) and error.filename is not None:
+            text = (
+                f"{error.filename}: the system refuses it ({error.strerror}). Give a path that you may "
+                "read and write, or ask its owner for the permission."
+            )
+        else:
             raise
-        print(
-            f"eigenscape: {str(error.filename)[:80]}...: the path is longer than the file system allows "
-            "(mostly 255 bytes for a name, 4,095 for all of it). Correct or shorten it.",
-            file=sys.stderr,
-        )
+        print(f"eigenscape: {text}", file=sys.stderr)
         raise typer.Exit(InputError.exit_status) from None
     except KeyboardInterrupt as error:
         print("eigenscape: stopped. The same command continues from here.", file=sys.stderr)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.commands import command_line
+from eigenscape.base.files.whole import DISCARDED
 from eigenscape.cli.kinds import kind_of
 from eigenscape.errors import InputError, StoreError
 from eigenscape.job.jobfile import load_job
@@ -52,7 +53,7 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
     """Return ``run``, ``kind``, ``state`` and ``converged`` of each run directly below a directory.
 
     Studies, batches and tunings count as one run each; their ``converged`` is None, as is that of a run
-    without eigenvectors.
+    without eigenvectors. The kind of a directory that cannot be read is None.
 
     The list is empty if the directory is itself a run, a study or a batch.
     """
@@ -60,14 +61,24 @@ def list_runs(path: Path) -> list[dict[str, Any]]:
         return []
     found = []
     for entry in sorted(path.iterdir()):
-        if kind := kind_of(entry):
-            converged = None
-            try:
-                about = kind.status(entry)
-                state, converged = about["state"], about.get("converged")
-            except (StoreError, InputError) as error:
-                state = f"unknown: {error}"
-            found.append(
-                {"run": str(entry), "kind": kind.name, "state": state, "converged": converged}
-            )
+        if entry.name.endswith(DISCARDED):
+            continue
+        kind, about = None, {}
+        try:
+            if (kind := kind_of(entry)) is None:
+                continue
+            about = kind.status(entry)
+            state = about["state"]
+        except (StoreError, InputError) as error:
+            state = f"unknown: {error}"
+        except PermissionError as error:
+            state = f"unknown: cannot be read ({error.strerror})"
+        found.append(
+            {
+                "run": str(entry),
+                "kind": None if kind is None else kind.name,
+                "state": state,
+                "converged": about.get("converged"),
+            }
+        )
     return found

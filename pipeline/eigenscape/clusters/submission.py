@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import filelock
 
-from eigenscape.base.files.whole import write_json
+from eigenscape.base.files.held import is_held
+from eigenscape.base.files.whole import explain_write_errors, write_json
 from eigenscape.clusters.owners import check_own
 from eigenscape.errors import StoreError
 
@@ -112,7 +113,7 @@ def changing(path: Path) -> Iterator[Submission | None]:
     ClusterError
         Others may write it: its set-up lines run in the driver's jobs.
     """
-    with filelock.FileLock(path / f".{FILE}.lock"):
+    with explain_write_errors(path), filelock.FileLock(path / f".{FILE}.lock"):
         with suppress(FileNotFoundError):
             check_own(
                 path / FILE,
@@ -138,19 +139,8 @@ def describe_driver(path: Path) -> dict[str, Any] | None:
         "jobs": list(found.jobs),
         "driver": found.state,
         "job": state,
-        "at_work": _is_held(path / "driver" / "lock"),
+        "at_work": is_held(path / "driver" / "lock"),
         "stalled": found.stalled,
         "exit_status": found.exit_status,
         "message": found.message,
     }
-
-
-def _is_held(lock: Path) -> bool:
-    """Whether the process of a driver lives, whatever the queue says."""
-    if not lock.exists():
-        return False
-    try:
-        with filelock.FileLock(lock, timeout=0):
-            return False
-    except filelock.Timeout:
-        return True

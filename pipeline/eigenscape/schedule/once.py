@@ -70,6 +70,9 @@ def _run(schedule: Schedule, log: Path) -> int:
             return status or 1
         for path in pruned.deleted:
             _note(log, f"deleted: {path}")
+        for path, why in pruned.failed:
+            _note(log, f"not deleted: {path}: {why}")
+        return status or pruned.exit_status
     return status
 
 

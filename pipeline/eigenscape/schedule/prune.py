@@ -1,17 +1,19 @@
 """Old runs, deleted by a rule: the newest finished ones of each job stay."""
 
+import os
+import secrets
 import shutil
+import stat
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import filelock
 
-from eigenscape.base.files.whole import DISCARDED, explain_write_errors
+from eigenscape.base.files.whole import DISCARDED
 from eigenscape.batch.table import table_rows
-from eigenscape.errors import InputError, StoreError
+from eigenscape.errors import EigenscapeError, InputError, OutputError, StoreError
 from eigenscape.store.lock import lock_holder
 from eigenscape.store.manifest import is_run, read_manifest
 from eigenscape.workflow.directories import is_batch, status
@@ -26,17 +28,26 @@ class Pruned:
     deleted
         Run directories that are gone, or would be.
     kept
-        Those that stay, each with why.
+        Those that stay by the rule, each with why.
+    failed
+        Those that this user may not read or delete, each with why.
     """
 
     deleted: tuple[Path, ...]
     kept: tuple[tuple[Path, str], ...]
+    failed: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status of the command: 0, or that of an `OutputError` if some runs could not be deleted."""
+        return OutputError.exit_status if self.failed else 0
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the one JSON object that ``--json`` prints."""
         return {
             "deleted": [str(path) for path in self.deleted],
             "kept": [{"run": str(path), "because": why} for path, why in self.kept],
+            "failed": [{"run": str(path), "because": why} for path, why in self.failed],
         }
 
 
@@ -47,7 +58,8 @@ def prune_runs(
 
     Never deleted are runs that a process holds, runs that are not finished, those that the table of
     a batch, a symbolic link or a run of `eigenscape apply` beside them refers to, and studies.
-    Stages that other runs share with a deleted one stay theirs: they are hard links.
+    Stages that other runs share with a deleted one stay theirs: they are hard links. Runs that this user
+    may not delete stay whole, and the others are deleted.
 
     Parameters
     ----------
@@ -75,36 +87,53 @@ def prune_runs(
         directory = directory / "scenes"
     if not dry:
         _finish_deleting(directory)
-    runs = _runs(directory)
+    runs, unread = _runs(directory)
     referred = _referred(directory, runs)
-    deleted, kept = [], []
+    deleted: list[Path] = []
+    # Whose runs these are cannot be known.
+    kept = unread if names is None else []
+    failed: list[tuple[Path, str]] = []
     counted: dict[str, int] = {}
     # Going over a finished run again touches its manifest.
     for path in sorted(runs, key=lambda path: _changed(path), reverse=True):
         name = runs[path].get("name", "")
-        if names is not None and name not in names:
+        if (names is not None and name not in names) or not path.exists():
             continue
-        if why := _why_kept(path, referred):
-            kept.append((path, why))
-        elif counted.get(name, 0) < keep:
+        why = _why_kept(path, referred)
+        if not why and counted.get(name, 0) < keep:
             kept.append((path, "among the newest"))
-        elif dry or _delete(path):
-            deleted.append(path)
+        elif why:
+            kept.append((path, why))
+        elif refusal := _refusal(path):
+            failed.append((path, refusal))
         else:
-            kept.append((path, "in use"))
+            try:
+                if not dry:
+                    _delete(path)
+                deleted.append(path)
+            except filelock.Timeout:
+                kept.append((path, "in use"))
+            except OSError as error:
+                failed.append((path, _reason(error)))
         counted[name] = counted.get(name, 0) + (not why or why == "referred to")
-    return Pruned(tuple(deleted), tuple(kept))
+    return Pruned(tuple(deleted), tuple(kept), tuple(failed))
 
 
-def _runs(directory: Path) -> dict[Path, dict[str, Any]]:
-    """Return the run directories in a directory, with their manifests."""
-    runs = {}
+def _runs(directory: Path) -> tuple[dict[Path, dict[str, Any]], list[tuple[Path, str]]]:
+    """Return the run directories in a directory with their manifests, and those that cannot be read."""
+    runs: dict[Path, dict[str, Any]] = {}
+    unread = []
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
-        if path.is_symlink() or not is_run(path):
+        if path.is_symlink() or path.name.endswith(DISCARDED):
             continue
-        with suppress(StoreError, OSError):
-            runs[path.resolve()] = read_manifest(path)
-    return runs
+        try:
+            if is_run(path):
+                runs[path.resolve()] = read_manifest(path)
+        except FileNotFoundError:
+            continue  # deleted this moment
+        except (StoreError, OSError) as error:
+            unread.append((path.resolve(), _reason(error)))
+    return runs, unread
 
 
 def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
@@ -124,13 +153,14 @@ def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
 
 def _why_kept(path: Path, referred: set[Path]) -> str:
     """Return why a run is out of the question, or nothing."""
-    if lock_holder(path) is not None:
-        return "in use"
-    if path in referred:
-        return "referred to"
-    if status(path)["state"] != "finished":
-        return "not finished"
-    return ""
+    try:
+        if lock_holder(path) is not None:
+            return "in use"
+        if path in referred:
+            return "referred to"
+        return "" if status(path)["state"] == "finished" else "not finished"
+    except (EigenscapeError, OSError) as error:
+        return _reason(error)
 
 
 def _changed(path: Path) -> float:
@@ -140,21 +170,57 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _delete(path: Path) -> bool:
-    """Delete a run under its lock; it does not look finished from the first change on."""
-    with explain_write_errors(path):
-        try:
-            with filelock.FileLock(path / "lock", timeout=0):
-                (path / "manifest.json").unlink()
-                hidden = path.with_name(f".{path.name}{DISCARDED}")
-                path.rename(hidden)
-                shutil.rmtree(hidden)
-        except filelock.Timeout:
-            return False
-    return True
+def _refusal(path: Path) -> str:
+    """Return why this user may not delete a run, or nothing; before any of its files is gone."""
+    lock = path / "lock"
+    if lock.exists() and not _may(lock, os.R_OK | os.W_OK):
+        return f"{lock} cannot be written: it belongs to another user"
+    try:
+        inside = [
+            (Path(folder), dirs + files) for folder, dirs, files in os.walk(path, onerror=_throw)
+        ]
+        for folder, names in [(path.parent, [path.name]), *inside]:
+            if not _may(folder, os.W_OK | os.X_OK):
+                return f"{folder} cannot be written"
+            if others := [name for name in names if not _may_remove(folder, name)]:
+                return f"{folder / others[0]} belongs to another user, who alone may delete it"
+    except OSError as error:
+        return _reason(error)
+    return ""
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=True)
+
+
+def _may_remove(folder: Path, name: str) -> bool:
+    """Return whether this user may remove a name from a folder that it may write."""
+    state, own = folder.stat(), os.geteuid()
+    if not state.st_mode & stat.S_ISVTX or own in (0, state.st_uid):
+        return True
+    return (folder / name).lstat().st_uid == own
+
+
+def _delete(path: Path) -> None:
+    """Delete a run under its lock; one rename first, or a kill midway would leave half of it."""
+    with filelock.FileLock(path / "lock", timeout=0):
+        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DISCARDED}")
+        path.rename(hidden)
+        shutil.rmtree(hidden)
 
 
 def _finish_deleting(directory: Path) -> None:
     """Delete what a prune that was killed has left."""
     for path in directory.glob(f".*{DISCARDED}"):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _reason(error: Exception) -> str:
+    """Return what refused to read or to delete something, in words."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _throw(error: OSError) -> None:
+    raise error

@@ -108,13 +108,18 @@ def read_manifest(path: Path) -> dict[str, Any]:
     Raises
     ------
     StoreError
-        The directory has a manifest that is damaged or of another format.
+        The directory has a manifest that is damaged, of another format, or cannot be read.
     """
     file = path / "manifest.json"
     try:
         manifest: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {"format": FORMAT, "stages": {}}
+    except PermissionError as error:
+        raise StoreError(
+            f"{file}: cannot be read ({error.strerror}). Ask its owner for permission to read it, or give "
+            "another --run-dir."
+        ) from None
     except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(manifest, dict) or "format" not in manifest:

@@ -147,11 +147,21 @@ def prune_command(
         pruned = prune_runs(directory, keep, dry=dry_run)
         if as_json:
             print(json.dumps(pruned.to_json()))
-            return
-        for path in pruned.deleted:
-            print(f"{'would delete' if dry_run else 'deleted'}  {path}")
-        for path, why in pruned.kept:
-            print(f"kept  {path}: {why}")
+        else:
+            for path in pruned.deleted:
+                print(f"{'would delete' if dry_run else 'deleted'}  {path}")
+            for path, why in pruned.kept:
+                print(f"kept  {path}: {why}")
+            for path, why in pruned.failed:
+                print(f"not deleted  {path}: {why}")
+        if pruned.failed:
+            count = len(pruned.failed)
+            print(
+                f"eigenscape: {count} run{'s' * (count != 1)} could not be deleted. Ask the owner, or give "
+                "the command as a user who may delete them.",
+                file=sys.stderr,
+            )
+            raise typer.Exit(pruned.exit_status)
 
 
 def _refuse_two(*flags: tuple[str, bool]) -> None:

@@ -39,7 +39,7 @@ def status_command(
             else:
                 for entry in entries:
                     end = ", not converged" if entry["converged"] is False else ""
-                    print(f"{entry['run']}: {entry['kind']}, {entry['state']}{end}")
+                    print(f"{entry['run']}: {entry['kind'] or 'directory'}, {entry['state']}{end}")
             return
         kind = kind_of(run) or RUN
         found = kind.status(run)
