@@ -1,5 +1,6 @@
 """A cube in memory to a class map: the same as by files."""
 
+import json
 import subprocess
 import sys
 
@@ -63,7 +64,8 @@ def test_job_for__labels_from_a_frame(tmp_path, cube):
         scene, frame, directory=tmp_path, scene={"labels_field": "kind"}, **KEYS
     )
     result = eigenscape.run(job)
-    assert sorted(eigenscape.open_run(result).attrs["class_names"].values()) == ["grass", "soil"]
+    names = json.loads(eigenscape.open_run(result).attrs["class_names"])
+    assert sorted(names.values()) == ["grass", "soil"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_job_for__labels_from_points_of_a_data_frame(tmp_path, cube, points, ind
     job = eigenscape.job_for(scene, frame, directory=tmp_path, **KEYS)
     result = eigenscape.run(job)
     dataset = eigenscape.open_run(result)
-    names = dataset.attrs["class_names"]
+    names = json.loads(dataset.attrs["class_names"])
     given = dataset["label"].values.ravel()
     assert [names[str(number)] if number else "" for number in given] == [
         *NAMES[labels.values.ravel()]

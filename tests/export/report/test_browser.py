@@ -1,5 +1,6 @@
 """The page in a browser: Debian's Chromium, driven by Playwright. Skipped where either is absent."""
 
+import json
 import shutil
 
 import numpy as np
@@ -171,7 +172,7 @@ def test_browser__reads_a_pixel_by_mouse_and_keys(visit, path, small, result):
     row, column = map(int, told.split("row, column")[1].split("x, y")[0].strip().split(", "))
     arrays = eigenscape.open_run(result.path)
     here = int(np.flatnonzero((arrays.row == row) & (arrays.column == column))[0])
-    names = arrays.attrs["class_names"]
+    names = json.loads(arrays.attrs["class_names"])
     assert names[str(int(arrays["class"][here]))] in told
     assert f"{100 * float(arrays['confidence'][here]):.0f} %"[:-3] in told
     x = 364095 + 30 * (column + 0.5)

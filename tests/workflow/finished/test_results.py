@@ -1,9 +1,11 @@
+import json
 import pickle
 
 import numpy as np
 import pytest
 import rasterio
 import scipy.sparse as sp
+import xarray
 
 import eigenscape
 from eigenscape.base.process.progress import Silent
@@ -76,6 +78,35 @@ def test_open_maps__are_the_files_of_the_run(tmp_path):
     np.testing.assert_array_equal(pickled.values, maps["class"].values)
     attributes = maps["class"].attrs
     assert len(attributes["flag_meanings"].split()) == len(attributes["flag_values"])
+
+
+@pytest.mark.parametrize("kind", ["georeferenced", "array", "table"])
+def test_open_run_and_maps__to_netcdf_and_back(tmp_path, kind):
+    keys = {"preset": "halevy-2011", "spectrum": {"dimension": 3}, "directory": tmp_path}
+    if kind == "georeferenced":
+        synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
+        job = eigenscape.job_for(tmp_path / "scene.tif", tmp_path / "scene_labels.tif", **keys)
+    else:
+        truth = np.repeat([0, 1, 2], 40).reshape(12, 10)
+        cube = np.random.default_rng(0).normal(size=(12, 10, 4)) + 5 * truth[:, :, None]
+        names = np.array(["", "Gr\u00fcnland", "tall grass"])[truth]
+        if kind == "table":
+            cube, names = cube.reshape(-1, 4), names.ravel()
+        job = eigenscape.job_for(cube, names, **keys)
+    result = eigenscape.run(job)
+    opened = [eigenscape.open_run(result)]
+    if kind != "table":
+        opened.append(eigenscape.open_maps(result))
+    for number, dataset in enumerate(opened):
+        dataset.to_netcdf(tmp_path / f"{number}.nc")
+        with xarray.open_dataset(tmp_path / f"{number}.nc") as found:
+            assert found.identical(dataset.compute())
+    names = json.loads(opened[0].attrs["class_names"])
+    if kind == "georeferenced":
+        assert list(names) == ["1", "2"]
+        assert opened[0].attrs.keys() >= {"transform", "crs_wkt"}
+    else:
+        assert names == {"1": "Gr\u00fcnland", "2": "tall grass"}
 
 
 def test_open_run_and_maps__keep_their_run_in_another_directory(tmp_path, monkeypatch):

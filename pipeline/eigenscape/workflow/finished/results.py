@@ -1,5 +1,6 @@
 """A finished run as xarray Datasets: lazy, labelled, with the scene's georeference."""
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -76,11 +77,13 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
         Dimensions ``sample``, ``band``, ``feature``, ``neighbor``, ``mode``; coordinates ``row`` and
         ``column`` of every sample, ``y`` and ``x`` of the centre of its pixel and ``spatial_ref`` (as
         rioxarray reads it) where the scene has a georeference, and ``wavelength`` of every band in
-        nanometres, if the scene has it. ``attrs`` hold ``crs_wkt``, ``transform``, ``height``,
-        ``width`` and ``class_names``. For an image of a variable, use ``ds["class"].set_index(sample=("row",
-        "column")).unstack()``. If there is an ``origin`` (band), it was subtracted from ``values``.
-        ``values`` (and sparse ``features``) of a sparse table are omitted, because xarray has no lazy
-        sparse array; `eigenscape.store.rows.Rows` reads them.
+        nanometres, if the scene has it. ``attrs`` hold ``height``, ``width``, ``crs_wkt`` and ``transform``
+        (if the scene has them), and ``class_names``, JSON text: ``json.loads(ds.attrs["class_names"])``
+        gives the names by number, ``{"1": "corn"}``. ``ds.to_netcdf`` writes all of it. For an image of a
+        variable, use ``ds["class"].set_index(sample=("row", "column")).unstack()``. If there is an
+        ``origin`` (band), it was subtracted from ``values``. ``values`` (and sparse ``features``) of a
+        sparse table are omitted, because xarray has no lazy sparse array; `eigenscape.store.rows.Rows`
+        reads them.
 
     Raises
     ------
@@ -124,8 +127,10 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
     if bands["wavelength"] is not None:
         good = [w for w, keep in zip(bands["wavelength"], bands["good"], strict=True) if keep]
         coordinates["wavelength"] = ("band", good)
-    attributes = {**grid, "class_names": summary["class_names"], "run": str(path)}
-    return xarray.Dataset(variables, coordinates, attributes)
+    # Values that an attribute of NetCDF can have.
+    attributes = {name: value for name, value in grid.items() if value is not None}
+    attributes["class_names"] = json.dumps(summary["class_names"], ensure_ascii=False)
+    return xarray.Dataset(variables, coordinates, {**attributes, "run": str(path)})
 
 
 def open_maps(run: str | Path | HasPath) -> xarray.Dataset:
