@@ -22,6 +22,7 @@ import pytest
 import tomlkit
 from hypothesis import HealthCheck, settings
 
+import forks
 from eigenscape.base.memory import collected_quickly
 from glusterfs import GlusterFS
 from glusterfs import why_not as glusterfs_why_not
@@ -41,6 +42,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 SLOW = ("slurm", "gridengine", "glusterfs", "shared_data")
 """Marks of tests that are slow as well."""
+
+
+@pytest.hookimpl(trylast=True)  # with the options read
+def pytest_configure(config: pytest.Config) -> None:
+    # Once for all processes that share the tests.
+    if not hasattr(config, "workerinput"):
+        server = forks.serving()
+        os.environ[forks.VARIABLE] = server.__enter__()
+        config.add_cleanup(lambda: server.__exit__(None, None, None))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -12,16 +11,10 @@ import pytest
 import rasterio
 
 from eigenscape.store.run import Run
+from forks import Fork
 
 pytestmark = pytest.mark.slow
 
-# Of a shell without job control, jobs in the background ignore SIGINT; so would what they start.
-MAIN = """\
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from eigenscape.cli.app import main
-main()
-"""
 PARTS = [
     "class_map.tif",
     "class_map.tif.aux.xml",
@@ -32,10 +25,7 @@ PARTS = [
 
 
 def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    return Fork(["-m", "eigenscape", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def finish(process):
