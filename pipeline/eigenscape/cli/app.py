@@ -7,7 +7,7 @@ import typer
 
 from eigenscape.base.version import __version__
 from eigenscape.cli.arguments import DataDir
-from eigenscape.cli.streams import accept_all_characters, explain_stdout_error, stdout_error
+from eigenscape.cli.streams import exit_status_of, guard_streams
 from eigenscape.cli.verbs import apply, cluster, data, submit
 from eigenscape.cli.verbs.batch import batch_command
 from eigenscape.cli.verbs.doctor import doctor_command
@@ -78,14 +78,11 @@ app.command("schema")(schema_command)
 
 def main() -> None:
     """Run the command line."""
-    accept_all_characters()
+    lost = guard_streams()
     status: int | str | None = 0
     try:
         app()
     except SystemExit as end:
         status = end.code
-    except OSError:
-        if stdout_error("\n") is None:
-            raise
-    error = stdout_error()
-    sys.exit(status if error is None else status or explain_stdout_error(error))
+    error = lost()
+    sys.exit(status if error is None else status or exit_status_of(error))

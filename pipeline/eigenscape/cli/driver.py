@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from eigenscape.cli.printing.results import print_result
-from eigenscape.cli.streams import accept_all_characters
+from eigenscape.cli.streams import guard_streams
 from eigenscape.schedule.driver import main
 
 if __name__ == "__main__":
-    accept_all_characters()
+    guard_streams()
     status = main(Path(sys.argv[1]), print_result)
     sys.stdout.flush()
     sys.stderr.flush()
