@@ -49,6 +49,8 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eigenscape import SpectralClusterer
     >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 9 * (np.arange(200) % 2)[:, None]
     >>> labels = SpectralClusterer(2, random_state=0).fit_predict(X)
     >>> labels[0] != labels[1], (labels[::2] == labels[0]).all()

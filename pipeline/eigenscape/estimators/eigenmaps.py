@@ -123,6 +123,7 @@ class LaplacianEigenmaps(Eigenmaps):
     Examples
     --------
     >>> import numpy as np
+    >>> from eigenscape import LaplacianEigenmaps
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
     >>> LaplacianEigenmaps(n_components=3, random_state=0).fit_transform(X).shape
     (200, 3)

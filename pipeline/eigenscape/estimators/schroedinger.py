@@ -61,6 +61,8 @@ class SchroedingerEigenmaps(Eigenmaps):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eigenscape import SchroedingerEigenmaps
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
     >>> y = np.full(200, -1)
     >>> y[:10] = 1

@@ -72,6 +72,7 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
     >>> import numpy as np
     >>> from sklearn.manifold import Isomap
     >>> from sklearn.pipeline import make_pipeline
+    >>> from eigenscape import NeighborsTransformer
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
     >>> graph = NeighborsTransformer(n_neighbors=10, random_state=0).fit_transform(X)
     >>> graph.shape, graph.nnz

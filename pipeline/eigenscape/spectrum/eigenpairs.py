@@ -50,6 +50,8 @@ class Eigenpairs:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eigenscape import eigenpairs
     >>> step = np.roll(np.eye(6), 1, axis=1)
     >>> eigenpairs(step + step.T, 2, kind="unnormalized").values.round(6)
     array([0., 1., 1.])
@@ -122,6 +124,7 @@ def eigenpairs(
     Examples
     --------
     >>> import scipy.sparse
+    >>> from eigenscape import eigenpairs
     >>> ring = scipy.sparse.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, -5, 5], shape=(6, 6))
     >>> eigenpairs(ring, 2).values.round(6) + 0.0
     array([0. , 0.5, 0.5])

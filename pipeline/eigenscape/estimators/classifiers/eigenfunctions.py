@@ -79,6 +79,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eigenscape import EigenfunctionClassifier
     >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
     >>> y = np.full(200, -1)
     >>> y[:4] = 0, 1, 0, 1

@@ -72,6 +72,7 @@ def labelled_accuracy(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eigenscape
     >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
     >>> y = np.where(np.arange(200) < 4, np.arange(200) % 2, -1)

@@ -43,6 +43,8 @@ class TikhonovClassifier(SpreadingClassifier):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eigenscape import TikhonovClassifier
     >>> X = np.random.default_rng(0).normal(size=(200, 5)) + 6 * (np.arange(200) % 2)[:, None]
     >>> y = np.full(200, -1)
     >>> y[:2] = 0, 1
