@@ -2,16 +2,30 @@ import dask.array
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import eigenscape
-from eigenscape import EigenfunctionClassifier, PoissonClassifier, SchroedingerEigenmaps
+from eigenscape import (
+    EigenfunctionClassifier,
+    GeodesicClassifier,
+    InterpolatedClassifier,
+    PoissonClassifier,
+    SchroedingerEigenmaps,
+    TikhonovClassifier,
+)
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.classifiers.labels import check_length, encode_labels, is_labelled
 
+CLASSIFIERS = [
+    EigenfunctionClassifier(random_state=0), GeodesicClassifier(random_state=0),
+    InterpolatedClassifier(random_state=0), PoissonClassifier(random_state=0),
+    TikhonovClassifier(random_state=0),
+]  # fmt: skip
 WORDS = ["a", "b", None, "a", None]
 CODES = [0, 1, -1, 0, -1]
 NUMBERS = [3, 7, None, 3, None]
@@ -35,6 +49,15 @@ def objects(values):
         (pd.Series(WORDS, dtype="string"), ["a", "b"]),
         (pd.Series(WORDS, dtype="category"), ["a", "b"]),
         (pd.Series(NUMBERS, dtype="Int64"), [3, 7]),
+        (pd.array([2**60, 2**60 + 1, None, 2**60, -1], dtype="Int64"), [2**60, 2**60 + 1]),
+        (pd.Series([2**60, 2**60 + 1, None, 2**60, -1], dtype="Int64"), [2**60, 2**60 + 1]),
+        (pd.DataFrame({"class": pd.array(NUMBERS, dtype="Int64")})["class"], [3, 7]),
+        (
+            pd.Series([2**60, 2**60 + 1, None, 2**60, None], dtype="Int64").astype("category"),
+            [2**60, 2**60 + 1],
+        ),
+        (pd.Series([False, True, None, False, None], dtype="boolean"), [False, True]),
+        (pd.Index(WORDS, dtype="string"), ["a", "b"]),
         (pd.Series(NUMBERS), [3.0, 7.0]),
         (pd.DataFrame({"class": NUMBERS})["class"], [3.0, 7.0]),
         (objects(NUMBERS), [3, 7]),
@@ -50,6 +73,54 @@ def test_encode_labels__what_stands_for_none(y, classes):
     found, codes = encode_labels(y, 5)
     assert found.tolist() == classes
     assert codes.tolist() == CODES
+
+
+@pytest.mark.parametrize("kind", ["Int64", "category"])
+def test_encode_labels__integers_stay_integers(kind):
+    classes, _ = encode_labels(pd.Series(NUMBERS, dtype="Int64").astype(kind), 5)
+    assert classes.dtype == np.int64
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        classes, _ = encode_labels(pd.DataFrame({"y": pd.array(NUMBERS, dtype=kind)}), 5)
+    assert classes.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (
+            np.array(["a", "b", np.nan, "a", np.nan]),
+            r"label of 2 samples is the text 'nan'.*Give None",
+        ),
+        (pd.Series(WORDS, dtype="string").astype(str), r"label of 2 samples is the text '<NA>'"),
+        (
+            pd.cut(pd.Series([0.5, 1.5, None, 0.5, None]), [0, 1, 2]),
+            r"type Interval.*y\.astype\(str\)",
+        ),
+        (
+            pd.Series([1, 2, None, 1, None], dtype="Int64").astype(object).replace(1, "a"),
+            "several types",
+        ),
+        (pd.Series([None] * 5, dtype="string"), "none of 5 samples is labelled"),
+        (pd.Series([0.5, 1.5, None, 0.5, None], dtype="Float64"), "Unknown label type: continuous"),
+    ],
+    ids=["nan", "NA", "interval", "mixed", "missing", "continuous"],
+)
+def test_encode_labels__what_are_no_labels(y, message):
+    with pytest.raises(ValueError, match=message):
+        encode_labels(y, 5)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_fit__missing_values_of_pandas_are_no_labels(model, blobs):
+    X, truth = blobs
+    known = np.arange(120) < 20
+    plain = clone(model).fit(X, np.where(known, truth, -1))
+    for kind in ("Int64", "boolean"):
+        y = pd.Series(truth, dtype="Int64").astype(kind).mask(~known)
+        fitted = clone(model).fit(X, y)
+        np.testing.assert_array_equal(fitted.predict(X[:30]), plain.predict(X[:30]))
+        weight = pd.Series(np.ones(120), dtype="Float64").mask(~known)
+        assert fitted.score(X, y, sample_weight=weight) == plain.score(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +190,10 @@ def test_labelled_accuracy__counts_labelled_samples(partial):
     assert model.score(X, missing) == model.score(X, y)
     lazy = dask.array.from_array(X, chunks=(100, 64))
     assert model.score(lazy, y) == pytest.approx(model.score(X, y))
+    with pytest.raises(EstimatorError, match=r"sample_weight: shape \(3,\) for 500 samples"):
+        model.score(X, y, sample_weight=[1, 2, 3])
+    with pytest.raises(EstimatorError, match="1 of 100 labelled samples have none"):
+        model.score(X, y, sample_weight=[None, *range(1, 500)])
     with pytest.raises(EstimatorError, match="none of 4 samples to score"):
         model.score(X[:4], [-1, -1, None, -1])
 

@@ -19,6 +19,9 @@ from eigenscape.errors import EstimatorError
 
 UNLABELLED = -1
 
+_MADE_OF_MISSING = ("nan", "<NA>")
+"""Texts that NumPy and pandas make of missing values among texts."""
+
 
 class PartialClassifierMixin(ClassifierMixin):  # type: ignore[misc]
     """A classifier whose `score` counts the samples that have a label."""
@@ -88,8 +91,24 @@ def labelled_accuracy(
             "StratifiedKFold, which gives each fold its share of the labels."
         )
     predicted = np.asarray(estimator.predict(X))[known]
-    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+    weight = None if sample_weight is None else _weights(sample_weight, known)
     return float(accuracy_score(_plain(labels[known]), predicted, sample_weight=weight))
+
+
+def _weights(given: ArrayLike, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the weights of the labelled samples."""
+    weight = np.asarray(_exact(given))
+    if weight.shape != known.shape:
+        raise EstimatorError(
+            f"sample_weight: shape {weight.shape} for {len(known)} samples. Give one weight for each."
+        )
+    missing = pd.isna(weight[known])
+    if missing.any():
+        raise EstimatorError(
+            f"sample_weight: {int(missing.sum())} of {len(missing)} labelled samples have none. Give a "
+            "number for each, 0 to leave a sample out."
+        )
+    return weight[known].astype(np.float64)
 
 
 def check_length(y: Any, samples: int) -> NDArray[Any]:
@@ -109,7 +128,7 @@ def check_length(y: Any, samples: int) -> NDArray[Any]:
         hidden = np.ma.getmaskarray(y)
         y = np.ma.getdata(y).astype(object)
         y[hidden] = None
-    labels: NDArray[Any] = np.asarray(y)
+    labels: NDArray[Any] = np.asarray(_exact(y))
     if labels.dtype.kind in "US" and isinstance(y, list | tuple):
         # NumPy has made texts of what is None, NaN or a number among texts.
         labels = np.array(y, object)
@@ -119,6 +138,18 @@ def check_length(y: Any, samples: int) -> NDArray[Any]:
     if len(labels) != samples:
         raise EstimatorError(f"y: {len(labels)} labels for {samples} samples.")
     return labels
+
+
+def _exact(y: Any) -> Any:
+    """Return labels of the types that pandas adds to those of NumPy as objects.
+
+    NumPy would make floats of integers and of categories among which some are missing: large ones would be
+    no longer distinct.
+    """
+    if isinstance(y, pd.DataFrame):
+        return y.astype(object) if any(map(pd.api.types.is_extension_array_dtype, y.dtypes)) else y
+    extended = pd.api.types.is_extension_array_dtype(getattr(y, "dtype", None))
+    return y.astype(object) if extended else y
 
 
 def is_labelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
@@ -182,8 +213,14 @@ def _plain(known: NDArray[Any]) -> NDArray[Any]:
     Raises
     ------
     EstimatorError
-        They are of several types.
+        They are of several types, of types that are no classes, or texts that stand for a missing value.
     """
+    if known.dtype.kind in "OU" and (made := np.isin(known, _MADE_OF_MISSING)).any():
+        raise EstimatorError(
+            f"y: the label of {int(made.sum())} samples is the text {str(known[made][0])!r}, which NumPy and "
+            f"pandas make of a missing value. Give None or {UNLABELLED} for no label, or another name to "
+            "the class."
+        )
     if known.dtype.kind != "O":
         return known
     texts = [isinstance(label, str) for label in known]
@@ -194,6 +231,10 @@ def _plain(known: NDArray[Any]) -> NDArray[Any]:
             )
         return known
     plain = np.asarray(known.tolist())
+    if plain.dtype.kind == "O":
+        raise EstimatorError(
+            f"y: labels of type {type(known[0]).__name__}. Give texts or whole numbers: y.astype(str)."
+        )
     return plain if plain.ndim == 1 else known
 
 
