@@ -45,8 +45,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
     estimator
         Learns (`reset`) or is held to the number and the names of the features.
     X : array-like, sparse array or dask array, shape (n, d)
-        Or a zarr array or a data set of an HDF5 file, which become dask arrays, or an AnnData object,
-        whose ``X`` is taken.
+        Or a zarr array or a data set of an HDF5 file, which become dask arrays, an `xarray.DataArray`,
+        whose dask array is taken if it has chunks, or an AnnData object, whose ``X`` is taken.
     reset
         Whether this is a fit.
 
@@ -96,6 +96,8 @@ def _stored(X: Any) -> Any:
     if _is_of(X, "anndata", "_CSRDataset") or _is_of(X, "anndata", "_CSCDataset"):
         # Compressed rows in a file: a sparse table is read into memory once.
         return X.to_memory()
+    if _is_of(X, "xarray", "DataArray") and X.chunks is not None:
+        return X.data
     if not (_is_of(X, "zarr", "Array") or _is_of(X, "h5py", "Dataset")) or X.ndim != 2:
         return X
     stored = (X.chunks or (1, 1))[0]

@@ -65,7 +65,8 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
     proportional to the product of both numbers.
 
     The graph is in memory: 12 bytes for each entry up to 2^31 entries. The samples may be a dask
-    array, a zarr array, a data set of an HDF5 file, or an AnnData object, also one that is backed by a file.
+    array, an `xarray.DataArray` with chunks, a zarr array, a data set of an HDF5 file, or an AnnData object,
+    also one that is backed by a file.
 
     Examples
     --------
