@@ -104,6 +104,54 @@ def test_load_cluster__no_such_file(tmp_path):
             load_cluster(path)
 
 
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("tcp://", "is not a host and a port"),
+        ("tcp://host", "is not a host and a port"),
+        ("tcp://host:8786/status", "is not a host and a port"),
+        ("tcp://:8786", "is not a host and a port"),
+        ("tcp://host:-1", "is not a host and a port"),
+        ("tcp://host:99999", "has the port 99999"),
+        ("tcp://host:0", "has the port 0"),
+        ("tcp://host :8786", "contains a space"),
+        (" tcp://host:8786", "contains a space"),
+        ("http://localhost:8787/status", "is the address of a page"),
+        ("tcp://host:port", "is not a host and a port"),
+        ("foo://host:1", "begins with none of tcp://, tls://"),
+    ],
+)
+def test_load_cluster__refuses_an_address_at_once(address, words):
+    with pytest.raises(ClusterError, match=r"such as tcp://127\.0\.0\.1:8786") as caught:
+        load_cluster(address)
+    assert str(caught.value).startswith(f"on: address = {address!r}: it {words}")
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://10.0.0.1:8786", "tls://node-1.hpc:1", "tcp://[fe80::1%lo]:1"]
+)
+def test_load_cluster__takes_the_address_of_a_scheduler(address):
+    assert load_cluster(address).address == address
+
+
+def test_load_cluster__says_what_an_address_without_its_beginning_may_be():
+    with pytest.raises(
+        ClusterError, match=r"the address of a scheduler, such as tcp://localhost:8786\."
+    ):
+        load_cluster("localhost:8786")
+    for path in ("", "foo:bar"):
+        with pytest.raises(ClusterError, match=r"such as tcp://127\.0\.0\.1:8786\."):
+            load_cluster(path)
+
+
+def test_connect__refuses_encryption_without_certificates():
+    with (
+        pytest.raises(ClusterError, match=r"no certificates.*tls_ca_file"),
+        connect(load_cluster("tls://127.0.0.1:8786"), 1, 2**30),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads__every_item_once_and_no_more_at_a_time(threads):
     executor = Threads(threads)
@@ -176,10 +224,17 @@ def test_connect__local_workers_are_other_processes_and_go_away():
             os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("address", ["nonsense://x", "tcp://127.0.0.1:notaport"])
-def test_connect__address_of_a_wrong_form(address):
-    options = ClusterOptions(kind="existing", address=address)
-    with pytest.raises(ClusterError, match=address), connect(options, None, GIB):
+def test_connect__says_why_no_scheduler_answers(monkeypatch):
+    def client(**_):
+        try:
+            raise ConnectionRefusedError(111, "Connection refused")
+        except OSError as error:
+            raise OSError("Timed out after 10 s") from error
+
+    monkeypatch.setattr("distributed.Client", client)
+    options = load_cluster("tcp://127.0.0.1:8786")
+    words = r"tcp://127\.0\.0\.1:8786: no scheduler .* \(Timed out after 10 s: Connection refused\)"
+    with pytest.raises(ClusterError, match=words), connect(options, None, GIB):
         pass
 
 

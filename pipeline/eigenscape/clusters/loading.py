@@ -1,5 +1,6 @@
 """Reading a cluster file, and saying what is wrong with one."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,15 +24,20 @@ def load_cluster(path: str | Path | None) -> ClusterOptions:
     if path is None:
         return ClusterOptions()
     if "://" in str(path):
-        return parse_cluster({"kind": "existing", "address": str(path)}, str(path))
+        return parse_cluster({"kind": "existing", "address": str(path)}, "on")
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ClusterError(
-            f"{path}: cannot be read as a cluster file ({error}). "
-            "Give a TOML file such as cluster/local.toml, or a scheduler's address tcp://HOST:PORT."
+            f"{str(path) or repr('')}: cannot be read as a cluster file ({error}). Give a TOML file such as "
+            f"cluster/local.toml, or the address of a scheduler, such as {_meant(str(path))}."
         ) from None
     return parse_cluster(table, str(path))
+
+
+def _meant(path: str) -> str:
+    """Return the address that somebody may have meant who left out its beginning, or an example."""
+    return f"tcp://{path}" if re.fullmatch(r"[\w.-]+:\d+", path) else "tcp://127.0.0.1:8786"
 
 
 def parse_cluster(table: Mapping[str, Any], source: str) -> ClusterOptions:
