@@ -1,11 +1,20 @@
 import os
 import signal
+import time
 
+import filelock
 import pytest
 
 from eigenscape.clusters import ClusterOptions
+from eigenscape.clusters.kinds.slurm import SlurmOptions
 from eigenscape.clusters.loading import parse_cluster
-from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
+from eigenscape.clusters.submission import (
+    Submission,
+    changing,
+    describe_driver,
+    read_submission,
+    write_submission,
+)
 from eigenscape.errors import ClusterError, InputError, MemoryLimitError, StoreError
 from eigenscape.job.jobfile import load_job, parse_job
 from eigenscape.schedule import driver
@@ -143,6 +152,75 @@ def test_submit__refuses_what_cannot_work_before_it_waits_in_the_queue(
     (tmp_path / "run" / "submission.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
         status(tmp_path / "run")
+
+
+@pytest.fixture
+def queue_says(monkeypatch):
+    """Return a function that sets the state of every job in the queue."""
+
+    def says(state, reason=""):
+        monkeypatch.setattr(SlurmOptions, "job_state", lambda job_id: state)
+        monkeypatch.setattr(SlurmOptions, "job_reason", lambda job_id: reason)
+
+    return says
+
+
+@pytest.mark.parametrize(
+    ("state", "began"),
+    [("running", "was killed, or lost with its node"), ("submitted", "never began")],
+)
+def test_describe_driver__of_one_that_noted_no_end(
+    tmp_path, monkeypatch, queue_says, cli, state, began
+):
+    made(tmp_path, state=state)
+    (tmp_path / "driver" / "job-7.err").write_text("slurmstepd: error: oom_kill event\n")
+    queue_says("gone")
+    assert describe_driver(tmp_path)["driver"] == state  # a queue may show it later
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    found = status(tmp_path)
+    why = f"job 7 is no longer in the queue: it {began}. The last line of its output: slurmstepd: error: "
+    why += "oom_kill event"
+    assert (found["driver"]["driver"], found["driver"]["message"]) == ("ended", why)
+    assert (
+        found["state"]
+        == f"unfinished: its driver ended ({why}); the same `eigenscape submit` continues it"
+    )
+    assert f"driver       ended: job 7 of slurm (gone), 1 submitted. {why}" in " ".join(
+        cli("status", tmp_path).stdout.split(" ")
+    )
+    # Its process lives: the queue alone has forgotten it.
+    with filelock.FileLock(tmp_path / "driver" / "lock"):
+        assert status(tmp_path)["driver"]["driver"] == state
+    # It ends by itself while the queue is asked.
+    found = read_submission(tmp_path)
+
+    def ends(job_id):
+        write_submission(tmp_path, found, state="finished")
+        return "gone"
+
+    monkeypatch.setattr(SlurmOptions, "job_state", ends)
+    assert describe_driver(tmp_path)["driver"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("job", "driver", "left", "message"),
+    [
+        ("waiting", "submitted", "job 7 of its driver is waiting", ""),
+        ("running", "running", "job 7 of its driver is running", ""),
+        ("failed", "submitted", "the same `eigenscape submit` continues it", "bad node"),
+        ("unknown", "running", "the same `eigenscape submit`", "squeue does not answer here"),
+        ("gone", "cancelled", "the same `eigenscape submit` continues it", ""),
+    ],
+)
+def test_status__says_what_becomes_of_a_run_with_a_driver(
+    tmp_path, queue_says, job, driver, left, message
+):
+    made(tmp_path, state=driver)
+    queue_says(job, "bad node")
+    found = status(tmp_path)
+    assert found["state"].startswith(f"unfinished: {left}")
+    assert (found["driver"]["driver"], found["driver"]["message"]) == (driver, message)
 
 
 @pytest.mark.parametrize(

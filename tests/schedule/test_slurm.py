@@ -5,9 +5,11 @@ import os
 import time
 
 import numpy as np
+import psutil
 import pytest
 import tomlkit
 
+from eigenscape.clusters import submission
 from eigenscape.clusters.submission import read_submission
 from eigenscape.job.jobfile import load_job
 from eigenscape.store.run import Run, hold
@@ -85,6 +87,30 @@ def test_submit__the_driver_submits_itself_until_the_run_is_finished(
     for name in ("spectrum/value", "labels/class", "labels/confidence"):
         np.testing.assert_array_equal(Run(target).open(name)[...], Run(here).open(name)[...])
     assert "finished: job" in cli("status", target).stdout
+
+
+def test_status__of_a_driver_that_was_killed(slurm, cli, job, cluster_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(submission, "_LAG_S", 1.0)
+    target = tmp_path / "run"
+    target.mkdir()
+    with hold(target, print):
+        number = submitted(cli, job, cluster_file(alone=True), target)
+        wait_for(lambda: ", at work" in cli("status", target).stdout, target)
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "eigenscape.cli.driver" in words and str(target) in words:
+            process.kill()
+
+    def driver():
+        return json.loads(cli("status", target, "--json").stdout)["driver"]["driver"]
+
+    wait_for(lambda: driver() == "ended", target)
+    text = cli("status", target).stdout
+    assert f"job {number} is no longer in the queue: it was killed, or lost with its node" in text
+    assert "the same `eigenscape submit` continues it" in text
+    submitted(cli, job, cluster_file(alone=True), target)
+    wait_for(lambda: read_submission(target).over, target)
+    assert driver() == "finished"
 
 
 def test_cancel__ends_the_driver_and_its_workers_and_nothing_else(

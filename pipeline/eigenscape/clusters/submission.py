@@ -6,6 +6,8 @@
          ^                          |
          +----- walltime -----------+--> cancelled
 
+A driver that is killed, or lost with its node, notes no end: `describe_driver` says that it has ended.
+
 Only who holds the file's lock changes it, for a moment; the driver at work holds another lock for as
 long as its process lives, so that two of them never work at the same time.
 """
@@ -16,18 +18,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import filelock
 
 from eigenscape.base.files.held import is_held
 from eigenscape.base.files.whole import explain_write_errors, write_json
 from eigenscape.clusters.owners import check_own
+from eigenscape.clusters.workers.reports import JobState, QueueReports
 from eigenscape.errors import StoreError
+
+if TYPE_CHECKING:
+    from eigenscape.clusters.queues import QueueOptions
 
 FILE = "submission.json"
 
 State = Literal["submitting", "submitted", "running", "finished", "failed", "cancelled"]
+
+_LAG_S = 10.0
+"""Some queues show a job only a while after they have taken it."""
 
 
 @dataclass(frozen=True)
@@ -124,23 +133,48 @@ def changing(path: Path) -> Iterator[Submission | None]:
 
 
 def describe_driver(path: Path) -> dict[str, Any] | None:
-    """Return how the driver of a run is, None if it was never submitted."""
+    """Return how the driver of a run is, None if it was never submitted.
+
+    Its state ``driver`` is that of the submission, or "ended" if its job has left the queue, its process
+    does not live, and it has noted no end.
+    """
     found = read_submission(path)
     if found is None:
         return None
     from eigenscape.clusters.registry import find_queue
 
-    state = "gone" if found.over else "unknown"
+    state: JobState = "gone" if found.over else "unknown"
     if found.job_id is not None and not found.over:
         state = find_queue(found.kind).job_state(found.job_id)
+    at_work = is_held(path / "driver" / "lock")
+    driver: str = found.state
+    message = found.message
+    if not found.over and not at_work and found.job_id is not None:
+        queue = find_queue(found.kind)
+        if state == "gone" and abs(time.time() - found.changed) > _LAG_S:
+            if read_submission(path) != found:
+                return describe_driver(path)  # it has ended by itself, or handed over, just now
+            driver, message = "ended", _how_ended(path, found, queue)
+        elif state == "failed":
+            message = message or queue.job_reason(found.job_id)
+        elif state == "unknown":
+            message = message or f"{queue.query[0]} does not answer here"
     return {
         "kind": found.kind,
         "job_id": found.job_id,
         "jobs": list(found.jobs),
-        "driver": found.state,
+        "driver": driver,
         "job": state,
-        "at_work": is_held(path / "driver" / "lock"),
+        "at_work": at_work,
         "stalled": found.stalled,
         "exit_status": found.exit_status,
-        "message": found.message,
+        "message": message,
     }
+
+
+def _how_ended(path: Path, found: Submission, queue: "type[QueueOptions]") -> str:
+    """Return what is known of the end of a driver that has noted none."""
+    began = "was killed, or lost with its node" if found.state == "running" else "never began"
+    text = f"job {found.job_id} is no longer in the queue: it {began}"
+    words = QueueReports(queue, path / "driver").last_words(found)
+    return f"{text}. The last line of its output: {words}" if words else text

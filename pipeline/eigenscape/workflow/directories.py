@@ -174,12 +174,15 @@ def status(path: Path) -> dict[str, Any]:
         stages.append({"name": name, "state": state, **entry})
     done = all(stage["state"] == "finished" for stage in stages)
     command = "apply" if "applies" in manifest else "run"
-    left = f"unfinished: the same `eigenscape {command}` continues it"
     error = None if done or holder else _last_error(path)
     if holder:
         left = f"unfinished: {holder} works on it"
     elif error:
         left = f"stopped by an error: {error}"
+    elif driver:
+        left = f"unfinished: {_left_to_driver(driver)}"
+    else:
+        left = f"unfinished: the same `eigenscape {command}` continues it"
     return {
         "run": str(path),
         "name": manifest.get("name"),
@@ -192,6 +195,16 @@ def status(path: Path) -> dict[str, Any]:
         "intrinsic_dimension": _summary(manifest, "neighbors").get("intrinsic_dimension"),
         "scores": _summary(manifest, "learn").get("scores", {}),
     }
+
+
+def _left_to_driver(driver: Mapping[str, Any]) -> str:
+    """Return what becomes of a run whose driver was submitted, while no process works in its directory."""
+    if driver["at_work"] or driver["job"] in ("waiting", "running"):
+        return f"job {driver['job_id']} of its driver is {driver['job']}"
+    again = "the same `eigenscape submit` continues it"
+    return (
+        f"its driver ended ({driver['message']}); {again}" if driver["driver"] == "ended" else again
+    )
 
 
 def _last_error(path: Path) -> str | None:
