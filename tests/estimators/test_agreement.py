@@ -36,6 +36,16 @@ def test_agreement__of_moons(method, tmp_path):
     assert compare(Problem(X, truth, few_labels(truth, 3)), method, tmp_path)["differing"] == 0
 
 
+@pytest.mark.parametrize("prior", ["uniform", "training", (0.2, 0.8)], ids=str)
+@pytest.mark.parametrize("method", ["interpolated", "eigenfunctions", "poisson"])
+def test_agreement__under_a_prior(method, prior, tmp_path):
+    X, truth = make_moons(500, noise=0.2, random_state=0)
+    labels = few_labels(truth, 10)
+    labels[np.flatnonzero(labels == 0)[3:]] = -1
+    options = (("prior", "learn.prior", prior),)
+    assert compare(Problem(X, truth, labels, options=options), method, tmp_path)["differing"] == 0
+
+
 def dense_potentials(X, labels, k):
     """Poisson learning (Calder and others 2020, algorithm 1) on self-tuning weights, in double."""
     n, known = len(X), np.flatnonzero(labels >= 0)

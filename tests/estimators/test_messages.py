@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from eigenscape import (
     EigenfunctionClassifier,
+    InterpolatedClassifier,
     LaplacianEigenmaps,
     PoissonClassifier,
     SchroedingerEigenmaps,
@@ -116,6 +117,15 @@ PROVOKED = [
     (fit(PoissonClassifier(prior=[0.5, 0.6])), "the shares sum to 1.1, not to 1"),
     (
         fit(PoissonClassifier("poisson-mbo", prior=[0.2, 0.3, 0.5]), y=np.array(["b", "a"] * 30)),
+        "^prior has 3 shares, and the labels 2 classes: a, b. Give one share for each, in this order",
+    ),
+    (fit(EigenfunctionClassifier(prior=[0.5, 0.6])), "the shares sum to 1.1, not to 1"),
+    (
+        fit(EigenfunctionClassifier(prior=[0.2, 0.3, 0.5]), y=np.array(["b", "a"] * 30)),
+        "^prior has 3 shares, and the labels 2 classes: a, b. Give one share for each, in this order",
+    ),
+    (
+        fit(InterpolatedClassifier(prior=[0.2, 0.3, 0.5]), y=np.array(["b", "a"] * 30)),
         "^prior has 3 shares, and the labels 2 classes: a, b. Give one share for each, in this order",
     ),
     (fit(SpectralClusterer(100)), "n_clusters = 100"),

@@ -61,6 +61,24 @@ def training_shares(labelled: Labelled, number: int) -> NDArray[np.float64]:
     return np.asarray(counts / counts.sum())
 
 
+def prior_factors(
+    prior: Wanted, labelled: Labelled, number: int, implied: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the factor of the scores of every class: its wanted share over the one that they follow.
+
+    Parameters
+    ----------
+    prior
+        Of ``learn.prior``, not "none".
+    labelled, number
+        The training set of a fit.
+    implied : array, shape (classes,)
+        Shares that its scores follow.
+    """
+    shares = wanted_shares(prior, labelled, number)
+    return np.divide(shares, implied, out=np.ones_like(shares), where=implied > 0)
+
+
 @dataclass(frozen=True)
 class Prior:
     """Factors of the scores of every class, for one fit after the other.
@@ -86,8 +104,7 @@ class Prior:
         """
         if self.wanted == "none" or implied is None:
             return
-        shares = wanted_shares(self.wanted, labelled, number)
-        factors = np.divide(shares, implied, out=np.ones_like(shares), where=implied > 0)
+        factors = prior_factors(self.wanted, labelled, number, implied)
         save_array(self.folder / f"prior-{number}.npy", factors)
 
     def weigh(self, scores: NDArray[np.float32], number: int) -> NDArray[np.float32]:

@@ -22,6 +22,7 @@ from eigenscape.errors import EstimatorError
 
 CLASSIFIERS = [
     EigenfunctionClassifier(n_components=8, random_state=0),
+    EigenfunctionClassifier(n_components=8, prior=[0.3, 0.7], random_state=0),
     PoissonClassifier(random_state=0),
     PoissonClassifier("poisson-mbo", random_state=0),
     InterpolatedClassifier(random_state=0),
@@ -98,8 +99,12 @@ def test_classifiers__shares_are_in_the_order_of_the_classes(model, moons, few):
     np.testing.assert_allclose(lazy.compute(), shares, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["poisson", "poisson-mbo"])
-def test_poisson__a_prior_makes_up_for_uneven_labels(method):
+@pytest.mark.parametrize(
+    "model",
+    [PoissonClassifier("poisson"), PoissonClassifier("poisson-mbo"), InterpolatedClassifier()],
+    ids=["poisson", "poisson-mbo", "interpolated"],
+)
+def test_prior__makes_up_for_uneven_labels(model):
     X, truth = make_blobs(600, centers=3, n_features=5, cluster_std=3.0, random_state=1)
     y = np.full(600, -1)
     for number, labels in enumerate((2, 8, 10)):
@@ -107,13 +112,21 @@ def test_poisson__a_prior_makes_up_for_uneven_labels(method):
         y[chosen] = number
 
     def accuracy(prior):
-        model = PoissonClassifier(method, prior=prior, random_state=0).fit(X, y)
-        return (model.transduction_ == truth).mean()
+        fitted = clone(model).set_params(prior=prior, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(fitted.predict(X), fitted.transduction_)
+        np.testing.assert_array_equal(fitted.predict_proba(X).argmax(axis=1), fitted.transduction_)
+        return (fitted.transduction_ == truth).mean()
 
     assert accuracy("none") < 0.85
     assert accuracy("uniform") > 0.97
     assert accuracy(np.full(3, 1 / 3)) == accuracy("uniform")
     assert accuracy([0.1, 0.4, 0.5]) < accuracy("uniform")
+
+
+def test_prior__of_samples_that_are_all_labelled_changes_nothing(moons):
+    X, truth = moons
+    found = InterpolatedClassifier(prior=[0.1, 0.9], random_state=0).fit(X, truth)
+    np.testing.assert_array_equal(found.transduction_, truth)
 
 
 def test_tikhonov__outvotes_a_wrong_label(moons, few):

@@ -18,15 +18,17 @@ from eigenscape.estimators.classifiers.labels import (
     encode_labels,
     take_class,
 )
-from eigenscape.estimators.classifiers.shares import nearest_fitted
+from eigenscape.estimators.classifiers.shares import Prior, all_train, nearest_fitted
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import Laplacian
+from eigenscape.labels.priors import prior_factors, training_shares, weigh_scores
 from eigenscape.learn.classify.kernels import eigenfunctions
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
+from eigenscape.learn.method import Classifier
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
@@ -55,6 +57,11 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         plain least squares.
     power
         Exponent of the roughness.
+    prior
+        Assumed shares of the classes among all samples: "uniform", "training" (as among the labels), or a
+        share for each class in the order of `classes_`. The functions are then multiplied by these shares
+        over those among the labels. "none": no factors. Give it if the numbers of labels say nothing of the
+        sizes of the classes.
     n_neighbors
         Number of neighbours per sample, not counting the sample itself; all other samples if there are fewer.
         If so many samples are neighbours that no eigenvector extends to new samples, the number is halved
@@ -94,6 +101,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         *,
         gamma: float = 0.0,
         power: int = 2,
+        prior: Prior = "none",
         n_neighbors: int = 12,
         neighbors: Neighbors = "lanczos-bisection",
         metric: Metric = "euclidean",
@@ -143,6 +151,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         given: dict[str, Any] = {"method": "eigenfunctions", "n_components": dimension}
         with parameter_names():
             fitting = self._begin(X, **given)
+            self._factors = self._find_factors(fitting.job, classes)
             while not self._find_extendable(fitting):
                 shutil.rmtree(fitting.run.path)
                 fewer = self.n_neighbors_ // 2
@@ -155,7 +164,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         self.coef_ = self._solve(vectors, classes, spectrum.summary["null_vectors"])
         best = np.empty(X.shape[0], np.intp)
         for here, block in stored_blocks(fitting.run, "spectrum/vector"):
-            best[here] = eigenfunctions.estimates(block, self.coef_).argmax(axis=1)
+            best[here] = _estimates(block, self.coef_, self._factors).argmax(axis=1)
         self.transduction_ = self.classes_[best]
         self._folder.trim()
         return self
@@ -180,6 +189,16 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
             )
         return few >= 1
 
+    def _find_factors(self, job: Job, classes: NDArray[np.intp]) -> NDArray[np.float64] | None:
+        """Return what the function of each class is multiplied by, None without a prior."""
+        method = job.learn
+        assert isinstance(method, Classifier), "it learns from labels"
+        method.check_classes(self.classes_.tolist())
+        if method.wanted_prior == "none":
+            return None
+        labelled = all_train(classes, len(self.classes_))
+        return prior_factors(method.wanted_prior, labelled, 0, training_shares(labelled, 0))
+
     def _solve(self, vectors: Rows, classes: NDArray[np.intp], nulls: int) -> NDArray[np.float32]:
         modes, count = vectors.shape[1], len(self.classes_)
         G, B = np.zeros((modes, modes)), np.zeros((modes, count))
@@ -197,6 +216,8 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
 
     def decision_function(self, X: Any) -> Any:
         """Return the fitted function of each class, near 1 in it and -1 elsewhere.
+
+        With a prior, the functions are those times the factors of the classes, as shares of their sum.
 
         Parameters
         ----------
@@ -240,16 +261,32 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         check_is_fitted(self)
         X = self._check(X)
         if isinstance(X, dask.array.Array):
-            return self._map_new(X, _block_estimates, len(self.classes_), self._job, self.coef_)
-        return _block_estimates(X, self.run_, self._work_bytes(), self._job, self.coef_)
+            further = self._job, self.coef_, self._factors
+            return self._map_new(X, _block_estimates, len(self.classes_), *further)
+        memory = self._work_bytes()
+        return _block_estimates(X, self.run_, memory, self._job, self.coef_, self._factors)
 
 
 def _shares(estimates: NDArray[np.float32]) -> NDArray[np.float32]:
     return probabilities(estimates, Calibration.none(estimates.shape[1]))
 
 
+def _estimates(
+    coordinates: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    factors: NDArray[np.float64] | None,
+) -> NDArray[np.float32]:
+    found = eigenfunctions.estimates(coordinates, weights)
+    return found if factors is None else weigh_scores(found, factors)
+
+
 def _block_estimates(
-    X: Samples, run: "os.PathLike[str]", memory: int, job: Job, weights: NDArray[np.float32]
+    X: Samples,
+    run: "os.PathLike[str]",
+    memory: int,
+    job: Job,
+    weights: NDArray[np.float32],
+    factors: NDArray[np.float64] | None,
 ) -> NDArray[np.float32]:
     coordinates = extend_block(X, run, memory, 0)
     # Where the extension would divide by next to nothing, the nearest fitted sample stands in.
@@ -259,4 +296,4 @@ def _block_estimates(
         for start, stop, voters in nearest_fitted(Path(run), job, X[lost], memory):
             nearest, place = np.unique(voters[:, 0], return_inverse=True)
             coordinates[lost[start:stop]] = np.asarray(vectors.take(nearest))[place]
-    return eigenfunctions.estimates(coordinates, weights)
+    return _estimates(coordinates, weights, factors)

@@ -1,6 +1,14 @@
 """Harmonic functions on the graph as a scikit-learn classifier."""
 
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.classifiers.shares import Prior
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
+from eigenscape.estimators.precomputed import Affinity
 
 
 class InterpolatedClassifier(SpreadingClassifier):
@@ -8,13 +16,22 @@ class InterpolatedClassifier(SpreadingClassifier):
 
     Samples without a label are marked by -1, None or NaN in `y`.
 
+    Parameters
+    ----------
+    prior
+        Assumed shares of the classes among all samples: "uniform", "training" (as among the labels), or a
+        share for each class in the order of `classes_`. The functions are then scaled to these masses (class
+        mass normalisation: Zhu, Ghahramani, Lafferty 2003). "none": no scaling. Give it for few labels,
+        or if their numbers say nothing of the sizes of the classes.
+
     Attributes
     ----------
     classes_ : array, shape (c,)
         Labels of the classes.
     label_distributions_ : array or dask array, shape (n, c), float32
         Shares of the classes of each fitted sample, a dask array if one was given: values of the functions
-        that are harmonic where no label is given and 0.99 or 0.01 where one is. They are not calibrated.
+        that are harmonic where no label is given and 0.99 or 0.01 where one is; with a prior, times the
+        factor of each class. They are not calibrated.
     transduction_ : array, shape (n,)
         Label of each fitted sample: that of the largest share.
     affinity_matrix_ : csr_array, shape (n, n)
@@ -24,9 +41,9 @@ class InterpolatedClassifier(SpreadingClassifier):
 
     Notes
     -----
-    Labelled samples keep their labels. It is label propagation (Zhu, Ghahramani, Lafferty 2003) on the
-    sparse graph of neighbours. A new sample takes the mean share of the three nearest fitted ones
-    (Belkin 2003, 3.8.4), one that was fitted its own.
+    Without a prior, labelled samples keep their labels. It is label propagation (Zhu, Ghahramani,
+    Lafferty 2003) on the sparse graph of neighbours. A new sample takes the mean share of the three nearest
+    fitted ones (Belkin 2003, 3.8.4), one that was fitted its own.
 
     Examples
     --------
@@ -38,6 +55,27 @@ class InterpolatedClassifier(SpreadingClassifier):
     >>> InterpolatedClassifier(random_state=0).fit(X, y).predict(X[4:8])
     array([0, 1, 0, 1])
     """
+
+    def __init__(
+        self,
+        *,
+        prior: Prior = "none",
+        n_neighbors: int = 12,
+        neighbors: Neighbors = "lanczos-bisection",
+        metric: Metric = "euclidean",
+        features: Features = "random-projection",
+        features_dimension: int = 80,
+        affinity: Affinity = "nearest_neighbors",
+        weights: Weights = "self-tuning",
+        bandwidth: float | Literal["auto"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        memory: str = "2GiB",
+        threads: int | None = None,
+        directory: str | Path | None = None,
+        client: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self._store(locals())
 
     @property
     def _job_method(self) -> str:

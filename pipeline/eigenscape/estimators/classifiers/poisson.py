@@ -1,6 +1,5 @@
 """Poisson learning as a scikit-learn classifier."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -8,11 +7,11 @@ import numpy as np
 
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.classifiers.shares import Prior
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
 from eigenscape.estimators.precomputed import Affinity
 
 Method = Literal["poisson", "poisson-mbo"]
-Prior = Literal["none", "training", "uniform"] | Sequence[float]
 
 
 class PoissonClassifier(SpreadingClassifier):

@@ -1,9 +1,9 @@
 """Labels spread over the graph of a run, and read at new samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from eigenscape.context import Context
 from eigenscape.estimators.samples import Samples, read_rows
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
+from eigenscape.labels.priors import Prior as Factors
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.method import Classifier, Prepared
@@ -21,6 +22,9 @@ from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+
+Prior = Literal["none", "training", "uniform"] | Sequence[float]
+"""Assumed shares of the classes, as ``learn.prior`` of a job."""
 
 VOTERS = 3
 """Fitted samples that a new one takes its classes from (Belkin 2003, 3.8.4)."""
@@ -38,13 +42,14 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
     count
         Number of classes.
     """
-    sample = np.flatnonzero(classes >= 0)
-    train = np.ones((1, len(sample)), np.bool_)
-    numbers = np.arange(count).astype(np.uint16)
     learner = context.job.learn
     assert isinstance(learner, Classifier), "it learns from labels"
-    method = learner.prepare(context, Labelled(sample, classes[sample], numbers, train))
+    labelled = all_train(classes, count)
+    method = learner.prepare(context, labelled)
     method.fit(0)
+    prior = Factors(learner.wanted_prior, context.workspace.folder("learn"))
+    if prior.wanted != "none":
+        prior.settle(labelled, 0, method.implied(0))
     path = context.workspace.create_array(
         "labels/share", (len(classes), count), np.float32, dims=("sample", "class")
     )
@@ -52,12 +57,28 @@ def spread_labels(context: Context, classes: NDArray[np.intp], count: int) -> di
     ranges = sample_blocks(
         len(classes), chunk_rows(len(classes), 4 * count), context.task_bytes, each
     )
-    context.map("write", partial(_write_shares, method, path), ranges)
-    return {"classes": count, "labelled": len(sample), "residual": getattr(method, "residual", 0.0)}
+    context.map("write", partial(_write_shares, method, prior, path), ranges)
+    residual = getattr(method, "residual", 0.0)
+    return {"classes": count, "labelled": len(labelled.sample), "residual": residual}
 
 
-def _write_shares(method: Prepared, target: str, block: Block) -> None:
-    scores = method.scores(0, block)
+def all_train(classes: NDArray[np.intp], count: int) -> Labelled:
+    """Return the labelled samples as one training set.
+
+    Parameters
+    ----------
+    classes : array of int, shape (n,)
+        Class of each sample, -1 for none.
+    count
+        Number of classes.
+    """
+    sample = np.flatnonzero(classes >= 0)
+    numbers = np.arange(count).astype(np.uint16)
+    return Labelled(sample, classes[sample], numbers, np.ones((1, len(sample)), np.bool_))
+
+
+def _write_shares(method: Prepared, prior: Factors, target: str, block: Block) -> None:
+    scores = prior.weigh(method.scores(0, block), 0)
     none = Calibration.none(scores.shape[1])
     open_array(target)[slice(*block)] = probabilities(scores, none)
 

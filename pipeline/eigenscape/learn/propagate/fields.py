@@ -235,7 +235,9 @@ class Fields:
         masses = np.empty(self.labelled.count)
         for group, place, own in self._places(number):
             masses[own] = np.load(self._file("mass", group, ".npy"))[place]
-        return np.asarray(np.maximum(masses, 0) / masses.sum())
+        total = masses.sum()
+        # Where all samples are labelled, no other has a share in the masses.
+        return np.maximum(masses, 0) / total if total > 0 else np.zeros_like(masses)
 
     def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the share that the class of each column is to have."""
