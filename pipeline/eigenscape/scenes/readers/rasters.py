@@ -12,6 +12,7 @@ from eigenscape.scenes.reading import Reader, Resolve
 from eigenscape.scenes.types import Scene
 
 if TYPE_CHECKING:
+    from eigenscape.scenes.formats.named.lists import BandLists
     from eigenscape.scenes.formats.rasters.raster import RasterScene
 
 
@@ -27,28 +28,59 @@ class RasterReader(Reader):
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a raster by its header."""
-        from eigenscape.scenes.formats.rasters.containers import describe_layer, find_layer
+        from eigenscape.scenes.formats.named.cubes import open_turned, turned_axes
+        from eigenscape.scenes.formats.named.lists import band_lists
+        from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
+        from eigenscape.scenes.formats.rasters.containers import (
+            describe_layer,
+            find_layer,
+            only_array,
+        )
 
         _refuse_table(path, options)
         check_exists(path)
-        layer = find_layer(path, options.variable)
+        known = netcdf_arrays(path)
+        layer = find_layer(path, options.variable, known)
+        array = only_array(path, known) if layer is None else known.get(layer.name)
+        named = layer is not None or (array is not None and options.variable == array.name)
+        chosen = options.model_copy(update={"variable": None}) if named else options
+        lists = None
+        if array is not None and chosen.variable is None:
+            axes = turned_axes(array, known)
+            if axes is not None:
+                address = path if layer is None else layer.address
+                return open_turned(path, address, array, known, axes, chosen)
+            lists = band_lists(array, known)
         if layer is None:
-            return open_rasters([path], options)
-        note = describe_layer(path, layer, chosen=options.variable is None)
-        unnamed = options.model_copy(update={"variable": None})
-        scene = open_rasters([layer.address], unnamed)
+            return open_rasters([path], chosen, lists)
+        note = describe_layer(path, layer, known, chosen=options.variable is None)
+        scene = open_rasters([layer.address], chosen, lists)
         return replace(scene, notes=(note, *scene.notes))
 
     def variable(self, path: str, options: SceneOptions) -> str | None:
         """Return the name of the raster in a file of several."""
+        from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
         from eigenscape.scenes.formats.rasters.containers import SUFFIXES, find_layer
 
-        layer = find_layer(path, None) if Path(path).suffix.lower() in SUFFIXES else None
+        if Path(path).suffix.lower() not in SUFFIXES:
+            return None
+        layer = find_layer(path, None, netcdf_arrays(path))
         return layer.name if layer else None
 
 
-def open_rasters(paths: Sequence[str], options: SceneOptions) -> "RasterScene":
+def open_rasters(
+    paths: Sequence[str], options: SceneOptions, lists: "BandLists | None" = None
+) -> "RasterScene":
     """Open rasters of which each is a band, or the only one.
+
+    Parameters
+    ----------
+    paths
+        The rasters.
+    options
+        ``[scene]`` of the job.
+    lists
+        What other arrays of the file of the only one say of its bands.
 
     Raises
     ------
@@ -69,6 +101,7 @@ def open_rasters(paths: Sequence[str], options: SceneOptions) -> "RasterScene":
         scale=options.scale,
         nodata=options.nodata,
         grid=options.grid,
+        lists=lists,
     )
 
 

@@ -134,7 +134,7 @@ class Cube:
     scale, offset
         value = stored * scale + offset; a number for all bands or one for each.
     fill
-        Stored value of missing pixels; None where there is none.
+        Stored value of missing pixels, or several; None where there is none.
     dropped
         Bands, from 0, that are left out, by the reason.
     order
@@ -147,7 +147,7 @@ class Cube:
     names: Sequence[str] | None = None
     scale: float | Sequence[float] = 1.0
     offset: float | Sequence[float] = 0.0
-    fill: float | None = None
+    fill: float | tuple[float, ...] | None = None
     dropped: dict[str, tuple[int, ...]] = field(default_factory=dict)
     order: tuple[int, ...] | None = None
 

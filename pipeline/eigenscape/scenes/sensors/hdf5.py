@@ -238,8 +238,47 @@ def is_hdf5_with(path: str, endings: tuple[str, ...], known: Callable[[Any], boo
         return False
 
 
+class AxesBands:
+    """Bands of an array whose axes have any order: what is common to all places where such an array is."""
+
+    axes: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.shape[self.axes.index("r")], self.shape[self.axes.index("c")]
+
+    @property
+    def count(self) -> int:
+        """Number of bands."""
+        return self.shape[self.axes.index("b")] if "b" in self.axes else 1
+
+    def taken(self, array: Any, start: int, stop: int, bands: tuple[int, ...]) -> NDArray[Any]:
+        """Return rows start ... stop-1 of some bands of the array, shape (rows, columns, bands), copied."""
+        where = [slice(None)] * len(self.axes)
+        where[self.axes.index("r")] = slice(start, stop)
+        if "b" not in self.axes:
+            stored = _copied(array[tuple(where)])
+            return stored.transpose([self.axes.index(axis) for axis in "rc"])[..., np.newaxis]
+        # One slice that holds them all: lists of indices are slow in HDF5.
+        first, last = min(bands), max(bands) + 1
+        where[self.axes.index("b")] = slice(first, last)
+        stored = _copied(array[tuple(where)])
+        stored = stored.transpose([self.axes.index(axis) for axis in "rcb"])
+        chosen = [band - first for band in bands]
+        return stored if chosen == list(range(stored.shape[2])) else stored[..., chosen]
+
+
+def _copied(values: Any) -> NDArray[Any]:
+    """Return what was read from a file; of a mapped one a copy."""
+    return (
+        np.array(values) if isinstance(values, np.ndarray) and not values.flags.owndata else values
+    )
+
+
 @dataclass(frozen=True)
-class Hdf5Bands:
+class Hdf5Bands(AxesBands):
     """A dataset of three axes as bands, or of two as one; see `BandSource`.
 
     Attributes
@@ -293,16 +332,6 @@ class Hdf5Bands:
         )  # fmt: skip
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.shape[self.axes.index("r")], self.shape[self.axes.index("c")]
-
-    @property
-    def count(self) -> int:
-        """Number of bands."""
-        return self.shape[self.axes.index("b")] if "b" in self.axes else 1
-
-    @property
     def files(self) -> tuple[str, ...]:
         """The file."""
         return (self.file.path,)
@@ -313,21 +342,7 @@ class Hdf5Bands:
             found = dataset(file, self.dataset)
             if tuple(found.shape) != self.shape:
                 raise _wrong(file, f"{self.dataset} has changed its shape since it was opened")
-            where = [slice(None)] * len(self.axes)
-            where[self.axes.index("r")] = slice(start, stop)
-            if "b" in self.axes:
-                # One slice that holds them all: lists of indices are slow in HDF5.
-                first, last = min(bands), max(bands) + 1
-                where[self.axes.index("b")] = slice(first, last)
-            stored = np.asarray(found[tuple(where)])
-        if "b" not in self.axes:
-            stored = stored.transpose([self.axes.index(axis) for axis in "rc"])
-            return stored[..., np.newaxis], None
-        stored = stored.transpose([self.axes.index(axis) for axis in "rcb"])
-        chosen = [band - first for band in bands]
-        if chosen != list(range(stored.shape[2])):
-            stored = stored[..., chosen]
-        return stored, None
+            return self.taken(found, start, stop, bands), None
 
 
 def _inside(file: Any, name: str) -> Any:

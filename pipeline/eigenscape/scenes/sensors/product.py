@@ -227,13 +227,14 @@ def _part(cube: Cube, kept: list[int], options: SceneOptions) -> ProductPart:
     )
     if not isinstance(options.scale, str):
         scale, offset = [float(options.scale)] * count, [0.0] * count
+    fills = cube.fill if isinstance(cube.fill, tuple) else (cube.fill,)
     return ProductPart(
         cube.source,
         tuple(kept),
         calibrate(
             [scale[band] for band in kept],
             [offset[band] for band in kept],
-            [(cube.fill, options.nodata)] * len(kept),
+            [(*fills, options.nodata)] * len(kept),
         ),
     )
 

@@ -102,7 +102,7 @@ class ArraySource:
         from eigenscape.scenes.formats.arrays.zarrstores import given_pixels
 
         with reading(self.path):
-            return given_pixels(local_path(self.path), self.variable, start, stop)
+            return given_pixels(local_path(self.path), self.variable, self.order, start, stop)
 
     def whole(self) -> NDArray[Any]:
         """Return all of it as it is stored, kept in memory for the next call.

@@ -89,13 +89,16 @@ def _list_mat73(path: str) -> Iterator[tuple[str, Variable]]:
 
 
 def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
-    from eigenscape.scenes.formats.arrays.zarrstores import block_shape, image_order, zarr_arrays
+    from eigenscape.scenes.formats.arrays.zarrstores import block_shape, named_arrays, zarr_arrays
+    from eigenscape.scenes.formats.named.arrays import image_axes
 
+    known = named_arrays(path)
     for name, array in zarr_arrays(path):
-        order = image_order(array)
+        stored = tuple(range(len(array.shape)))
+        order = image_axes(known[name], known) or stored
         shape = tuple(array.shape[axis] for axis in order)
         step = sensible_row_step(block_shape(array)[order[0]], shape[0]) if shape else 1
-        moved = None if order == tuple(range(len(order))) else order
+        moved = None if order == stored else order
         yield name, Variable(shape, np.dtype(array.dtype), step, moved)
 
 

@@ -103,25 +103,32 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
             f"{path}: the array{source.label} has the shape {source.shape}, which is {count:,} bands; "
             f"{MOST_BANDS:,} can be used. Check the file, or store it rows x columns x bands."
         )
-    bad = parse_bad_bands(options.bad_bands, count)
-    good = tuple(index not in bad for index in range(count))
-    check_some_band(good, path)
-    grid, placed = Grid(height=height, width=width), tuple[str, ...]()
+    grid, placed, lists = Grid(height=height, width=width), tuple[str, ...](), None
     factor, shift, marks = 1.0, 0.0, tuple[float, ...]()
     if width > 1 and isinstance(source, ArraySource) and source.format == "zarr":
-        from eigenscape.scenes.formats.arrays.zarrplaces import place_in_store
-        from eigenscape.scenes.formats.arrays.zarrstores import packing_of
+        from eigenscape.scenes.formats.arrays.zarrstores import named_arrays
+        from eigenscape.scenes.formats.named.arrays import packing_of
+        from eigenscape.scenes.formats.named.lists import band_lists
+        from eigenscape.scenes.formats.named.places import place_image
 
         with reading(path):
-            grid, placed = place_in_store(local_path(path), source.variable, grid)
-            packing = packing_of(local_path(path), source.variable)
+            known = named_arrays(local_path(path))
+            array = known[source.variable or ""]
+            grid, placed = place_image(path, array, known, grid)
+            packing = packing_of(path, array)
+            lists = band_lists(array, known)
         factor, shift, marks = packing.scale, packing.offset, packing.nodata
+    wavelength = lists.wavelength if lists else None
+    bad = parse_bad_bands(options.bad_bands, count, wavelength)
+    marked = lists.good if lists else (True,) * count
+    good = tuple(flag and index not in bad for index, flag in enumerate(marked))
+    check_some_band(good, path)
     if not isinstance(options.scale, str):
         factor, shift = float(options.scale), 0.0
     kept = sum(good)
     return ArrayScene(
         grid=grid,
-        bands=Bands(good),
+        bands=Bands(good, wavelength, lists.fwhm if lists else None),
         source=source,
         calibration=calibrate([factor] * kept, [shift] * kept, [(*marks, options.nodata)] * kept),
         notes=(*notes, *placed, *_note_missing(source)),

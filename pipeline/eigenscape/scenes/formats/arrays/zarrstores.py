@@ -1,19 +1,16 @@
 """Arrays in zarr stores: with codecs that are known, and which of their chunks the store has."""
 
-import base64
-import binascii
 import itertools
 import os
-import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES
+from eigenscape.scenes.formats.named.arrays import NamedArray
 
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
@@ -54,79 +51,26 @@ def open_zarr(path: str, variable: str | None) -> Any:
     return array
 
 
-def axes_of(array: Any) -> tuple[str, ...] | None:
-    """Return the names of the axes of an array of two or more; None where they are not all known."""
-    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    if not names or len(names) != len(array.shape) or len(names) < 2 or None in names:
-        return None
-    return tuple(map(str, names))
+def named_arrays(path: str) -> dict[str, NamedArray]:
+    """Return the arrays of a store with the names of their axes, by their names."""
+    return {name: _named(path, name, array) for name, array in zarr_arrays(path)}
 
 
-def image_order(array: Any) -> tuple[int, ...]:
-    """Return the places of rows, columns and the other axes; as stored if their names do not say."""
-    names = [name.lower() for name in axes_of(array) or ()]
-    rows = [place for place, name in enumerate(names) if name in ROW_AXES]
-    columns = [place for place, name in enumerate(names) if name in COLUMN_AXES]
-    if len(rows) != 1 or len(columns) != 1:
-        return tuple(range(len(array.shape)))
-    others = [place for place in range(len(names)) if place not in (rows[0], columns[0])]
-    return (rows[0], columns[0], *others)
-
-
-@dataclass(frozen=True)
-class Packing:
-    """What the numbers of an array stand for by the CF conventions.
-
-    Attributes
-    ----------
-    scale, offset
-        value = stored * scale + offset.
-    nodata
-        Stored values of missing pixels.
-    """
-
-    scale: float = 1.0
-    offset: float = 0.0
-    nodata: tuple[float, ...] = ()
-
-
-def packing_of(path: str, variable: str | None) -> Packing:
-    """Return what the numbers of an array stand for, by its attributes as xarray writes them.
-
-    Raises
-    ------
-    SceneError
-        An attribute is not a number.
-    """
-    array = open_zarr(path, variable)
+def _named(path: str, name: str, array: Any) -> NamedArray:
     attributes = dict(array.attrs)
-    marks = [attributes[name] for name in ("_FillValue", "missing_value") if name in attributes]
+    axes = getattr(array.metadata, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")
+    known = axes is not None and len(axes) == len(array.shape) and None not in axes
     # In zarr 2 xarray has no other place for _FillValue; 0 is what zarr itself writes without one.
     if "_ARRAY_DIMENSIONS" in attributes and array.metadata.zarr_format == 2 and array.fill_value:
-        marks.append(array.fill_value)
-    try:
-        return Packing(
-            float(attributes.get("scale_factor", 1)),
-            float(attributes.get("add_offset", 0)),
-            tuple(dict.fromkeys(_number(mark) for mark in marks)),
-        )
-    except (TypeError, ValueError) as error:
-        raise SceneError(
-            f"{path}: the array {variable} has a scale_factor, add_offset, _FillValue or missing_value "
-            f"that is not a number ({error}). Correct the attribute, or remove it and set scene.scale "
-            "and scene.nodata."
-        ) from error
+        attributes = {"_FillValue": array.fill_value} | attributes
+    return NamedArray(
+        name, tuple(array.shape), np.dtype(array.dtype), tuple(map(str, axes or ())) if known else None,
+        attributes, partial(_load, path, name),
+    )  # fmt: skip
 
 
-def _number(mark: Any) -> float:
-    """Return a fill value; xarray writes that of real numbers to zarr 3 as base64 of 8 bytes."""
-    try:
-        return float(mark)
-    except ValueError:
-        try:
-            return float(struct.unpack("<d", base64.b64decode(mark, validate=True))[0])
-        except (binascii.Error, struct.error):
-            raise ValueError(repr(mark)) from None
+def _load(path: str, name: str) -> NDArray[Any]:
+    return np.asarray(open_zarr(path, name)[...])
 
 
 def block_shape(array: Any) -> tuple[int, ...]:
@@ -135,7 +79,7 @@ def block_shape(array: Any) -> tuple[int, ...]:
 
 
 def given_pixels(
-    path: str, variable: str | None, start: int, stop: int
+    path: str, variable: str | None, order: tuple[int, ...] | None, start: int, stop: int
 ) -> NDArray[np.bool_] | None:
     """Return which pixels of some rows have all their chunks in a store; None if all have.
 
@@ -145,6 +89,8 @@ def given_pixels(
     ----------
     path, variable
         The array.
+    order
+        Places of rows and columns among its axes; None where they are stored so.
     start, stop
         Rows start ... stop-1.
 
@@ -154,10 +100,10 @@ def given_pixels(
         One column for an array of one axis.
     """
     array = open_zarr(path, variable)
-    missing = list(_missing(path, array, start, stop))
+    down, *further = order or range(len(array.shape))
+    missing = list(_missing(path, array, down, start, stop))
     if not missing:
         return None
-    down, *further = image_order(array)
     across = further[0] if further else None
     given = np.ones((stop - start, 1 if across is None else array.shape[across]), np.bool_)
     step = block_shape(array)
@@ -176,17 +122,16 @@ def count_missing(path: str, variable: str | None) -> tuple[int, int]:
     total = int(np.prod([-(-n // m) for n, m in zip(array.shape, block_shape(array), strict=True)]))
     if total > _MOST_COUNTED:
         return 0, total
-    return sum(1 for _ in _missing(path, array, 0, array.shape[image_order(array)[0]])), total
+    return sum(1 for _ in _missing(path, array, 0, 0, array.shape[0])), total
 
 
-def _missing(path: str, array: Any, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-    """Yield the places of the chunks that some rows touch and the store lacks."""
+def _missing(path: str, array: Any, down: int, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+    """Yield the places of the chunks that some rows, whose axis is `down`, touch and the store lacks."""
     if "://" in path:
         return
     step = block_shape(array)
     folder = os.path.join(path, array.path)
     ranges = [range(-(-n // m)) for n, m in zip(array.shape, step, strict=True)]
-    down = image_order(array)[0]
     ranges[down] = range(start // step[down], -(-stop // step[down]))
     for place in itertools.product(*ranges):
         if not os.path.exists(os.path.join(folder, array.metadata.encode_chunk_key(place))):

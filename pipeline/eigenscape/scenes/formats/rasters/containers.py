@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 
 SUFFIXES = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5", ".hdf", ".h4"}
@@ -44,7 +45,7 @@ class Layer:
         return f"{self.name} ({' x '.join(map(str, self.shape)) or 'of unknown size'})"
 
 
-def find_layer(path: str, variable: str | None) -> Layer | None:
+def find_layer(path: str, variable: str | None, known: Known) -> Layer | None:
     """Find the raster of a file that is the scene: the one named, or else that of most bands.
 
     Parameters
@@ -53,6 +54,8 @@ def find_layer(path: str, variable: str | None) -> Layer | None:
         A file that GDAL opens.
     variable
         Its name, of which the last part will do, or None.
+    known
+        Arrays of the file, whose names of axes say which are bands; empty where nothing is known.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def find_layer(path: str, variable: str | None) -> Layer | None:
     SceneError
         The file is damaged, there is no such raster, or several could be meant.
     """
-    layers = _list_layers(path)
+    layers = list_layers(path, known)
     if not layers:
         return None
     listing = f"Rasters in the file (bands x rows x columns): {', '.join(map(str, layers))}."
@@ -83,11 +86,13 @@ def find_layer(path: str, variable: str | None) -> Layer | None:
     return found[0]
 
 
-def describe_layer(path: str, layer: Layer, *, chosen: bool) -> str:
+def describe_layer(path: str, layer: Layer, known: Known, *, chosen: bool) -> str:
     """Return which raster of a file was taken, and what else could have been if nobody named it."""
     shape = " x ".join(f"{size:,}" for size in layer.shape)
     others = [
-        one.name for one in _list_layers(path) if one.name != layer.name and one.bands is not None
+        one.name
+        for one in list_layers(path, known)
+        if one.name != layer.name and one.bands is not None
     ]
     text = f"raster {layer.name} of {Path(path).name}: {shape}, bands x rows x columns"
     if chosen and others:
@@ -95,7 +100,8 @@ def describe_layer(path: str, layer: Layer, *, chosen: bool) -> str:
     return text
 
 
-def _list_layers(path: str) -> list[Layer]:
+def list_layers(path: str, known: Known) -> list[Layer]:
+    """Return the rasters of a file of several, as GDAL lists them; none for a file that is one raster."""
     with open_raster(path) as dataset:
         tags: Mapping[str, str] = {} if dataset.count else dataset.tags(ns="SUBDATASETS")
     layers = []
@@ -105,5 +111,26 @@ def _list_layers(path: str) -> list[Layer]:
         name = address.partition(path)[2].strip('":/')
         if name:
             sizes = tuple(map(int, shape[1].split("x"))) if shape else ()
-            layers.append(Layer(name, address, sizes))
+            layers.append(Layer(name, address, _bands_first(sizes, known.get(name), known)))
     return layers
+
+
+def _bands_first(sizes: tuple[int, ...], array: NamedArray | None, known: Known) -> tuple[int, ...]:
+    """Return the shape of a raster as bands, rows and columns, if the names of its axes say them."""
+    order = None if array is None or array.shape != sizes else image_axes(array, known)
+    if order is None:
+        return sizes
+    rows, columns, *others = order
+    return tuple(sizes[place] for place in (*others, rows, columns))
+
+
+def only_array(path: str, known: Known) -> NamedArray | None:
+    """Return what is known of the array of a file that is one raster."""
+    if not known:
+        return None
+    with open_raster(path) as dataset:
+        name = str(dataset.tags(1).get("NETCDF_VARNAME")) if dataset.count else ""
+    if name in known:
+        return known[name]
+    found = [one for one in known.values() if len(one.shape) > 1]
+    return found[0] if len(found) == 1 else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers
+from eigenscape.scenes.formats.named.lists import BandLists
 from eigenscape.scenes.formats.rasters.rasterfiles import IDENTITY
 from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES
 
@@ -47,11 +48,18 @@ class BandMetadata:
     notes: tuple[str, ...] = ()
 
 
-def read_band_metadata(dataset: Any) -> BandMetadata:
+def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMetadata:
     """Collect the metadata of the bands of an open rasterio dataset.
 
     Tags of a band win over the lists of the ENVI domain, and these over GDAL's IMAGERY domain,
     which rounds to a nanometre.
+
+    Parameters
+    ----------
+    dataset
+        The raster.
+    lists
+        Arrays along its bands in a NetCDF or HDF5 file, used where GDAL knows nothing.
     """
     count = dataset.count
     bands = [_normalise(dataset.tags(band)) for band in range(1, count + 1)]
@@ -69,6 +77,8 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
     if fwhm is None and (rounded := _per_band(imagery, "fwhm_um")):
         fwhm = to_nanometers(rounded, _MICROMETERS)
 
+    if lists is not None:
+        wavelength, fwhm = wavelength or lists.wavelength, fwhm or lists.fwhm
     flags = _per_band(bands, "bbl") or _listed(whole, "bbl", count) or (1.0,) * count
     colors = tuple(interpretation.name for interpretation in dataset.colorinterp)
     scale, offset = _scales(dataset, whole)
@@ -77,7 +87,10 @@ def read_band_metadata(dataset: Any) -> BandMetadata:
         wavelength=wavelength,
         fwhm=fwhm,
         good=tuple(
-            flag != 0 and color != "alpha" for flag, color in zip(flags, colors, strict=True)
+            flag != 0 and listed and color != "alpha"
+            for flag, listed, color in zip(
+                flags, lists.good if lists else (True,) * count, colors, strict=True
+            )
         ),
         names=tuple(name or "" for name in dataset.descriptions),
         scale=scale,

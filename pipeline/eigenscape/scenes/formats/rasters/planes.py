@@ -172,10 +172,12 @@ def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> Arr
         raise wrong_size(path, source.shape, scene, key=key)
     if source.format == "zarr" and scene.transform is not None:
         from eigenscape.scenes.formats.arrays.arrayfiles import local_path, reading
-        from eigenscape.scenes.formats.arrays.zarrplaces import place_in_store
+        from eigenscape.scenes.formats.arrays.zarrstores import named_arrays
+        from eigenscape.scenes.formats.named.places import place_image
 
         with reading(path):
-            grid, _ = place_in_store(local_path(path), source.variable, Grid(*size))
+            known = named_arrays(local_path(path))
+            grid, _ = place_image(path, known[source.variable or ""], known, Grid(*size))
         if grid.transform is not None and not (
             same_transform(grid, scene) and crs_agree(grid, scene)
         ):

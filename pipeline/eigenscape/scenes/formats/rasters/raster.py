@@ -14,6 +14,7 @@ from rasterio.windows import Window
 from eigenscape.errors import SceneError
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.named.lists import BandLists
 from eigenscape.scenes.formats.rasters.metadata import (
     BandMetadata,
     check_axes,
@@ -186,6 +187,7 @@ def open_raster_scene(
     scale: float | str = "auto",
     nodata: float | None = None,
     grid: str | float = "finest",
+    lists: BandLists | None = None,
 ) -> RasterScene:
     """Open a scene from its metadata alone.
 
@@ -202,13 +204,15 @@ def open_raster_scene(
         Stored value that marks missing pixels besides that of the metadata.
     grid
         The grid of several bands: "finest" or "coarsest" of theirs, or the side of a pixel in metres.
+    lists
+        What arrays along the bands of the one raster say of them.
 
     Raises
     ------
     SceneError
         A file cannot be used, the files do not lie in one place, or no band is left.
     """
-    opened = [_inspect(path) for path in paths]
+    opened = [_inspect(path, lists) for path in paths]
     onto = _choose_grid(opened, grid) if len(opened) > 1 else opened[0].grid
     count = sum(len(item.metadata.good) for item in opened)
     wavelength = _joined(opened, "wavelength")
@@ -246,7 +250,7 @@ def open_raster_scene(
     )
 
 
-def _inspect(path: str) -> _Opened:
+def _inspect(path: str, lists: BandLists | None) -> _Opened:
     check_exists(path)
     with open_raster(path) as dataset:
         if not dataset.count:
@@ -267,7 +271,7 @@ def _inspect(path: str) -> _Opened:
             grid=read_grid(dataset, path),
             files=dataset_files(dataset, path),
             blocks=block_sizes(dataset),
-            metadata=read_band_metadata(dataset),
+            metadata=read_band_metadata(dataset, lists),
             dtype=np.result_type(*dataset.dtypes).name,
             masked=tuple(
                 (

@@ -3,9 +3,10 @@
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 import rasterio
+from rasterio._env import del_gdal_config, get_gdal_config, set_gdal_config
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.enums import Interleaving
@@ -25,12 +27,24 @@ from eigenscape.scenes.files.outside import (
     check_sources,
     is_address,
     is_archived,
+    is_contained,
 )
 from eigenscape.scenes.formats.rasters.handles import opened
 from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, parse_xml
 from eigenscape.scenes.types import Grid
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+_BOTTOM_UP = "GDAL_NETCDF_BOTTOMUP"
+_NETCDF = threading.RLock()
+"""Held by the thread that uses a NetCDF or HDF5 file.
+
+The order of rows is a setting of the whole process, looked at when a file is opened. And GDAL holds a lock of
+its own in these drivers, with which it waits for Python to take a message, while another thread of Python may
+wait for that lock.
+"""
+_NETCDF_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".he5", ".hdf5", ".hdf")
+_NETCDF_MARKS = {b"CDF\x01", b"CDF\x02", b"CDF\x05", b"\x89HDF"}
 
 
 @contextmanager
@@ -52,8 +66,9 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
     expect_missing_georeference()
     _expect_log_of_bytes()
     is_open = False
+    alone = _NETCDF if _may_be_netcdf(path) else nullcontext()
     try:
-        with opened((path, drivers), partial(_opened, path, drivers)) as dataset:
+        with opened((path, drivers), partial(_opened, path, drivers, alone)) as dataset, alone:
             is_open = True
             yield dataset
     except UnicodeDecodeError as error:
@@ -68,15 +83,22 @@ def open_raster(path: str, drivers: tuple[str, ...] = DRIVERS) -> Iterator[Any]:
 
 
 @contextmanager
-def _opened(path: str, drivers: tuple[str, ...]) -> Iterator[Any]:
+def _opened(
+    path: str, drivers: tuple[str, ...], alone: AbstractContextManager[Any]
+) -> Iterator[Any]:
     # The Env also keeps GDAL's own messages off stderr: inside it they go to rasterio's log.
-    with (
-        rasterio.Env(**SETTINGS), _unknown_crs() as unknown, _open(path, drivers) as dataset,
-    ):  # fmt: skip
-        if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
-            raise unreadable_crs(path, unknown[0])
-        _check_raw_size(dataset, path)
-        yield dataset
+    with rasterio.Env(**SETTINGS):
+        with alone, _unknown_crs() as unknown:
+            dataset = _open(path, drivers)
+        try:
+            with alone:
+                if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
+                    raise unreadable_crs(path, unknown[0])
+                _check_raw_size(dataset, path)
+            yield dataset
+        finally:
+            with alone:
+                dataset.close()
 
 
 def block_sizes(dataset: Any) -> tuple[int, int, int]:
@@ -103,7 +125,7 @@ def _open(path: str, drivers: tuple[str, ...]) -> Any:
         check_sources(path)
         return _by_coordinates(rasterio.DatasetReader(path, driver=drivers))
     # With the credentials that rasterio finds for the address.
-    dataset = rasterio.open(path)
+    dataset = _by_coordinates(rasterio.open(path))
     kept = dataset.driver in DRIVERS and not (is_archived(path) and dataset.driver == "VRT")
     if kept:
         return dataset
@@ -114,20 +136,45 @@ def _open(path: str, drivers: tuple[str, ...]) -> Any:
     )
 
 
+def _may_be_netcdf(path: str) -> bool:
+    if not os.path.isfile(path):
+        return is_contained(path) or path.lower().endswith(_NETCDF_ENDINGS)
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(4) in _NETCDF_MARKS
+    except OSError:
+        return False  # which is told when it is opened
+
+
 def _by_coordinates(dataset: Any) -> Any:
-    """Return a raster, of NetCDF placed by its coordinates x and y.
+    """Return a raster, of NetCDF placed by its coordinates x and y, and without these as it is stored.
 
     Of coordinates without the attributes of CF GDAL makes no transform unless asked to, and takes the rows
-    from the bottom up, whatever their order.
+    from the bottom up, whatever their order; so it does without coordinates.
     """
     if dataset.driver != "netCDF" or tuple(dataset.transform)[:6] != IDENTITY:
         return dataset
-    placed = rasterio.DatasetReader(
+    placed = _open_by_names(dataset)
+    if tuple(placed.transform)[:6] != IDENTITY:
+        return placed
+    before = get_gdal_config(_BOTTOM_UP)
+    set_gdal_config(_BOTTOM_UP, "NO")
+    try:
+        return _open_by_names(placed)
+    finally:
+        # Of None rasterio makes a text.
+        if before is None:
+            del_gdal_config(_BOTTOM_UP)
+        else:
+            set_gdal_config(_BOTTOM_UP, before)
+
+
+def _open_by_names(dataset: Any) -> Any:
+    """Open a NetCDF dataset again, whose coordinates are known by the names x and y too."""
+    dataset.close()
+    return rasterio.DatasetReader(
         dataset.name, driver=("netCDF",), IGNORE_XY_AXIS_NAME_CHECKS="YES"
     )
-    one, other = (dataset, placed) if tuple(placed.transform)[:6] == IDENTITY else (placed, dataset)
-    other.close()
-    return one
 
 
 @contextmanager

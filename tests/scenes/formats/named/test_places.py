@@ -116,3 +116,14 @@ def test_zarr__labels_that_lie_elsewhere_are_refused(tmp_path, scene, labels, da
     dataset.sortby("y").to_zarr(tmp_path / "turned.zarr", consolidated=False)
     with pytest.raises(SceneError, match="lies elsewhere"):
         labels("s.zarr", labels="turned.zarr", **keys)
+
+
+def test_zarr__degrees_of_a_grid_mapping_without_wkt_are_wgs84(tmp_path, scene, dataset):
+    dataset.spatial_ref.attrs = {"grid_mapping_name": "latitude_longitude"}
+    dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
+    assert same_crs(scene("s.zarr").grid, Grid(4, 5, rasterio.CRS.from_epsg(4326).to_wkt()))
+    dataset.spatial_ref.attrs = {"grid_mapping_name": "sinusoidal"}
+    dataset.to_zarr(tmp_path / "u.zarr", consolidated=False)
+    opened = scene("u.zarr")
+    assert opened.grid.crs_wkt is None
+    assert "the grid mapping 'sinusoidal' has no crs_wkt" in str(describe_scene(opened))

@@ -1,0 +1,1 @@
+"""Arrays with named axes, as zarr stores and NetCDF files have them."""

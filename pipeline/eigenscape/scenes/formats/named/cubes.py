@@ -1,0 +1,100 @@
+"""Scenes in NetCDF and HDF5 files whose axes have another order than GDAL takes them for."""
+
+from pathlib import Path
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes, packing_of
+from eigenscape.scenes.formats.named.lists import band_lists
+from eigenscape.scenes.formats.named.netcdf import ClassicBands, netcdf_kind
+from eigenscape.scenes.formats.named.places import place_image
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster, read_grid
+from eigenscape.scenes.sensors.contents import BandSource, Contents, Cube, ProductScene
+from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File
+from eigenscape.scenes.sensors.product import assemble
+from eigenscape.scenes.types import Grid
+
+_CUBE_AXES = 3
+_WORDS = {"r": "rows", "c": "columns", "b": "bands"}
+
+
+def turned_axes(array: NamedArray, known: Known) -> str | None:
+    """Return the order of the axes of an array, "r" rows, "c" columns, "b" bands.
+
+    Returns
+    -------
+    str or None
+        None where GDAL reads them in this order, which takes the last two for rows and columns, or
+        nothing says the order.
+    """
+    order = image_axes(array, known)
+    if order is None or order[:2] == (len(order) - 2, len(order) - 1):
+        return None
+    if len(order) > _CUBE_AXES:
+        return None
+    names = dict(zip(order, "rcb", strict=False))
+    return "".join(names[place] for place in range(len(order)))
+
+
+def open_turned(
+    path: str,
+    address: str,
+    array: NamedArray,
+    known: Known,
+    axes: str,
+    options: SceneOptions,
+) -> ProductScene:
+    """Open an array of a file as a scene, by the names of its axes.
+
+    Parameters
+    ----------
+    path
+        A NetCDF or HDF5 file.
+    address
+        What GDAL opens for the array: of a grid mapping it reads the parameters too.
+    array
+        The one that is the scene.
+    known
+        The arrays of the file.
+    axes
+        Of `turned_axes`.
+    options
+        ``[scene]`` of the job.
+
+    Raises
+    ------
+    SceneError
+        The file is damaged, or no band is left.
+    """
+    if 0 in array.shape:
+        raise SceneError(
+            f"{path}: the array {array.name} has the shape {array.shape}, which is empty. Choose another "
+            "scene.variable."
+        )
+    source = _source(path, array, axes)
+    with open_raster(address) as dataset:
+        crs = read_grid(dataset, path).crs_wkt
+    grid, placed = place_image(path, array, known, Grid(*source.size, crs))
+    packing, lists = packing_of(path, array), band_lists(array, known)
+    bad = () if lists is None else tuple(n for n, good in enumerate(lists.good) if not good)
+    cube = Cube(
+        source,
+        wavelength=lists.wavelength if lists else None,
+        fwhm=lists.fwhm if lists else None,
+        scale=packing.scale,
+        offset=packing.offset,
+        fill=packing.nodata,
+        dropped={"marked by the list of good bands in the file": bad},
+    )
+    stored = " x ".join(f"{size:,}" for size in array.shape)
+    order = " x ".join(_WORDS[axis] for axis in axes)
+    note = f"array {array.name} of {Path(path).name}: {stored} {array.dtype}, {order}"
+    return assemble(path, Contents("NetCDF", grid, (cube,), notes=(note, *placed)), options)
+
+
+def _source(path: str, array: NamedArray, axes: str) -> BandSource:
+    if netcdf_kind(path) == "classic":
+        return ClassicBands(path, array.name, axes, array.shape, array.dtype.name)
+    file = Hdf5File(path)
+    with file.open() as opened:
+        return Hdf5Bands.of(file, opened, array.name, axes)

@@ -1,0 +1,104 @@
+"""Where the pixels of an array with named axes are: the coordinates of its axes, and the grid mapping.
+
+Structure: xarray and the CF conventions have an array of coordinates named as each axis, and a grid mapping
+(``spatial_ref``) with ``crs_wkt`` and ``GeoTransform``, as our own class maps have.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rasterio.crs import CRS
+from rasterio.errors import CRSError
+
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, beside, image_axes
+from eigenscape.scenes.formats.rasters.rasterfiles import unreadable_crs
+from eigenscape.scenes.grids import even_steps, transform_of_centres
+from eigenscape.scenes.types import Grid
+
+_WGS84 = 6378137.0
+"""Semi-major axis in metres."""
+
+
+def place_image(
+    path: str, array: NamedArray, known: Known, grid: Grid
+) -> tuple[Grid, tuple[str, ...]]:
+    """Return the grid of an image with its place, and what a user should know.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    array
+        The image.
+    known
+        The arrays of the file.
+    grid
+        Its rows and columns, and its coordinate system if that is known.
+
+    Raises
+    ------
+    SceneError
+        The coordinate system cannot be read.
+    """
+    order = image_axes(array, known)
+    if array.axes is None or order is None:
+        return grid, ()
+    y, x = (_coordinate(known, array, array.axes[place]) for place in order[:2])
+    mapping = _mapping(known, array)
+    crs, told_crs = (grid.crs_wkt, ()) if grid.crs_wkt else _crs(path, mapping)
+    try:
+        told = tuple(map(float, str(mapping["GeoTransform"]).split()))
+        c, a, b, f, d, e = told
+    except (KeyError, ValueError):
+        a = b = c = d = e = f = 0.0
+    if a and (b or d or x is None or y is None):
+        return Grid(grid.height, grid.width, crs, (a, b, c, d, e, f)), told_crs
+    if x is None or y is None:
+        return Grid(grid.height, grid.width, crs), told_crs
+    try:
+        first_x, first_y = (even_steps(np.asarray(one.load(), np.float64)) for one in (x, y))
+    except ValueError as error:
+        return Grid(grid.height, grid.width, crs), (
+            f"the place of the pixels is not known: their coordinates are {error}",
+            *told_crs,
+        )
+    transform = transform_of_centres(first_x, first_y, (a or None, e or None))
+    return Grid(grid.height, grid.width, crs, transform), told_crs
+
+
+def _coordinate(known: Known, array: NamedArray, axis: str) -> NamedArray | None:
+    found = beside(known, array, axis)
+    return found if found is not None and len(found.shape) == 1 else None
+
+
+def _mapping(known: Known, array: NamedArray) -> Mapping[str, Any]:
+    """Return the attributes of the grid mapping."""
+    for name in (array.attributes.get("grid_mapping"), "spatial_ref"):
+        found = None if name is None else beside(known, array, str(name))
+        if found is not None:
+            return found.attributes
+    return {}
+
+
+def _crs(path: str, mapping: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the coordinate system of a grid mapping, and what a user should know of it."""
+    text = mapping.get("crs_wkt") or mapping.get("spatial_ref")
+    name = mapping.get("grid_mapping_name")
+    if not text and name == "latitude_longitude" and _is_wgs84(mapping):
+        return str(CRS.from_epsg(4326).to_wkt()), ()
+    if not text:
+        told = f"the coordinate system is not known: the grid mapping {name!r} has no crs_wkt"
+        return None, (told,) * (name is not None)
+    try:
+        return str(CRS.from_wkt(str(text)).to_wkt()), ()
+    except CRSError as error:
+        raise unreadable_crs(path, str(error)) from error
+
+
+def _is_wgs84(mapping: Mapping[str, Any]) -> bool:
+    """Whether degrees of a grid mapping are of WGS 84, or of an ellipsoid that is not told."""
+    try:
+        return abs(float(mapping.get("semi_major_axis", _WGS84)) - _WGS84) < 1
+    except (TypeError, ValueError):
+        return False

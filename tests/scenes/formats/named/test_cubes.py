@@ -1,0 +1,163 @@
+"""NetCDF and HDF5 cubes in any order of axes, with lists along their bands, as xarray reads them."""
+
+import itertools
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+from scipy.io import netcdf_file
+
+from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.open import chosen_variable
+
+SIZES = {"y": 7, "x": 8, "wavelength": 5}
+CUBE = np.random.default_rng(0).permutation(7 * 8 * 5).reshape(7, 8, 5).astype("i2")
+PLACES = {"y": 5000 - 30.0 * np.arange(7), "x": 400 + 20.0 * np.arange(8)}
+ORDERS = [" ".join(order) for order in itertools.permutations(SIZES)]
+UNNAMED = "This is a netCDF dimension but not a netCDF variable. "
+
+
+def turned(axes):
+    """Return the cube with its axes in another order."""
+    return CUBE.transpose([[*SIZES].index(axis) for axis in axes])
+
+
+def write_classic(path, variables, coordinates, attributes):
+    """Write NetCDF of the classic format: variables with their axes, and 1-D ones by their axis."""
+    with netcdf_file(path, "w") as file:
+        for name, size in SIZES.items():
+            file.createDimension(name, size)
+        for name, (axes, values) in (variables | coordinates).items():
+            one = file.createVariable(name, values.dtype, axes)
+            one[...] = values
+            for key, value in attributes.get(name, {}).items():
+                setattr(one, key, value)
+
+
+def write_hdf5(path, variables, coordinates, attributes):
+    """Write the same as NetCDF-4 has it: dimension scales, with a place for those without coordinates."""
+    with h5py.File(path, "w") as file:
+        for name, size in SIZES.items():
+            found = coordinates.get(name)
+            scale = file.create_dataset(name, data=np.zeros(size, ">f4") if not found else found[1])
+            scale.make_scale(name if found else f"{UNNAMED}{size:9}")
+        for name, (axes, values) in (coordinates | variables).items():
+            if name not in SIZES:
+                chunks = tuple(min(3, size) for size in values.shape) or None
+                one = file.create_dataset(name, data=values, chunks=chunks)
+                for place, axis in enumerate(axes):
+                    one.dims[place].attach_scale(file[axis])
+            for key, value in attributes.get(name, {}).items():
+                file[name].attrs[key] = value
+
+
+@pytest.fixture(params=["classic", "hdf5"])
+def write(request, tmp_path):
+    """Write a cube with its axes in some order, beside labels and a list of wavelengths."""
+    writer = write_classic if request.param == "classic" else write_hdf5
+
+    def write_cube(axes, *, places=True, further=None, **attributes):
+        path = tmp_path / f"{request.param}-{len(list(tmp_path.iterdir()))}.nc"
+        centres = np.linspace(0.4, 0.8, 5)
+        coordinates = {"wavelength": (("wavelength",), centres)}
+        coordinates |= {name: ((name,), PLACES[name]) for name in PLACES if places}
+        attributes = {"wavelength": {"units": "um"}} | attributes
+        variables = {"refl": (tuple(axes), turned(axes))} | (further or {})
+        writer(path, variables, coordinates, attributes)
+        return str(path)
+
+    return write_cube
+
+
+@pytest.mark.parametrize("axes", ORDERS)
+@pytest.mark.parametrize("places", [True, False])
+def test_any_order_of_axes_is_read(scene, write, axes, places):
+    opened = scene(write(axes.split(), places=places))
+    assert (opened.grid.height, opened.grid.width) == (7, 8)
+    assert opened.grid.transform == ((20, 0, 390, 0, -30, 5015) if places else None)
+    np.testing.assert_allclose(opened.bands.wavelength, [400, 500, 600, 700, 800])
+    parts = [opened.read(start, min(start + 3, 7))[0] for start in range(0, 7, 3)]
+    np.testing.assert_array_equal(np.concatenate(parts), CUBE)
+    assert scene(write(axes.split()), variable="refl", bad_bands=["490-610 nm"]).bands.count == 3
+
+
+def test_most_bands_are_counted_along_the_axis_of_bands(scene, write):
+    further = {"loss": (("y", "wavelength"), np.ones((7, 5), "i2"))}
+    further["flags"] = (("y", "x"), np.ones((7, 8), "i2"))
+    path = write(["y", "x", "wavelength"], further=further)
+    assert chosen_variable(SceneOptions(path=path), str) == "refl"
+    opened = scene(path)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE)
+    assert "array refl of" in str(describe_scene(opened))
+    assert "rows x columns x bands" in str(describe_scene(opened))
+
+
+@pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
+def test_widths_and_good_bands_along_the_bands_are_known(scene, write, axes):
+    lists = {
+        "fwhm": (("wavelength",), np.full(5, 0.01, "f4")),
+        "good_wavelengths": (("wavelength",), np.array([1, 1, 0, 1, 1], "i2")),
+    }
+    opened = scene(write(axes.split(), further=lists))
+    np.testing.assert_allclose(opened.bands.fwhm, [10] * 5, rtol=1e-6)
+    assert opened.bands.good == (True, True, False, True, True)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE[..., [0, 1, 3, 4]])
+
+
+@pytest.mark.parametrize("axes", ["y x wavelength", "wavelength x y"])
+def test_packed_numbers_are_values(scene, write, axes):
+    packing = {"scale_factor": 0.5, "add_offset": -3.0, "_FillValue": CUBE[2, 3, 1]}
+    path = write(axes.split(), refl=packing)
+    expected = CUBE * 0.5 - 3
+    if "classic" in path:
+        with xarray.open_dataset(path, engine="scipy") as given:
+            expected = given.refl.transpose("y", "x", "wavelength").values
+    values, valid = scene(path).read(0, 7)
+    assert not valid[2, 3]
+    assert valid.sum() == 55
+    np.testing.assert_allclose(values[valid], expected[valid])
+    plain = scene(path, scale=1.0).read(0, 7)[0]
+    np.testing.assert_array_equal(plain[valid], CUBE[valid])
+
+
+def test_axes_are_known_by_their_attributes_and_by_the_others(scene, tmp_path):
+    path = str(tmp_path / "s.nc")
+    with netcdf_file(path, "w") as file:
+        for name, size in (("u", 7), ("v", 8), ("w", 5)):
+            file.createDimension(name, size)
+        for name, letter, places in (("u", "Y", PLACES["y"]), ("v", "X", PLACES["x"])):
+            one = file.createVariable(name, "f8", (name,))
+            one[:], one.axis = places, letter
+        file.createVariable("refl", "i2", ("v", "w", "u"))[...] = CUBE.transpose(1, 2, 0)
+    opened = scene(path)
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE)
+
+
+def test_a_grid_mapping_of_parameters_places_a_turned_cube(scene, write):
+    parameters = {
+        "grid_mapping_name": "transverse_mercator", "semi_major_axis": 6378137.0,
+        "inverse_flattening": 298.257223563, "longitude_of_central_meridian": 15.0,
+        "latitude_of_projection_origin": 0.0, "scale_factor_at_central_meridian": 0.9996,
+        "false_easting": 500000.0, "false_northing": 0.0,
+    }  # fmt: skip
+    crs = {"crs": ((), np.array(0, "i4"))}
+    path = write(
+        ["y", "x", "wavelength"], further=crs, refl={"grid_mapping": "crs"}, crs=parameters
+    )
+    opened = scene(path)
+    assert 'PARAMETER["central_meridian",15]' in opened.grid.crs_wkt
+    assert "coordinate system" not in str(describe_scene(opened))
+
+
+def test_a_damaged_file_is_refused(scene, write, tmp_path):
+    content = Path(write(["y", "x", "wavelength"])).read_bytes()
+    for share in (0.3, 0.6, 0.9):
+        path = tmp_path / "cut.nc"
+        path.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(SceneError):
+            scene(str(path)).read(0, 7)
