@@ -272,6 +272,46 @@ def test_job__of_keywords_is_the_job_of_its_tables(tmp_path):
         Job(scene={"path": "a.tif"}, name=3)
 
 
+def test_job__model_copy_checks_tables(tmp_path):
+    scene = {"path": str(tmp_path / "a.tif")}
+    given = {"scene": scene, "neighbors": {"k": 8}, "learn": {"method": "svm", "gamma": 0.5}}
+    job = parse_job(given, name="first", base=tmp_path, strict=False)
+    assert job.left_out == {"learn.gamma": 0.5}
+    for neighbors in ({"k": 9}, {"method": "exact"}):
+        found = job.model_copy(update={"neighbors": neighbors, "name": "second"})
+        rest = {**given, "neighbors": neighbors, "learn": {"method": "svm"}}
+        expected = parse_job(rest, name="second", base=tmp_path)
+        assert found == expected.model_copy(update={"left_out": job.left_out})
+        assert (found.base, found.open) == (tmp_path, expected.open)
+    nearer = job.neighbors.model_copy(update={"k": 5})
+    both = job.model_copy(update={"neighbors": nearer, "limits": {"threads": np.int64(2)}})
+    assert (both.neighbors.k, both.limits.threads, both.learn.method) == (5, 2, "svm")
+    assert job.model_copy() == job
+    assert job.model_copy(deep=True).scene is not job.scene
+    for update, words in (
+        ({"neighbors": {"kk": 9}}, r"unknown key neighbors\.kk\. Did you mean neighbors\.k\?"),
+        ({"neighbours": nearer}, r"unknown key neighbours\. Did you mean \[neighbors\]"),
+        ({"limits": 3}, "Job.model_copy: limits = 3"),
+        ({"preset": "best"}, "Job.model_copy: preset = 'best'"),
+        ({"learn": {"method": "k-nn", "gamma": 1.0}}, r"learn\.gamma"),
+    ):
+        with pytest.raises(JobError, match=words):
+            job.model_copy(update=update)
+
+
+def test_job__has_a_hash_that_equal_jobs_share(tmp_path):
+    tables = {
+        "scene": {"path": "a.tif"},
+        "output": {"colors": {"water": "#005ce6", "7": "#aabbcc"}},
+    }
+    job = parse_job(tables, base=tmp_path)
+    tables["output"] = {"colors": dict(reversed(tables["output"]["colors"].items()))}
+    other = parse_job(tables, base=tmp_path)
+    assert job == other
+    assert len({job, other, pickle.loads(pickle.dumps(job))}) == 1
+    assert job.model_copy(update={"name": "second"}) not in {job}
+
+
 @pytest.mark.parametrize("name", ["a/b", "../up", "", ".."])
 def test_parse_job__refuses_a_name_that_is_no_name_of_a_directory(name):
     with pytest.raises(JobError, match="a text without slashes"):

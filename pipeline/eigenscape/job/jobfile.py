@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError
@@ -114,6 +114,56 @@ class Job(Options):
     ) -> None:
         """Check the tables as `parse_job` does."""
         self.__setstate__(parse_job(tables, name=name, base=base, source="Job").__getstate__())
+
+    def __hash__(self) -> int:
+        # Of pydantic, it would be that of the fields, among which are dictionaries.
+        table = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hash((self.name, self.base, table))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other tables.
+
+        Parameters
+        ----------
+        update
+            Tables, ``name`` and ``base``, each in place of the whole one of this job. A mapping is checked
+            as in `parse_job`, and the job with it.
+        deep
+            Copy the values, too.
+
+        Returns
+        -------
+        Job
+            The copy.
+
+        Raises
+        ------
+        JobError
+            An unknown name, or what `parse_job` refuses.
+
+        Examples
+        --------
+        >>> from eigenscape import Job
+        >>> job = Job(scene={"path": "scene.tif"}, neighbors={"k": 8})
+        >>> job.model_copy(update={"neighbors": {"method": "exact"}}).neighbors.k
+        12
+        """
+        changed = dict(update or {})
+        unknown = sorted(changed.keys() - type(self).model_fields.keys())
+        if unknown:
+            raise JobError(f"Job.model_copy: {unknown_key(unknown[0])}")
+        tables = {key: value for key, value in changed.items() if key not in NO_KEYS}
+        checked = {k for k, value in tables.items() if value is None or isinstance(value, Options)}
+        known = super().model_copy(
+            update={key: changed[key] for key in changed.keys() - (tables.keys() - checked)},
+            deep=deep,
+        )
+        if checked == tables.keys():
+            return known
+        table = known.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+        table |= {key: tables[key] for key in tables.keys() - checked}
+        job = parse_job(table, name=known.name, base=known.base, source="Job.model_copy")
+        return cast(Self, job.model_copy(update={"left_out": known.left_out}))
 
     def resolve(self, path: str) -> str:
         """Return the absolute path of a file that the job names.
