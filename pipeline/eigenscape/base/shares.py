@@ -1,4 +1,4 @@
-"""Accuracies as they are printed: shares in percent, and which of several comes first."""
+"""Shares and counts as they are printed, and which of several shares comes first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +22,56 @@ def percent(share: float | None, digits: int = 1, *, missing: str = "-") -> str:
     ('58.9 %', 'not measured')
     """
     return missing if share is None else f"{100 * share:.{digits}f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is one.
+
+    Examples
+    --------
+    >>> counted(1, "list"), counted(1000, "list"), counted(0, "list")
+    ('1 list', '1,000 lists', '0 lists')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def recall_interval(found: Mapping[str, Any]) -> float | None:
+    """Return half of the interval of a measured recall; None if there is none to print.
+
+    Lists that all have the same recall tell nothing of how far others are from it, and of lists that were
+    all tested there are no others.
+
+    Parameters
+    ----------
+    found
+        What `eigenscape.neighbors.search.recall.Truth.measure` returned.
+    """
+    low, high = found["recall_low"], found["recall_high"]
+    return None if low is None or low == high else (high - low) / 2
+
+
+def recall_basis(found: Mapping[str, Any], noun: str = "list") -> str:
+    """Return what a recall was measured on, in words.
+
+    Parameters
+    ----------
+    found
+        As for `recall_interval`.
+    noun
+        What was tested.
+
+    Examples
+    --------
+    >>> found = {"recall": 1.0, "recall_low": None, "recall_high": None, "recall_samples": 1000}
+    >>> recall_basis(found)
+    '1,000 lists tested against exact search: every neighbour was found'
+    >>> recall_basis({**found, "recall": 0.98, "recall_low": 0.98, "recall_high": 0.98}, "pixel")
+    'all 1,000 pixels tested against exact search'
+    """
+    tested = f"{counted(found['recall_samples'], noun)} tested against exact search"
+    if found["recall"] == 1:
+        return f"{tested}: every neighbour was found"
+    return f"all {tested}" if found["recall_low"] == found["recall_high"] is not None else tested
 
 
 def lead(held_out: Mapping[str, Mapping[str, Any]]) -> str | None:

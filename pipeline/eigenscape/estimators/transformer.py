@@ -49,7 +49,7 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
     recall_ : float or None
         Share of the true neighbours that the fit found, measured on samples drawn at random.
     recall_interval_ : tuple of float or None
-        Its 95 % confidence interval.
+        Its 95 % confidence interval; None if the samples measured have the same recall and others are left.
     n_samples_fit_
         Number of samples that were fitted: columns of the graph.
     n_neighbors_
@@ -128,9 +128,8 @@ class NeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         self._copies = summary["copies"]
         self.n_samples_fit_ = self._n_features_out = X.shape[0]
         self.recall_ = summary.get("recall")
-        self.recall_interval_ = (
-            None if self.recall_ is None else (summary["recall_low"], summary["recall_high"])
-        )
+        low, high = summary.get("recall_low"), summary.get("recall_high")
+        self.recall_interval_ = None if low is None else (low, high)
         self._folder.trim()
         return self
 

@@ -1,4 +1,6 @@
-from eigenscape.cli.printing.results import score_lines
+import pytest
+
+from eigenscape.cli.printing.results import neighbor_line, score_lines
 
 HELD = {"overall_accuracy_std": 0.01, "training_pixels": 30, "trials": 4}
 ITSELF = {"overall_accuracy": 1.0, "samples": 300}
@@ -70,3 +72,27 @@ def test_score_lines__where_no_labels_are_left_to_test_on():
     assert lines[0] == "accuracy     not measured: no pixel is held out"
     assert lines[1] == ("  held out   not measured (blocked split: no labels are left to test on)")
     assert not any("+-" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("recall", "low", "high", "line"),
+    [
+        (0.99, 0.985, 0.995, "0.9900 +- 0.0050 (1,000 lists tested against exact search)"),
+        (
+            1.0,
+            None,
+            None,
+            "1.0000 (1,000 lists tested against exact search: every neighbour was found)",
+        ),
+        (
+            1.0,
+            1.0,
+            1.0,
+            "1.0000 (1,000 lists tested against exact search: every neighbour was found)",
+        ),
+        (0.99, 0.99, 0.99, "0.9900 (all 1,000 lists tested against exact search)"),
+    ],
+)
+def test_neighbor_line__has_no_interval_of_no_width(recall, low, high, line):
+    found = {"recall": recall, "recall_low": low, "recall_high": high, "recall_samples": 1000}
+    assert neighbor_line(found) == f"neighbours   recall {line}"

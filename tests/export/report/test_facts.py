@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from eigenscape.applied.ways import ByEigenvectors, ByMachine, ByNeighbors
@@ -10,6 +12,7 @@ from eigenscape.export.report.facts import (
     headline,
     maps_tested,
     measures,
+    neighbor_facts,
 )
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
 from eigenscape.export.report.source import MapClass
@@ -32,6 +35,24 @@ class Run:
 
 def bars(**values):
     return [{"key": key, "value": value} for key, value in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("low", "half", "basis"),
+    [
+        (0.98, "1.0 %", "1,000 pixels tested against exact search"),
+        (None, None, "1,000 pixels tested against exact search: every neighbour was found"),
+    ],
+)
+def test_neighbor_facts__have_no_interval_of_no_width(low, half, basis):
+    found = {
+        "k": 8, "recall": 1.0 if low is None else 0.99, "recall_low": low,
+        "recall_high": None if low is None else 1.0, "recall_samples": 1000,
+    }  # fmt: skip
+    facts = neighbor_facts(
+        SimpleNamespace(summary=lambda stage: found, grid=SimpleNamespace(things="pixels"))
+    )
+    assert (facts["half"], facts["basis"]) == (half, basis)
 
 
 def test_explain_bars__names_the_difference():

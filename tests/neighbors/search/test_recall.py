@@ -34,6 +34,12 @@ def test_recall__interval_holds_the_true_recall(find, rng, monkeypatch):
     assert found.summary["recall_samples"] == 500
 
 
+def test_recall__of_equal_lists_has_no_interval_while_others_are_left(find, rng):
+    found = find(clustered(rng, 1500), k=4, leaf_size=2000, refine=0).summary
+    assert (found["recall"], found["recall_samples"]) == (1, 1000)
+    assert found["recall_low"] is found["recall_high"] is None
+
+
 def test_recall__is_of_the_samples_that_copies_leave(find, rng):
     features = clustered(rng, 3000)
     features[rng.random(3000) < 0.5] = features[0]

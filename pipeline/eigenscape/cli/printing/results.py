@@ -8,7 +8,7 @@ from rich.table import Table
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.shares import percent, tested_classes
+from eigenscape.base.shares import percent, recall_basis, recall_interval, tested_classes
 from eigenscape.cli.printing.console import console
 
 
@@ -104,16 +104,7 @@ def _agreement(agreed: Mapping[str, Any]) -> str:
 def _print_found(result: Any, say: Callable[..., None]) -> None:
     """Print the results of the stages of a run."""
     spectrum, neighbors, scores = result.spectrum, result.neighbors, result.scores
-    if "recall" in neighbors:
-        half = (neighbors["recall_high"] - neighbors["recall_low"]) / 2
-        say(
-            f"neighbours   recall {neighbors['recall']:.4f} +- {half:.4f} "
-            f"({neighbors['recall_samples']} lists checked against exact search)"
-        )
-    elif "landmarks" in neighbors:
-        say(f"neighbours   {neighbors['k']} among {neighbors['landmarks']} landmarks")
-    else:
-        say(f"neighbours   all within {neighbors['radius']:.4g}, {neighbors['entries']} entries")
+    say(neighbor_line(neighbors))
     for line in dimension_lines(neighbors.get("intrinsic_dimension")):
         say(line)
     say(
@@ -126,6 +117,17 @@ def _print_found(result: Any, say: Callable[..., None]) -> None:
             say(line)
     for line in score_lines(scores):
         say(line)
+
+
+def neighbor_line(neighbors: Mapping[str, Any]) -> str:
+    """Return how the neighbours were found, from the summary of their stage."""
+    if "recall" in neighbors:
+        half = recall_interval(neighbors)
+        figure = f"{neighbors['recall']:.4f}" + ("" if half is None else f" +- {half:.4f}")
+        return f"neighbours   recall {figure} ({recall_basis(neighbors)})"
+    if "landmarks" in neighbors:
+        return f"neighbours   {neighbors['k']} among {neighbors['landmarks']} landmarks"
+    return f"neighbours   all within {neighbors['radius']:.4g}, {neighbors['entries']} entries"
 
 
 def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from eigenscape.base import shares
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.shares import lead, tested_classes
+from eigenscape.base.shares import lead, recall_basis, recall_interval, tested_classes
 from eigenscape.export.report.source import MapClass, Source
 
 MOST_CLASSES = 60
@@ -403,10 +403,10 @@ def neighbor_facts(source: Source) -> dict[str, Any] | None:
         return None
     facts: dict[str, Any] = {"method": found.get("method", ""), "steps": found.get("steps", [])}
     if "recall" in found:
-        half = (found["recall_high"] - found["recall_low"]) / 2
+        half = recall_interval(found)
         facts |= {
-            "recall": percent(found["recall"]), "half": percent(half), "k": found.get("k"),
-            "checked": found["recall_samples"],
+            "recall": percent(found["recall"]), "half": None if half is None else percent(half),
+            "k": found.get("k"), "basis": recall_basis(found, source.grid.things[:-1]),
         }  # fmt: skip
     dimension = found.get("intrinsic_dimension") or {}
     if dimension.get("value") is not None:

@@ -64,8 +64,9 @@ class Truth:
         -------
         dict
             ``recall``: mean share of the true neighbours in a list; ``recall_low``,
-            ``recall_high``: its 95 % confidence interval; ``recall_samples``: how many lists were
-            checked. A neighbour as near as the k-th true one counts as true, whichever of the
+            ``recall_high``: its 95 % confidence interval, which is the recall itself if all lists were
+            tested, and None if those tested are equal and others are left; ``recall_samples``: how many
+            lists were tested. A neighbour as near as the k-th true one counts as true, whichever of the
             equals it is.
         """
         given = np.ascontiguousarray(lists[:, : self.k])
@@ -73,14 +74,18 @@ class Truth:
         offered = squared_pairs(self.ranked.parts(), self.queries, given)
         limit = self.limit[:, None]
         shares = (offered <= limit + _NEAR * np.abs(limit)).mean(axis=1)
-        mean, half = float(shares.mean()), 0.0
-        if 1 < len(shares) < self.ranked.rows:
-            # Lists, not neighbours, are the independent draws.
+        mean = float(shares.mean())
+        low: float | None = mean
+        high: float | None = mean
+        if len(shares) < self.ranked.rows:
+            # Lists, not neighbours, are the independent draws. Equal ones do not tell how far others are.
             half = 1.96 * float(shares.std(ddof=1)) / math.sqrt(len(shares))
+            low = max(0.0, mean - half) if half else None
+            high = min(1.0, mean + half) if half else None
         return {
             "recall": mean,
-            "recall_low": max(0.0, mean - half),
-            "recall_high": min(1.0, mean + half),
+            "recall_low": low,
+            "recall_high": high,
             "recall_samples": len(shares),
         }
 
