@@ -22,7 +22,7 @@ from eigenscape.export import geotiff
 from eigenscape.export.geotiff import write_raster
 from eigenscape.export.sidecar import sidecar_path, write_categories
 from eigenscape.scenes.labels.legends import read_legend
-from eigenscape.scenes.types import Grid, Legend
+from eigenscape.scenes.types import Grid, Legend, Ties
 
 UTM = CRS.from_epsg(32618).to_wkt()
 NORTH_UP = (5.0, 0.0, 427000.0, 0.0, -5.0, 4173000.0)
@@ -338,3 +338,33 @@ def test_write_raster__names_are_inside(tmp_path, monkeypatch, big):
         ["1", legend.names[1], "10", "20", "30"],
         ["300", "b", "255", "0", "7"],
     ]
+
+
+_RPC = {
+    **dict.fromkeys(["HEIGHT_OFF", "LINE_OFF", "SAMP_OFF"], "30"), "LAT_OFF": "45", "LONG_OFF": "15",
+    **dict.fromkeys(["HEIGHT_SCALE", "LINE_SCALE", "SAMP_SCALE", "LAT_SCALE", "LONG_SCALE"], "10"),
+    "LINE_NUM_COEFF": "0 0 -1" + " 0" * 17, "SAMP_NUM_COEFF": "0 1" + " 0" * 18,
+    "LINE_DEN_COEFF": "1" + " 0" * 19, "SAMP_DEN_COEFF": "1" + " 0" * 19,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [60, 600])
+@pytest.mark.parametrize("layout", ["tiles", "strips"])
+def test_write_raster__keeps_control_points_and_coefficients(tmp_path, size, layout):
+    points = tuple(
+        (row, column, 400000 + 30 * column + 5 * row, 5000000 - 30 * row, 10.0)
+        for row in (0, size / 2, size) for column in (0, size)
+    )  # fmt: skip
+    array, path = np.ones((size, size), np.uint8), tmp_path / "m.tif"
+    for ties in (Ties(points, UTM), Ties(rpc=tuple(_RPC.items()))):
+        grid = Grid(size, size, ties=ties)
+        write_raster(path, grid, [(0, array)], dtype="uint8", nodata=0, layout=layout)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotGeoreferencedWarning)
+            with rasterio.open(path) as source:
+                found, crs = source.gcps
+                assert tuple((p.row, p.col, p.x, p.y, p.z) for p in found) == ties.points
+                assert (crs == CRS.from_wkt(UTM)) is bool(ties.points)
+                kept = source.tags(ns="RPC")
+        wanted = {key: list(map(float, text.split())) for key, text in ties.rpc}
+        assert {key: list(map(float, kept[key].split())) for key in wanted} == wanted

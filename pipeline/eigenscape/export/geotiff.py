@@ -23,6 +23,7 @@ import numpy as np
 import rasterio
 import rasterio.shutil
 from numpy.typing import DTypeLike, NDArray
+from rasterio.control import GroundControlPoint
 from rasterio.crs import CRS
 from rasterio.enums import Interleaving, Resampling
 from rasterio.errors import CRSError, NotGeoreferencedWarning, RasterioError
@@ -34,7 +35,7 @@ from eigenscape.export.legends.embedded import class_items, embed_table
 from eigenscape.export.sidecar import output_error, replacing, sidecar_path, write_crs
 from eigenscape.export.strips import cut_blocks
 from eigenscape.scenes.formats.rasters.handles import bounded_gdal
-from eigenscape.scenes.types import Grid, Legend
+from eigenscape.scenes.types import Grid, Legend, Ties
 
 Layout = Literal["tiles", "strips"]
 
@@ -128,6 +129,7 @@ def write_raster(
         try:
             with _translated(path):
                 _write_metadata(target, band_names, tags, band_tags, items, scale, legend)
+                _write_ties(target, grid.ties)
             last = np.empty((count, 0, grid.width), kind)
             for start, block in cut_blocks(rows, shape, kind, step):
                 with _translated(path):
@@ -310,6 +312,20 @@ def _write_metadata(
         target.update_tags(1, **items)
     if scale is not None:
         target.scales = (scale,) * target.count
+
+
+def _write_ties(target: Any, ties: Ties | None) -> None:
+    """Write the ground control points and coefficients of a scene that lies on no map."""
+    if ties is None:
+        return
+    if ties.points:
+        points = [
+            GroundControlPoint(row, column, x, y, z, id=str(number))
+            for number, (row, column, x, y, z) in enumerate(ties.points, start=1)
+        ]
+        target.gcps = (points, CRS.from_wkt(ties.crs_wkt) if ties.crs_wkt else CRS())
+    if ties.rpc:
+        target.update_tags(ns="RPC", **dict(ties.rpc))
 
 
 def _build_overviews(path: Path, grid: Grid, resampling: str) -> None:

@@ -103,7 +103,8 @@ class SceneOptions(Options):
     Parquet file. For an image, such a table holds points: columns x and y, easting and northing, lon and lat,
     or row and column from 0."""
     labels_variable: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the labels in a .mat, .npz or zarr file (the scene's own file unless ``labels`` is set)."""
+    """Name of the labels in a .mat, .npz, zarr, NetCDF or HDF file (the scene's own file unless ``labels`` is
+    set)."""
     labels_field: Annotated[str, Field(min_length=1)] | None = None
     """Attribute of a vector file, or column of a CSV or Parquet file, with the class (numbers or names)."""
     labels_layer: Annotated[str, Field(min_length=1)] | None = None

@@ -1,7 +1,7 @@
 """Parts of a scene (grid, bands, legend), and the protocol that every reader fulfils."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -11,6 +11,31 @@ if TYPE_CHECKING:
     from eigenscape.base.vectors import Vectors
 
 Color = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Ties:
+    """What ties pixels that lie on no map to the ground, for a program that rectifies them.
+
+    Attributes
+    ----------
+    points
+        Ground control points: row, column, x, y and height of each.
+    crs_wkt
+        Their coordinate reference system as WKT; None where unknown.
+    rpc
+        Rational polynomial coefficients, by GDAL's names of them.
+    """
+
+    points: tuple[tuple[float, float, float, float, float], ...] = ()
+    crs_wkt: str | None = None
+    rpc: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Ties":
+        """Rebuild them from JSON values of their attributes."""
+        points, rpc = (tuple(map(tuple, value[name])) for name in ("points", "rpc"))
+        return cls(points, value["crs_wkt"], rpc)
 
 
 @dataclass(frozen=True)
@@ -27,12 +52,16 @@ class Grid:
         Affine coefficients (a, b, c, d, e, f): x = a col + b row + c, y = d col + e row + f,
         for the upper left corner of a pixel. None for a scene without georeference. Rotated grids
         (b, d not 0) and south-up grids (e > 0) are kept as they are.
+    ties
+        Ground control points or coefficients that outputs keep, of a scene without a transform; None
+        where there are none.
     """
 
     height: int
     width: int
     crs_wkt: str | None = None
     transform: tuple[float, float, float, float, float, float] | None = None
+    ties: Ties | None = None
 
     @property
     def size(self) -> int:
@@ -56,17 +85,19 @@ class Grid:
             "width": self.width,
             "crs_wkt": self.crs_wkt,
             "transform": list(self.transform) if self.transform else None,
+            **({"ties": asdict(self.ties)} if self.ties else {}),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Grid":
         """Rebuild a grid from `to_json`."""
-        transform = value["transform"]
+        transform, ties = value["transform"], value.get("ties")
         return cls(
             value["height"],
             value["width"],
             value["crs_wkt"],
             tuple(transform) if transform else None,
+            None if ties is None else Ties.from_json(ties),
         )
 
 

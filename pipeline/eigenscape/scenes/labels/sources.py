@@ -13,6 +13,7 @@ from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.arrays.arrayfiles import array_format
+from eigenscape.scenes.formats.rasters.containers import SUFFIXES, find_labels_layer
 from eigenscape.scenes.formats.rasters.planes import (
     Plane,
     RasterPlane,
@@ -260,6 +261,8 @@ def _open_all(
     if options.labels_variable is None:
         return None
     path = resolve(own) if own is not None else ", ".join(options.path)
+    if own is not None and Path(path).suffix.lower() in SUFFIXES:
+        return _open(path, options, grid, located)
     if own is None or array_format(path) is None:
         raise SceneError(
             f"{path}: scene.labels_variable = {options.labels_variable!r} names an array in the "
@@ -283,9 +286,22 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
 
 def _open(path: str, options: SceneOptions, grid: Grid, located: Located | None = None) -> Labels:
     check_exists(path)
+    path, told = _of_several(path, options.labels_variable, grid)
     if located is None or _has_no_place(path):
-        return _open_on(path, options, grid)
-    return CarriedLabels(_open_on(path, options, located.grid), located)
+        labels = _open_on(path, options, grid)
+    else:
+        labels = CarriedLabels(_open_on(path, options, located.grid), located)
+    return replace(labels, notes=(*told, *labels.notes)) if told else labels  # type: ignore[type-var, attr-defined]
+
+
+def _of_several(path: str, variable: str | None, grid: Grid) -> tuple[str, tuple[str, ...]]:
+    """Return what GDAL opens for the labels in a file of several rasters, and which was taken."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        return path, ()
+    layer = find_labels_layer(path, variable, (grid.height, grid.width))
+    if layer is None:
+        return path, ()
+    return layer.address, (f"labels: raster {layer.name} of {Path(path).name}",)
 
 
 def _has_no_place(path: str) -> bool:

@@ -118,3 +118,52 @@ def test_netcdf__four_axes_in_another_order_are_refused(scene, tmp_path):
     write_netcdf(path, sizes, ("t", "y", "x", "b"), cube)
     with pytest.raises(SceneError, match="its axis y stands before two others"):
         scene(str(path))
+
+
+@pytest.fixture
+def several(tmp_path):
+    """Write a cube beside two layers of its size, one that is turned, and one of another size."""
+    path = str(tmp_path / "s.nc")
+    with netcdf_file(path, "w") as file:
+        for name, size in (("b", 5), ("y", 7), ("x", 8), ("z", 6)):
+            file.createDimension(name, size)
+        layer = np.arange(56).reshape(7, 8) % 3 + 1
+        arrays = {
+            "refl": ("yxb", CUBE.transpose(1, 2, 0)), "kind": ("yx", layer),
+            "cloud": ("yx", layer * 0), "turned": ("xy", layer.T), "other": ("yz", layer[:, :6]),
+        }  # fmt: skip
+        for name, (axes, values) in arrays.items():
+            file.createVariable(name, "i2", tuple(axes))[...] = values
+    return path, layer
+
+
+def test_labels__one_of_several_rasters_is_named(labels, several):
+    path, layer = several
+    for keys in ({"labels": path}, {}):
+        opened = labels(path, labels_variable="kind", **keys)
+        np.testing.assert_array_equal(opened.read(0, 7), layer)
+        assert opened.notes == ("labels: raster kind of s.nc",)
+    with pytest.raises(SceneError, match=r"has no raster 'kid' \(scene.labels_variable\)"):
+        labels(path, labels=path, labels_variable="kid")
+
+
+def test_labels__those_that_fit_are_listed(labels, several):
+    path, _ = several
+    with pytest.raises(
+        SceneError, match=r"scene.labels_variable. .*, 7 x 8, with one band: cloud, kind, turned$"
+    ):
+        labels(path, labels=path)
+
+
+def test_labels__columns_before_rows_are_refused(labels, several):
+    path, _ = several
+    with pytest.raises(SceneError, match=r'the axes \(x, y\).*\.transpose\("y", "x"\)'):
+        labels(path, labels=path, labels_variable="turned")
+
+
+def test_labels__of_an_hdf_file_are_named(labels, tmp_path):
+    path = str(tmp_path / "s.h5")
+    with h5py.File(path, "w") as file:
+        file["group/radiance"], file["group/kind"], file["quality"] = CUBE, CUBE[0] % 3, CUBE[1]
+    opened = labels(path, labels=path, labels_variable="kind")
+    np.testing.assert_array_equal(opened.read(0, 7), CUBE[0] % 3)

@@ -11,6 +11,7 @@ from rasterio.crs import CRS
 from rasterio.transform import Affine
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.types import Grid
 
 TRANSFORMS = {
     "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
@@ -63,7 +64,9 @@ def test_ground_control_points_alone_give_no_transform(write, scene, cube):
     path = write("gcp.tif", cube, transform=None, crs=None, after=place)
     opened = scene(path)
     assert opened.grid.transform is None
-    assert "4 ground control points (GCPs), which are not used" in opened.notes[0]
+    assert "4 ground control points (GCPs) alone" in opened.notes[0]
+    assert len(opened.grid.ties.points) == 4
+    assert Grid.from_json(opened.grid.to_json()) == opened.grid
 
 
 @given(start=st.integers(0, 19), height=st.integers(1, 20))

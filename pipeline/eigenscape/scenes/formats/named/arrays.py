@@ -121,6 +121,24 @@ def _completed(kinds: list[str]) -> list[str]:
     return kinds
 
 
+def turned_axes(array: NamedArray, known: Known) -> str | None:
+    """Return the order of the axes of an array, "r" rows, "c" columns, "b" bands.
+
+    Returns
+    -------
+    str or None
+        None where GDAL reads them in this order, which takes the last two for rows and columns, or
+        nothing says the order.
+    """
+    order = image_axes(array, known)
+    if order is None or order[:2] == (len(order) - 2, len(order) - 1):
+        return None
+    if len(order) > _CUBE_AXES:
+        return None
+    names = dict(zip(order, "rcb", strict=False))
+    return "".join(names[place] for place in range(len(order)))
+
+
 @dataclass(frozen=True)
 class Packing:
     """What the numbers of an array stand for by the CF conventions.

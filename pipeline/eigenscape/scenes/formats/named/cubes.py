@@ -4,7 +4,7 @@ from pathlib import Path
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes, packing_of
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, packing_of
 from eigenscape.scenes.formats.named.lists import band_lists
 from eigenscape.scenes.formats.named.netcdf import ClassicBands, netcdf_kind
 from eigenscape.scenes.formats.named.places import place_image
@@ -14,26 +14,7 @@ from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File
 from eigenscape.scenes.sensors.product import assemble
 from eigenscape.scenes.types import Grid
 
-_CUBE_AXES = 3
 _WORDS = {"r": "rows", "c": "columns", "b": "bands"}
-
-
-def turned_axes(array: NamedArray, known: Known) -> str | None:
-    """Return the order of the axes of an array, "r" rows, "c" columns, "b" bands.
-
-    Returns
-    -------
-    str or None
-        None where GDAL reads them in this order, which takes the last two for rows and columns, or
-        nothing says the order.
-    """
-    order = image_axes(array, known)
-    if order is None or order[:2] == (len(order) - 2, len(order) - 1):
-        return None
-    if len(order) > _CUBE_AXES:
-        return None
-    names = dict(zip(order, "rcb", strict=False))
-    return "".join(names[place] for place in range(len(order)))
 
 
 def open_turned(

@@ -2,16 +2,19 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes, turned_axes
+from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 
 SUFFIXES = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5", ".hdf", ".h4"}
 """Endings of files that hold several rasters as a rule."""
+
+Size = tuple[int, int]
 
 _SHAPE = re.compile(r"\[(\d+(?:x\d+)*)\]")
 
@@ -70,20 +73,89 @@ def find_layer(path: str, variable: str | None, known: Known) -> Layer | None:
     layers = list_layers(path, known)
     if not layers:
         return None
-    listing = f"Rasters in the file (bands x rows x columns): {', '.join(map(str, layers))}."
     if variable is not None:
-        found = [one for one in layers if one.name == variable]
-        found = found or [one for one in layers if one.name.rpartition("/")[2] == variable]
-        if len(found) != 1:
-            many = f"{len(found)} rasters" if found else "no raster"
-            raise SceneError(f"{path}: has {many} {variable!r} (scene.variable). {listing}")
-        return found[0]
+        return _named(path, layers, variable, "scene.variable")
     most = max((one.bands or 0 for one in layers), default=0)
     found = [one for one in layers if one.bands == most]
     if len(found) != 1 or not all(one.shape for one in layers):
         count = f"{len(found)} that could be" if found else "none that is known to be"
-        raise SceneError(f"{path}: holds {count} the scene. Name it in scene.variable. {listing}")
+        raise SceneError(
+            f"{path}: holds {count} the scene. Name it in scene.variable. {_listing(layers)}"
+        )
     return found[0]
+
+
+def find_labels_layer(path: str, variable: str | None, size: Size) -> Layer | None:
+    """Find the raster of a file that has the labels of a scene: the one named, or the only one that fits.
+
+    Parameters
+    ----------
+    path
+        A file that GDAL opens.
+    variable
+        Its name, of which the last part will do, or None.
+    size
+        Rows and columns of the scene.
+
+    Returns
+    -------
+    Layer or None
+        None for a file that is one raster.
+
+    Raises
+    ------
+    SceneError
+        The file is damaged, there is no such raster, or not exactly one fits; or its axes are columns x rows.
+    """
+    known = netcdf_arrays(path)
+    layers = list_layers(path, known)
+    if not layers:
+        array = only_array(path, known)
+        if array is not None:
+            _check_upright(path, array, known)
+        return None
+    if variable is not None:
+        found = _named(path, layers, variable, "scene.labels_variable")
+    else:
+        fitting = [one for one in layers if one.bands == 1 and one.shape[-2:] == size]
+        if len(fitting) != 1:
+            names = ", ".join(sorted(one.name for one in fitting)) or f"none. {_listing(layers)}"
+            raise SceneError(
+                f"{path}: has {len(layers)} rasters, and nothing says which are the labels. Name one in "
+                f"scene.labels_variable. On the grid of the scene, {size[0]} x {size[1]}, with one band: "
+                f"{names}"
+            )
+        found = fitting[0]
+    array = known.get(found.name)
+    if array is not None:
+        _check_upright(path, array, known)
+    return found
+
+
+def _check_upright(path: str, array: NamedArray, known: Known) -> None:
+    """Refuse an array whose axes are not rows and columns in this order, as GDAL takes them."""
+    if turned_axes(array, known) is None or array.axes is None:
+        return
+    order = image_axes(array, known)
+    assert order is not None, "known by turned_axes"
+    wanted = ", ".join(f'"{array.axes[place]}"' for place in (*order[2:], *order[:2]))
+    raise SceneError(
+        f"{path}: the labels {array.name} have the axes ({', '.join(array.axes)}); rows x columns are "
+        f"needed. Write them so, for example in xarray with .transpose({wanted})."
+    )
+
+
+def _named(path: str, layers: Sequence[Layer], variable: str, key: str) -> Layer:
+    found = [one for one in layers if one.name == variable]
+    found = found or [one for one in layers if one.name.rpartition("/")[2] == variable]
+    if len(found) != 1:
+        many = f"{len(found)} rasters" if found else "no raster"
+        raise SceneError(f"{path}: has {many} {variable!r} ({key}). {_listing(layers)}")
+    return found[0]
+
+
+def _listing(layers: Sequence[Layer]) -> str:
+    return f"Rasters in the file (bands x rows x columns): {', '.join(map(str, layers))}."
 
 
 def describe_layer(path: str, layer: Layer, known: Known, *, chosen: bool) -> str:

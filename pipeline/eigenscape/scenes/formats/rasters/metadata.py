@@ -132,10 +132,12 @@ def note_unplaced(dataset: Any, path: str) -> str | None:
         return None
     name = Path(path).name
     points = len(dataset.gcps[0])
-    if points:
+    ties = f"{points} ground control points (GCPs)" if points else "coefficients (RPCs)"
+    if points or dataset.tags(ns="RPC"):
         return (
-            f"{name}: is georeferenced by {points} ground control points (GCPs), which are not used, so "
-            "nothing says where its pixels are: bring it onto a map first, with gdalwarp"
+            f"{name}: is georeferenced by {ties} alone, so nothing says where its pixels are: GeoTIFF "
+            "outputs keep them, and gdalwarp brings these onto a map. For outputs on a map bring the scene onto "
+            "one first, with gdalwarp"
         )
     if dataset.crs:
         return f"{name}: has a coordinate system but no transform, so nothing says where its pixels are"

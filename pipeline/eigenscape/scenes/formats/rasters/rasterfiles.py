@@ -31,7 +31,7 @@ from eigenscape.scenes.files.outside import (
 )
 from eigenscape.scenes.formats.rasters.handles import opened
 from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, parse_xml
-from eigenscape.scenes.types import Grid
+from eigenscape.scenes.types import Grid, Ties
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
@@ -239,7 +239,18 @@ def read_grid(dataset: Any, path: str) -> Grid:
         width=dataset.width,
         crs_wkt=str(dataset.crs.to_wkt()) if dataset.crs else None,
         transform=transform if located else None,  # type: ignore[arg-type]  # six values
+        ties=None if located else _ties(dataset),
     )
+
+
+def _ties(dataset: Any) -> Ties | None:
+    """Return ground control points and rational polynomial coefficients of a raster."""
+    points, crs = dataset.gcps
+    rpc = tuple(sorted(dataset.tags(ns="RPC").items()))
+    if not points and not rpc:
+        return None
+    found = tuple((one.row, one.col, one.x, one.y, one.z or 0.0) for one in points)
+    return Ties(found, str(crs.to_wkt()) if points and crs else None, rpc)
 
 
 def dataset_files(dataset: Any, path: str) -> tuple[str, ...]:
