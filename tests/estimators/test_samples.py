@@ -68,6 +68,20 @@ def test_fit__of_a_lazy_data_array_reads_blocks(model, largest):
         assert isinstance(fitted.predict(lazy), dask.array.Array)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [LaplacianEigenmaps(2), PoissonClassifier(), EigenfunctionClassifier(), NeighborsTransformer()],
+    ids=lambda model: type(model).__name__,
+)
+def test_samples__masked_values_of_dask_arrays_are_refused(model):
+    lazy = dask.array.ma.masked_greater(dask.array.from_array(X, (BLOCK, -1)), X.max() - 1e-6)
+    fitted = clone(model).fit(X, Y)
+    new = fitted.predict if hasattr(model, "predict") else fitted.transform
+    for work in (clone(model).fit, lambda given, _: dask.compute(new(given), scheduler="sync")):
+        with pytest.raises(EstimatorError, match="a masked array, of which 1 values are masked"):
+            work(lazy, Y)
+
+
 def test_fit__of_a_data_array_in_memory_and_of_an_image():
     plain = PoissonClassifier(random_state=0).fit(X, Y)
     found = PoissonClassifier(random_state=0).fit(xarray.DataArray(X), xarray.DataArray(Y))

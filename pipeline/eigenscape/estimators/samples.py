@@ -57,12 +57,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         checked block by block when they are read.
     """
     X = _stored(X)
-    if np.ma.is_masked(X):
-        hidden = int(np.ma.getmaskarray(X).sum())
-        raise EstimatorError(
-            f"X: a masked array, of which {hidden} values are masked. They would be used like all others: "
-            "leave such samples out, or impute the values."
-        )
+    refuse_masked(X)
     least = 2 if reset else 1
     if not isinstance(X, dask.array.Array):
         return validate_data(
@@ -87,6 +82,22 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         )
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return X
+
+
+def refuse_masked(X: Any) -> None:
+    """Refuse an array with masked values.
+
+    Raises
+    ------
+    EstimatorError
+        With their number.
+    """
+    if np.ma.is_masked(X):
+        hidden = int(np.ma.getmaskarray(X).sum())
+        raise EstimatorError(
+            f"X: a masked array, of which {hidden} values are masked. They would be used like all others: "
+            "leave such samples out, or impute the values."
+        )
 
 
 def _stored(X: Any) -> Any:
@@ -227,10 +238,13 @@ def read_rows(X: Samples, start: int, stop: int, origin: F8 | None = None) -> Ve
 
 
 def _compute(rows: Samples) -> Any:
-    if not isinstance(rows, dask.array.Array):
-        return rows
-    # Threads of a pool keep memory. Who has a cluster has set its scheduler.
-    return np.asarray(rows.compute(scheduler=dask.base.get_scheduler() or "sync"))
+    if isinstance(rows, dask.array.Array):
+        # Threads of a pool keep memory. Who has a cluster has set its scheduler.
+        rows = rows.compute(scheduler=dask.base.get_scheduler() or "sync")
+        refuse_masked(rows)
+        return np.asarray(rows)
+    refuse_masked(rows)  # A block of a dask array that is mapped.
+    return rows
 
 
 def _single(rows: NDArray[Any], origin: F8 | None, start: int, stop: int) -> NDArray[np.float32]:

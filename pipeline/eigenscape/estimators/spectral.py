@@ -22,7 +22,7 @@ from eigenscape.estimators.base import (
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.precomputed import Affinity
-from eigenscape.estimators.samples import Samples, check_finite
+from eigenscape.estimators.samples import Samples, check_finite, refuse_masked
 from eigenscape.job.options import Laplacian
 from eigenscape.spectrum.extension import extend
 from eigenscape.store.arrays import open_array
@@ -106,8 +106,9 @@ def extend_block(
     Raises
     ------
     EstimatorError
-        A sample is not finite.
+        A sample is not finite, or has masked values.
     """
+    refuse_masked(X)
     check_finite(X.data if issparse(X) else X, 0, X.shape[0])
     with parameter_names():
         return extend(Path(run), X, memory=f"{memory}B")[:, first:]
