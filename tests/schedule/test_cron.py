@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
-from eigenscape.schedule.cron import parse_cron
+from eigenscape.schedule.cron import not_before, parse_cron
 
 
 def field(low, high):
@@ -85,3 +85,22 @@ def test_next_after__knows_the_calendar(text, after, expected):
 def test_parse_cron__says_value_limit_and_fix(text, said):
     with pytest.raises(InputError, match=said.replace("$(", r"\$\(")):
         parse_cron(text)
+
+
+@pytest.mark.parametrize(
+    ("now", "due", "following"),
+    [
+        ("2026-11-22T03:00:01", "2026-11-22T03:00:00", "2026-11-23T03:00"),
+        (
+            "2026-11-22T02:59:58",
+            "2026-11-22T03:00:00",
+            "2026-11-23T03:00",
+        ),  # a clock that is behind
+        ("2026-11-22T01:00:00", "2026-11-22T03:00:00", "2026-11-23T03:00"),  # or was set back
+        ("2026-11-22T01:00:00", "2031-01-01T03:00:00", "2026-11-22T03:00"),  # or was wrong before
+        ("2026-11-22T01:00:00", "", "2026-11-22T03:00"),
+    ],
+)
+def test_not_before__no_time_comes_twice_and_none_is_left_out(now, due, following):
+    after = not_before(datetime.fromisoformat(now), due)
+    assert parse_cron("0 3 * * *").next_after(after) == datetime.fromisoformat(following)

@@ -2,6 +2,7 @@ import os
 import shlex
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -94,6 +95,16 @@ def test_scrontab_and_chain__ask_for_what_the_cluster_file_says(home):
     assert "#SBATCH --dependency=singleton\n" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
     assert script.index("sbatch --begin") < script.index("--now")
+    # The successor knows when it is due, whatever the clock of its node says.
+    fake = f'squeue() {{ :; }}\nsbatch() {{ echo "$@" > {shlex.quote(str(home / "said"))}; }}\n'
+    due = (datetime.now() + timedelta(hours=1)).replace(microsecond=0).isoformat()
+    lines = "\n".join(script.splitlines()[:-1])
+    around = {**os.environ, "EIGENSCAPE_DUE": due}
+    subprocess.run(["sh"], input=fake + lines, text=True, check=True, env=around)
+    began, exported, _ = (home / "said").read_text().split()
+    at = began.removeprefix("--begin=")
+    assert exported == f"--export=ALL,EIGENSCAPE_DUE={at}"
+    assert at == NIGHTLY.next_after(datetime.fromisoformat(due)).isoformat()
 
 
 def test_make_schedule__refuses_what_cannot_work(home):

@@ -6,6 +6,7 @@ import pytest
 
 from eigenscape.errors import InputError
 from eigenscape.schedule.prune import prune_runs
+from eigenscape.store.manifest import date_after_others
 from eigenscape.workflow.directories import status
 from users import another_user, shared_directory
 
@@ -57,6 +58,15 @@ def test_prune_runs__finishes_what_was_cut_and_leaves_studies(make_run, tmp_path
     prune_runs(tmp_path / "runs", 0)
     assert not half.exists()
     assert study.exists()
+
+
+def test_prune_runs__the_newest_is_the_last_where_the_clock_was_set_back(make_run, tmp_path):
+    old, new = make_run("a", "1", 60), make_run("a", "2", 0)
+    make_run("ab", "1", 90)
+    date_after_others(new, "a")
+    assert prune_runs(tmp_path / "runs", 1).deleted == (old,)
+    date_after_others(new, "a")  # alone: nothing to do
+    assert new.exists()
 
 
 def test_prune__says_what_it_would_do(make_run, tmp_path, cli):

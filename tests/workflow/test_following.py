@@ -99,3 +99,22 @@ def test_progress_entries__are_few(tmp_path):
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines]
     assert events == ["step", "progress"]
+
+
+def test_followed__a_clock_that_was_set_back_stands_still(told):
+    followed = Followed(told.path)
+    entries = [
+        ("10:00:00", {"event": "step", "step": "filter", "blocks": 8, "finished_before": 0}),
+        ("10:00:20", {"event": "progress", "step": "filter", "done": 2, "blocks": 8}),
+        ("09:00:10", {"event": "progress", "step": "filter", "done": 3, "blocks": 8}),
+        ("09:00:20", {"event": "progress", "step": "filter", "done": 4, "blocks": 8}),
+    ]
+    lines = [
+        json.dumps({"time": f"2026-11-28T{clock}+0000", **entry}) + "\n" for clock, entry in entries
+    ]
+    (told.path / "log.jsonl").write_text("".join(lines))
+    followed.refresh()
+    step = followed.step
+    # 30 s that are known of, for four blocks.
+    assert step.left(step.told) == pytest.approx(30.0)
+    assert step.left(step.told - 3600.0) == pytest.approx(30.0)

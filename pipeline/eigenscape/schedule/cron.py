@@ -87,6 +87,33 @@ class Cron:
         return day or weekday if self.either_day else day and weekday
 
 
+def not_before(now: datetime, due: str) -> datetime:
+    """Return the time after which the next run is sought: now, or when the present run was due.
+
+    The clock of a node may be behind that of its queue, or be set back: the present run would come again.
+    A time more than a day ahead was read from a clock that was wrong.
+
+    Parameters
+    ----------
+    now
+        Local time.
+    due
+        Local time at which the present run was due, ISO 8601; empty if it is unknown.
+
+    Examples
+    --------
+    >>> not_before(datetime(2026, 11, 28, 2, 59), "2026-11-28T03:00:00")
+    datetime.datetime(2026, 11, 28, 3, 0)
+    >>> not_before(datetime(2026, 11, 28, 2, 59), "2099-01-01T03:00:00")
+    datetime.datetime(2026, 11, 28, 2, 59)
+    """
+    try:
+        wanted = datetime.fromisoformat(due).replace(tzinfo=None)
+    except ValueError:
+        return now
+    return wanted if now < wanted <= now + timedelta(days=1) else now
+
+
 def parse_cron(text: str) -> Cron:
     """Read a cron expression.
 

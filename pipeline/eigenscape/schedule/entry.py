@@ -202,6 +202,10 @@ def scrontab_block(schedule: Schedule, cron: Cron, on: ClusterOptions) -> Block:
     return Block(schedule.name, str(schedule.job), (*lines, line))
 
 
+DUE = "EIGENSCAPE_DUE"
+"""Environment variable of a job of a chain: when it was due, local time."""
+
+
 def chain_script(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
     """Return a job script that submits itself for the next time, for SLURM without scrontab.
 
@@ -222,7 +226,8 @@ def chain_script(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
         "waiting=$(squeue --noheader --states=PENDING "
         f'--user="$(id -un)" --name={job_name(schedule.name)})',
         'if [ -z "$waiting" ]; then',
-        f'    sbatch --begin="$({python} --cron {shlex.quote(cron.text)})" {script}',
+        f'    next="$({python} --cron {shlex.quote(cron.text)})"',
+        f'    sbatch --begin="$next" --export="ALL,{DUE}=$next" {script}',
         "fi",
         schedule.line(),
     ]

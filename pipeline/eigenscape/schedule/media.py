@@ -16,6 +16,7 @@ from eigenscape.errors import InputError
 from eigenscape.schedule.blocks import drop_block, find_blocks, put_block
 from eigenscape.schedule.cron import Cron
 from eigenscape.schedule.entry import (
+    DUE,
     Schedule,
     chain_path,
     chain_script,
@@ -183,7 +184,9 @@ def _install_chain(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
     if waiting:
         _slurm("scancel", "--state=PENDING", name, _mine())
     at = _next(cron)
-    said = _slurm("sbatch", "--parsable", f"--begin={at}", str(path)).strip()
+    said = _slurm(
+        "sbatch", "--parsable", f"--begin={at}", f"--export=ALL,{DUE}={at}", str(path)
+    ).strip()
     return f"{schedule.name} is job {said} now, which submits the next one; it runs at {at}."
 
 

@@ -1,8 +1,10 @@
 """The manifest of a run directory: a record per finished stage, and its own checksum."""
 
+import glob
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +16,9 @@ from eigenscape.errors import InputError, StoreError
 FORMAT = 3
 
 _CHECKSUM = "checksum"
+
+_TICK_NS = 2 * 10**9
+"""Two times of change that differ on every file system."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,29 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     """Replace the manifest of a run directory by one rename."""
     write_json(path / "manifest.json", {**manifest, _CHECKSUM: json_sum(manifest)})
+
+
+def date_after_others(path: Path, name: str) -> None:
+    """Make the manifest of a run that has just ended the newest of its job, whatever the clock says.
+
+    The newest runs are kept when old ones are deleted. A clock that was set back would make this run look
+    older than those before it.
+
+    Parameters
+    ----------
+    path
+        Run directory.
+    name
+        Name of the job; the run directories of a job begin with it.
+    """
+    newest = 0
+    for other in path.parent.glob(f"{glob.escape(name)}-*/manifest.json"):
+        if other.parent.name != path.name:
+            with suppress(OSError):  # it may be deleted this moment
+                newest = max(newest, other.stat().st_mtime_ns)
+    with suppress(OSError):
+        if (path / "manifest.json").stat().st_mtime_ns <= newest:
+            os.utime(path / "manifest.json", ns=(newest + _TICK_NS,) * 2)
 
 
 def write_commit(path: Path, entry: dict[str, Any]) -> None:

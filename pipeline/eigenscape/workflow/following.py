@@ -64,7 +64,12 @@ class Step:
         if fresh <= 0:
             return None
         pace = (self.told - self.began) / fresh
-        return max(0.0, pace * (self.total - self.done) - (now - self.told))
+        return max(0.0, pace * (self.total - self.done) - max(0.0, now - self.told))
+
+    def tell(self, done: int, when: float) -> None:
+        """Take an entry about the progress; a clock that was set back in between stood still."""
+        self.began -= max(0.0, self.told - when)
+        self.done, self.told = done, when
 
 
 @dataclass
@@ -153,7 +158,7 @@ class Followed:
             self.step = Step(entry["step"], done, entry["blocks"], done, when, when)
         elif event == "progress":
             if self.step is not None and self.step.label == entry["step"]:
-                self.step.done, self.step.told = entry["done"], when
+                self.step.tell(entry["done"], when)
             known = ("memory", "tasks", "workers", "dashboard")
             self.around |= {key: entry[key] for key in known if key in entry}
         elif event == "note":

@@ -20,7 +20,7 @@ from eigenscape.context import Context
 from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError, reason_of
 from eigenscape.job.files.named import job_with_files
 from eigenscape.job.jobfile import Job
-from eigenscape.store.manifest import Record
+from eigenscape.store.manifest import Record, date_after_others
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.store.verification import find_wrong
@@ -275,6 +275,7 @@ class Runner:
                     if stage.name == "ingest":
                         self.check(fitted, record.summary)
             directory.tidy()
+            date_after_others(path, self.job.name)
         return tuple(times)
 
     def _connect(self, on: ClusterOptions, reporter: Reporter) -> AbstractContextManager[Executor]:

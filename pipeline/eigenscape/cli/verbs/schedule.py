@@ -1,6 +1,7 @@
 """``eigenscape schedule`` and ``eigenscape prune``."""
 
 import json
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -83,9 +84,11 @@ def schedule_command(
             _print_installed(as_json=as_json)
             return
         if following:
-            from eigenscape.schedule.cron import parse_cron
+            from eigenscape.schedule.cron import not_before, parse_cron
+            from eigenscape.schedule.entry import DUE
 
-            print(parse_cron(cron or "").next_after(datetime.now()).isoformat())
+            after = not_before(datetime.now(), os.environ.get(DUE, ""))
+            print(parse_cron(cron or "").next_after(after).isoformat())
             return
         if job is None:
             raise InputError(
