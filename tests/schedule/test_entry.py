@@ -101,7 +101,7 @@ def test_scrontab_and_chain__ask_for_what_the_cluster_file_says(home):
     lines = "\n".join(script.splitlines()[:-1])
     around = {**os.environ, "EIGENSCAPE_DUE": due}
     subprocess.run(["sh"], input=fake + lines, text=True, check=True, env=around)
-    began, exported, _ = (home / "said").read_text().split()
+    began, exported, _ = (home / "said").read_text().split(maxsplit=2)
     at = began.removeprefix("--begin=")
     assert exported == f"--export=ALL,EIGENSCAPE_DUE={at}"
     assert at == NIGHTLY.next_after(datetime.fromisoformat(due)).isoformat()
