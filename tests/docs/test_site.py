@@ -5,6 +5,7 @@ Building runs every cell of its pages: tutorial, how-tos and notebooks work as t
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,10 +18,19 @@ import pytest
 
 import eigenscape
 from eigenscape.job.files.schema import job_schema
+from forks import write_program
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "pipeline" / "docs"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+COMMAND = """\
+import sys
+from eigenscape.cli.app import main
+sys.argv[0] = "eigenscape"
+main()
+"""
+"""The program that an installation writes."""
+
 MAIN_PAGES = (
     "index", "installation", "tutorial", "howto/index", "howto/guide", "howto/scanpy",
     "explanation/eigenmaps", "explanation/chebyshev", "notebooks/shapes", "reference/keys", "reference/api",
@@ -93,11 +103,23 @@ def test_texts__are_shown_whole_and_once(pages):
 def site(tmp_path_factory):
     """Build the site; a warning is an error, and so is a cell that fails."""
     pytest.importorskip("myst_nb", reason="the extra docs is not installed")
-    target = tmp_path_factory.mktemp("site")
+    target, programs = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("programs")
+    # Commands and kernels of the cells, which would load for 2 to 4 processor seconds each.
+    write_program(programs / "eigenscape", "-c", COMMAND)
+    kernel = programs / "kernels" / "python3" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    launch = write_program(programs / "kernel", "-m", "ipykernel_launcher", "-f")
+    kernel.write_text(json.dumps({
+        "argv": [str(launch), "{connection_file}"], "display_name": "Python 3", "language": "python",
+        "metadata": {"debugger": True},
+    }))  # fmt: skip
+    around = {
+        **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "JUPYTER_PATH": str(programs),
+    }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d",
          target / "doctrees", DOCS, target / "html"],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, env=around,
     )  # fmt: skip
     wrong = [line for line in done.stderr.splitlines() if "IPKernelApp" not in line]
     assert done.returncode == 0, "\n".join(wrong[-40:])

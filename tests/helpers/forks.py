@@ -191,6 +191,8 @@ def load() -> None:
     import eigenscape.cli.app
     import eigenscape.workflow.spine  # noqa: F401
 
+    with suppress(ImportError):  # of the extra docs
+        importlib.import_module("ipykernel.kernelapp")
     for room in ROOMS:
         package = importlib.import_module(f"eigenscape.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
