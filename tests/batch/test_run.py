@@ -3,7 +3,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from eigenscape.batch.table import batch_status
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import BusyError, ClusterError, InputError
 from eigenscape.store.run import Run, hold
+from forks import Fork
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = ClusterOptions(kind="existing", address="tcp://127.0.0.1:1")
@@ -188,10 +188,10 @@ def test_run_batch__a_killed_one_goes_on(write_scenes, source_of):
     directory = write_scenes()
     # What the driver works on itself: a kill leaves the scene where it was.
     command = [
-        sys.executable, "-m", "eigenscape", "batch", "--template", directory / "many.toml",
+        "-m", "eigenscape", "batch", "--template", directory / "many.toml",
         "--scenes", directory / "tiles" / "*.npy", "--at-once", "1",
     ]  # fmt: skip
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = Fork(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     runs = directory / "runs" / "many" / "scenes"
     until = time.monotonic() + 60
     while not list(runs.glob("b-*/manifest.json")) and time.monotonic() < until:

@@ -11,6 +11,7 @@ As a program, this file is the process, or, with its socket and a command, a cli
 over: a shell gives commands so, by the programs that `write_program` writes.
 """
 
+import atexit
 import gc
 import importlib
 import importlib.machinery
@@ -25,6 +26,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -322,6 +324,15 @@ def work(asked: Asked, around: dict[str, str]) -> None:
         exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
 
 
+def leave(status: int) -> None:
+    """End as an interpreter does, without freeing what all modules hold, which takes 0.3 seconds."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
+
+
 def hand_over(address: str, arguments: list[str]) -> None:
     """Give a command as a shell would, with the files of this process; end as it ends."""
     fork = Fork(arguments, stdin=0, stdout=1, stderr=2, address=address)
@@ -338,4 +349,11 @@ if __name__ == "__main__":
     if sys.argv[2:]:
         hand_over(sys.argv[1], sys.argv[2:])
     else:
-        work(serve(sys.argv[1]), dict(os.environ))
+        status: object = 0
+        try:
+            work(serve(sys.argv[1]), dict(os.environ))
+        except SystemExit as end:
+            status = end.code or 0
+            if not isinstance(status, int):
+                raise
+        leave(status)

@@ -15,6 +15,7 @@ from eigenscape.base.files.tables import read_table
 from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
 from eigenscape.store.lock import lock_holder
 from eigenscape.workflow.directories import status
+from forks import Fork
 from waiting import wait_until
 
 SLOW = """
@@ -32,14 +33,6 @@ def command():
             time.sleep({leaving})
 typer.run(command)
 """
-RUN = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from eigenscape.cli.app import main
-if __name__ == "__main__":
-    main()
-"""
-
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 LATER = (signal.SIGTERM, signal.SIGHUP)
@@ -50,6 +43,10 @@ def start(code, *arguments, before=()):
         [*before, sys.executable, "-c", code, *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
+
+
+def give(*arguments):
+    return Fork(["-m", "eigenscape", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -162,7 +159,7 @@ def test_signals__reach_workers_too_and_the_driver_alone_answers(
     (tmp_path / "local.toml").write_text("kind = 'local'\nworkers = 2\n", encoding="utf-8")
     job = write_job(scene={"labels": "labels.tif"})
     run = tmp_path / "run"
-    process = start(RUN, "run", job, "--on", tmp_path / "local.toml", "--run-dir", run)
+    process = give("run", job, "--on", tmp_path / "local.toml", "--run-dir", run)
     wait_until(lambda: (run / "store.zarr" / "samples").exists())
     family = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, number)
@@ -180,8 +177,10 @@ def test_signals__reach_workers_too_and_the_driver_alone_answers(
 def test_signals__studies_write_their_table(written, write_job, tmp_path, number):
     study = {"grid": {"neighbors.k": list(range(4, 20))}}
     job = write_job(scene={"labels": "labels.tif"}, study=study)
-    process = start(RUN, "run", job, "--run-dir", tmp_path / "study")
-    wait_until(lambda: list((tmp_path / "study" / "variants").glob("*/outputs/class_map.*")))
+    process = give("run", job, "--run-dir", tmp_path / "study")
+    variants = tmp_path / "study" / "variants"
+    # With a map of the second, the first is noted as finished.
+    wait_until(lambda: len({*variants.glob("*/outputs/class_map.tif")}) > 1)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == SIGNALS[number], err
