@@ -135,6 +135,25 @@ def test_raster_of__a_packed_fill_value_marks_no_decoded_number(cube, tmp_path):
     assert raster_of(whole).nodata == -1
 
 
+def test_write_raster__packed_whole_numbers_keep_their_scale(cube, tmp_path):
+    packed = cube.astype("int16").assign_attrs(scale_factor=0.5, add_offset=-3.0)
+    path = write_raster(raster_of(packed), tmp_path, "line")
+    with rasterio.open(path) as source:
+        assert (source.scales, source.offsets) == ((0.5,) * 3, (-3.0,) * 3)
+        np.testing.assert_array_equal(source.read(), packed)
+    assert write_raster(raster_of(packed.drop_attrs()), tmp_path, "line") != path
+    bands = xarray.Dataset({f"b{n}": packed.isel(band=n, drop=True) for n in range(3)})
+    assert raster_of(bands).packing == (0.5, -3)
+    bands["b1"].attrs["add_offset"] = 0
+    with pytest.raises(SceneError, match=r"packed with different .*mask_and_scale=True"):
+        raster_of(bands)
+    # Decoded numbers are real ones; xarray keeps the attributes of what they were computed from.
+    assert raster_of(packed.astype(np.float32)).packing is None
+    assert raster_of(packed.assign_attrs(scale_factor=1.0, add_offset=0)).packing is None
+    with pytest.raises(SceneError, match="its scale_factor is 'half'"):
+        raster_of(packed.assign_attrs(scale_factor="half"))
+
+
 def test_raster_of__a_dataset_as_xarray_opens_it(cube):
     mapping = cube.spatial_ref
     bands = {

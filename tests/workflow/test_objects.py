@@ -10,9 +10,11 @@ import numpy as np
 import pandas
 import pytest
 import rasterio
+import rioxarray
 import xarray
 
 import eigenscape
+from eigenscape.datasets.made.synthetic import synthesize
 from eigenscape.errors import InputError, JobError
 
 KEYS = {
@@ -270,3 +272,17 @@ assert not [one for one in here.net_connections() if one.status == psutil.CONN_L
 assert not here.children()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.filterwarnings("ignore:Use .@. matmul:PendingDeprecationWarning")
+def test_job_for__a_scene_opened_by_rioxarray_is_that_of_its_path(tmp_path):
+    synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
+    with rioxarray.open_rasterio(tmp_path / "scene.tif") as opened:
+        assert opened.attrs["scale_factor"] == 1e-4
+        cube = opened.load()
+    found = []
+    for number, scene in enumerate((cube, tmp_path / "scene.tif")):
+        job = eigenscape.job_for(scene, directory=tmp_path, **KEYS)
+        result = eigenscape.run(job, run_dir=tmp_path / f"run{number}")
+        found.append(eigenscape.open_run(result)["values"].values)
+    np.testing.assert_array_equal(*found)

@@ -32,12 +32,15 @@ class Raster:
         Centre of each band in nanometres; None where they are not known.
     nodata
         Value that marks missing pixels; None for none.
+    packing
+        Scale and offset: a value is that of `values` times the scale, plus the offset. None for 1 and 0.
     """
 
     values: Any
     grid: Grid
     wavelength: tuple[float, ...] | None = None
     nodata: float | None = None
+    packing: tuple[float, float] | None = None
 
 
 def raster_of(given: Any, what: str = "scene") -> Raster:
@@ -49,7 +52,8 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
         `xarray.DataArray` or `xarray.Dataset` (its only variable of three axes, or each variable is a band)
         with two axes in space, whose coordinate system is that of rioxarray, a coordinate
         ``spatial_ref`` or a CF grid mapping; or a NumPy or dask array, shape (rows, columns, bands) or
-        (rows, columns). What is masked is missing.
+        (rows, columns). What is masked is missing. Whole numbers with the attributes ``scale_factor`` and
+        ``add_offset`` are packed, as rioxarray opens them.
     what
         What errors call it.
 
@@ -74,7 +78,8 @@ def raster_of(given: Any, what: str = "scene") -> Raster:
     values, grid = _cube(values, what)
     transform = _transform(given, rows, columns, what)
     grid = Grid(grid.height, grid.width, _crs(given, what), transform)
-    return Raster(values, grid, _wavelengths(given, others), _nodata(given, what))
+    wavelength = _wavelengths(given, others)
+    return Raster(values, grid, wavelength, _nodata(given, what), _packing(given, what))
 
 
 def filled(values: Any) -> tuple[Any, float | None]:
@@ -218,11 +223,19 @@ def _one_array(given: Any, what: str) -> Any:
                 "Select the one that is the cube, or those that are its bands."
             )
     fills = {_nodata(one, what) for one in (first, *others)}
+    packings = {_packing(one, what) for one in (first, *others)}
+    if len(packings) > 1:
+        raise SceneError(
+            f"{what}: a Dataset whose variables are packed with different scale_factor and add_offset. Open "
+            "it with mask_and_scale=True."
+        )
     joined = given.to_dataarray("band")
     mapped = first.encoding.get("grid_mapping", first.attrs.get("grid_mapping"))
     joined.attrs |= {} if mapped is None else {"grid_mapping": mapped}
     # Of bands with several fill values none is that of all.
     joined.attrs |= {} if len(fills) > 1 or None in fills else {"_FillValue": fills.pop()}
+    if (packing := packings.pop()) is not None:
+        joined.attrs |= {"scale_factor": packing[0], "add_offset": packing[1]}
     return joined
 
 
@@ -255,6 +268,21 @@ def _nodata(given: Any, what: str) -> float | None:
             "attribute _FillValue to a value that marks the missing pixels, or remove it."
         )
     return number
+
+
+def _packing(given: Any, what: str) -> tuple[float, float] | None:
+    """Return scale and offset of whole numbers that are still packed: decoded ones are real numbers."""
+    if np.dtype(given.dtype).kind not in "ui":
+        return None
+    attributes = [given.attrs.get("scale_factor", 1), given.attrs.get("add_offset", 0)]
+    try:
+        scale, offset = (float(np.asarray(value).item()) for value in attributes)
+    except (TypeError, ValueError):
+        raise SceneError(
+            f"{what}: its scale_factor is {attributes[0]!r} and its add_offset {attributes[1]!r}, not two "
+            "numbers. Correct the attributes, or remove them."
+        ) from None
+    return None if (scale, offset) == (1, 0) else (scale, offset)
 
 
 def _mapping(given: Any) -> Any:

@@ -54,6 +54,11 @@ def write_raster(raster: Raster, folder: Path, name: str) -> Path:
             path, "w", driver="GTiff", height=grid.height, width=grid.width, count=values.shape[2],
             dtype=kind, crs=grid.crs_wkt, nodata=raster.nodata, bigtiff="IF_SAFER", **place,
         ) as target:  # fmt: skip
+            if raster.packing is not None:
+                digest.update(repr(raster.packing).encode())
+                scale, offset = raster.packing
+                target.scales = [scale] * target.count
+                target.offsets = [offset] * target.count
             if raster.wavelength is not None:
                 for band, centre in enumerate(raster.wavelength, 1):
                     target.update_tags(band, wavelength=centre, wavelength_units="nm")
