@@ -75,7 +75,7 @@ def test_run_study__second_time_computes_nothing(finished):
     second = run_study(job, reporter=heard)
     assert set(computed(second).values()) == {0}
     assert second.rows == first.rows
-    assert heard.lines[0] == "study: 7 of 7 variants are finished"
+    assert heard.lines[0] == "study: 7 of 7 variants finished"
     # Not even the variants' run directories were opened for work.
     assert not any("variant " in line for line in heard.lines)
 

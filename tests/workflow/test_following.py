@@ -61,7 +61,7 @@ def test_followed__stages_step_and_residuals(told):
     assert not followed.done
     text = shown(followed)
     for part in (
-        "filter: 4 of 8 blocks", "4.4e-03 > 8.1e-06", "memory 200.0 MiB of 2.0 GiB", "1 workers, 2 tasks",
+        "filter: 4 of 8 blocks", "4.4e-03 > 8.1e-06", "memory 200.0 MiB of 2.0 GiB", "1 worker, 2 tasks",
         "projected peak 300.0 MiB",
     ):  # fmt: skip
         assert part in text

@@ -29,10 +29,11 @@ def counted(count: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "list"), counted(1000, "list"), counted(0, "list")
-    ('1 list', '1,000 lists', '0 lists')
+    >>> counted(1, "list"), counted(1000, "list"), counted(2, "class")
+    ('1 list', '1,000 lists', '2 classes')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def recall_interval(found: Mapping[str, Any]) -> float | None:

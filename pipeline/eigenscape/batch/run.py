@@ -20,6 +20,7 @@ from textwrap import shorten
 
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.process.progress import LogLines, Reporter
+from eigenscape.base.shares import counted
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Scene, Source
@@ -177,8 +178,8 @@ class _Batch:
             )
 
         if todo:
-            others = f", {len(self.outcomes) - len(todo)} others are finished or failed"
-            self._reporter.stage("batch", f"{len(todo)} scenes to do{others}")
+            others = f"; finished or failed before: {len(self.outcomes) - len(todo)}"
+            self._reporter.stage("batch", f"{counted(len(todo), 'scene')} to do{others}")
             run_scenes(todo, self._path, self._on, self._at_once, self._reporter, hear)
 
     def _plan(self) -> list[Planned]:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.shares import counted
 from eigenscape.cli.kinds import TUNING, kind_of
 from eigenscape.cli.overview import list_runs
 from eigenscape.cli.printing.runs import print_status
@@ -185,9 +186,10 @@ def _around(followed: Followed) -> list[str]:
         limit = "" if followed.limit is None else f" of {format_bytes(followed.limit)}"
         found.append(f"memory {format_bytes(around['memory'])}{limit}")
     if "workers" in around:
-        found.append(f"{around['workers']} workers, {around['tasks']} tasks at a time")
+        workers, tasks = counted(around["workers"], "worker"), counted(around["tasks"], "task")
+        found.append(f"{workers}, {tasks} at a time")
     elif "tasks" in around:
-        found.append(f"{around['tasks']} threads")
+        found.append(counted(around["tasks"], "thread"))
     if "dashboard" in around:
         found.append(f"dashboard {around['dashboard']}")
     return found

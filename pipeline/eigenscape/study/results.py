@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eigenscape.base.files.tables import number_of, read_table
 from eigenscape.base.files.whole import explain_write_errors, written_whole
+from eigenscape.base.shares import counted
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.study.layout import TextRow
@@ -108,7 +109,7 @@ def _provenance(job: Job, rows: Sequence[TextRow], folder: Path) -> Iterator[str
     variants = {row["run"]: row for row in rows}
     done = [row for row in variants.values() if row.get("state") == "finished"]
     failed = [row for row in variants.values() if row.get("state") == "failed"]
-    text = f"{len(done)} variants"
+    text = counted(len(done), "variant")
     if len(done) < len(variants):
         text += f" of {len(variants)}; {len(failed)} failed, {len(variants) - len(done) - len(failed)} to do"
     yield f"{text}, {_computing_seconds(done):.0f} s of computing. Machine: {_machines(done)}."

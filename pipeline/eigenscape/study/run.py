@@ -23,6 +23,7 @@ from eigenscape.base.files.tables import Row, read_table, write_table
 from eigenscape.base.files.whole import explain_write_errors, write_json, written_whole
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.process.progress import Reporter, default_reporter
+from eigenscape.base.shares import counted
 from eigenscape.base.version import __version__
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
@@ -134,8 +135,8 @@ def run_study(
         finally:
             # Of what was stopped, too: its table says how far it came.
             result = _collect(path, job, [ended.get(o.path, o) for o in outcomes])
-        counted = count_states(outcome.state for outcome in result.outcomes)
-        progress.finish(f"{len(outcomes)} variants, {counted}: {path}")
+        states = count_states(outcome.state for outcome in result.outcomes)
+        progress.finish(f"{counted(len(outcomes), 'variant')}, {states}: {path}")
     return result
 
 

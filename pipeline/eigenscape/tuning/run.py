@@ -22,6 +22,7 @@ from typing import Any
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import collected_quickly
 from eigenscape.base.process.progress import Reporter, default_reporter
+from eigenscape.base.shares import counted
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
@@ -237,7 +238,10 @@ def _tune(
     tuned = replace(tuned, notes=(*describe(tuned, search.split), *filter(None, [tie]), *notes))
     write_job(outputs["job"], tuned.job, tuned.notes)
     write_tried(outputs["table"], tried, chosen, given)
-    title, measured = f"{job.name}: {tuned.count} jobs tried", _AXES.get(search.split, _AXES[""])
+    title, measured = (
+        f"{job.name}: {counted(tuned.count, 'job')} tried",
+        _AXES.get(search.split, _AXES[""]),
+    )
     draw_tried(outputs["plot"], tried, chosen, given, title, measured)
     return tuned
 
@@ -281,7 +285,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
             "the chosen job may be luck."
         ]
     lines = [
-        f"Chosen by `eigenscape tune` among {tuned.count} jobs in {tuned.seconds:.0f} s.",
+        f"Chosen by `eigenscape tune` among {counted(tuned.count, 'job')} in {tuned.seconds:.0f} s.",
         *verdict,
     ]
     if "random" in tuned.judged and split != "random":

@@ -14,6 +14,7 @@ from eigenscape.base.blocks import task_bytes
 from eigenscape.base.footprint import enough
 from eigenscape.base.memory import format_bytes, format_excess
 from eigenscape.base.process.cores import usable_cores
+from eigenscape.base.shares import counted
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.features.method import feature_method
@@ -132,7 +133,7 @@ class Plan:
     def _repr_html_(self) -> str:
         rows = [
             (
-                stage.name, "finished" if self.reused.get(stage.name) else f"{stage.tasks} tasks",
+                stage.name, "finished" if self.reused.get(stage.name) else counted(stage.tasks, "task"),
                 format_bytes(stage.peak_bytes), format_bytes(stage.disk_bytes),
                 format_bytes(stage.scratch_bytes),
             )

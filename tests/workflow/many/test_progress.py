@@ -51,7 +51,7 @@ def test_study_progress__counts_what_was_finished():
     progress.stage("learn", "running")
     progress.stage("learn", "1.0 s, peak 1 MiB")
     assert heard.lines == [
-        "study: 2 of 3 variants are finished",
+        "study: 2 of 3 variants finished",
         "study: variant 3 of 3: c",
         "learn: 1.0 s, peak 1 MiB",
     ]

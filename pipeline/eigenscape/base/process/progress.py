@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from markupsafe import Markup
 
 from eigenscape.base import html
+from eigenscape.base.shares import counted
 
 LOG = logging.getLogger("eigenscape")
 """Logger of library calls without a reporter; users add a handler to see its messages."""
@@ -171,8 +172,7 @@ class NotebookBars:
                 )
                 peak = f"{self._label}, {left:.0f} s left" if self._done else self._label
             rows.append((name, taken, peak))
-        count = len(self._notes)
-        notes = html.folded(f"{count} note{'s' * (count != 1)}", html.lines(self._notes))
+        notes = html.folded(counted(len(self._notes), "note"), html.lines(self._notes))
         return html.card("eigenscape", "", html.table((), rows), notes if self._notes else "")
 
     def _text(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.shares import counted
 from eigenscape.cli.printing.console import console
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def print_study_plan(plan: "StudyPlan", name: str) -> None:
             format_bytes(stage.peak_bytes),
             format_bytes(stage.disk_bytes),
         )
-    screen.print(f"{name}: {len(plan.variants)} variants", highlight=False)
+    screen.print(f"{name}: {counted(len(plan.variants), 'variant')}", highlight=False)
     screen.print(table)
     screen.print(f"directory {plan.run}", highlight=False, soft_wrap=True)
 
@@ -50,7 +51,8 @@ def print_study_status(found: Mapping[str, Any]) -> None:
         if variant["reason"]:
             screen.print(f"{variant['title']}: {variant['reason']}", highlight=False)
     screen.print(
-        f"{found['run']}: {found['finished']} of {len(found['variants'])} variants, {found['state']}",
+        f"{found['run']}: {found['finished']} of {counted(len(found['variants']), 'variant')}, "
+        f"{found['state']}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

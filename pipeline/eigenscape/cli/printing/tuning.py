@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from eigenscape.base.shares import counted
 from eigenscape.cli.printing.console import console
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def print_tuning_status(found: Mapping[str, Any]) -> None:
     spent, budget = found["spent_seconds"], found["budget_seconds"]
     time = "" if spent is None else f" in {spent:.0f} s"
     time += f" of {budget:.0f} s" if time and budget is not None else ""
-    jobs = "1 job" if found["compared"] == 1 else f"{found['compared']} jobs"
+    jobs = counted(found["compared"], "job")
     screen.print(f"{jobs} compared{time}", highlight=False)
     for name, path in found["outputs"].items():
         screen.print(f"{name:<12} {path}", highlight=False, soft_wrap=True)

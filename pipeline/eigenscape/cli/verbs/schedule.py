@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eigenscape.base.shares import counted
 from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
 from eigenscape.cli.verbs.batch import AtOnce, Scenes, SceneTable
 
@@ -158,10 +159,9 @@ def prune_command(
             for path, why in pruned.failed:
                 print(f"not deleted  {path}: {why}")
         if pruned.failed:
-            count = len(pruned.failed)
             print(
-                f"eigenscape: {count} run{'s' * (count != 1)} could not be deleted. Ask the owner, or give "
-                "the command as a user who may delete them.",
+                f"eigenscape: {counted(len(pruned.failed), 'run')} could not be deleted. Ask the owner, or "
+                "give the command as a user who may delete them.",
                 file=sys.stderr,
             )
             raise typer.Exit(pruned.exit_status)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigenscape.base import html
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.shares import counted
 from eigenscape.errors import InputError
 
 if TYPE_CHECKING:
@@ -228,9 +229,9 @@ class Result:
         return html.card(
             "Result", self.path.name, html.facts({**scores, **about}),
             html.folded(
-                f"{len(rows)} stages, {seconds:.1f} s", html.table(("stage", "time", "peak"), rows)
+                f"{counted(len(rows), 'stage')}, {seconds:.1f} s", html.table(("stage", "time", "peak"), rows)
             ),
-            html.folded(f"{len(files)} files", html.table((), files)),
+            html.folded(counted(len(files), "file"), html.table((), files)),
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eigenscape.base.process.progress import Relay, Reporter
+from eigenscape.base.shares import counted
 
 
 class StudyProgress(Relay):
@@ -35,7 +36,7 @@ class StudyProgress(Relay):
         self._noted: set[str] = set()
         self._is_reused = False
         if finished:
-            reporter.stage("study", f"{len(finished)} of {total} variants are finished")
+            reporter.stage("study", f"{len(finished)} of {counted(total, 'variant')} finished")
 
     def variant(self, title: str, left: Sequence[Mapping[str, str]]) -> None:
         """Report that a variant begins; `left` are the stage keys of it and of those to come."""
