@@ -85,7 +85,8 @@ def eigenpairs(
     weights
         Symmetric weights, not negative, as a sparse or dense matrix of shape (n, n), whose diagonal
         does not count; a networkx graph; a fitted estimator (`LaplacianEigenmaps` or one of
-        scikit-learn that has an affinity matrix or nearest neighbours); or the directory of a run.
+        scikit-learn that has an affinity matrix or nearest neighbours); or the directory or the
+        result of a run.
     dimension
         Number of eigenvectors, not counting the null vectors.
     kind

@@ -1,5 +1,6 @@
 """A graph as users have it: a matrix, a networkx graph, an estimator or a run -> symmetric weights."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ _ASYMMETRY = 1e-6
 _ROUNDING = 1e-12
 _TAKEN = (
     "a symmetric SciPy sparse array or NumPy array of order n, a networkx graph, a fitted estimator, or "
-    "the directory of a run"
+    "the directory or the result of a run"
 )
 
 
@@ -32,7 +33,7 @@ def check_weights(name: str, given: Any, rows: int | None = None) -> scipy.spars
         A sparse or dense matrix of order n; a networkx graph, whose edge attribute ``weight`` counts if
         there is one; a fitted estimator of this package, or of scikit-learn with an affinity matrix or
         lists of nearest neighbours (an edge of weight 1 where one sample is on the list of the other);
-        or the path of a run directory, whose samples are numbered as in its arrays.
+        or the path of a run directory or the result of a run, whose samples are numbered as in its arrays.
     rows
         Order that it must have.
 
@@ -75,7 +76,7 @@ def check_weights(name: str, given: Any, rows: int | None = None) -> scipy.spars
 
 
 def _as_matrix(name: str, given: Any) -> Any:
-    if isinstance(given, (str, Path)):
+    if isinstance(given, str | os.PathLike):
         return _weights_of_run(name, Path(given))
     networkx = sys.modules.get("networkx")
     if networkx is not None and isinstance(given, networkx.Graph):

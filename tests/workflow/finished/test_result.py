@@ -158,3 +158,8 @@ def test_functions_of_runs__refuse_what_is_no_run(given):
             function(given)
     with pytest.raises(InputError, match="a run of type"):
         eigenscape.apply(given, "scene.tif")
+
+
+def test_result__stands_for_its_directory_as_a_graph(result):
+    found = eigenscape.eigenpairs(result, 3)
+    np.testing.assert_array_equal(found.values, eigenscape.eigenpairs(result.path, 3).values)
