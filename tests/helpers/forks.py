@@ -313,9 +313,12 @@ def work(asked: Asked, around: dict[str, str]) -> None:
         or found.origin != sys.modules["eigenscape"].__file__
     ):
         os.execv(sys.executable, [sys.executable, *asked.arguments])
-    sys.stdin = os.fdopen(0)
-    sys.stdout = os.fdopen(1, "w")
-    sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1)
+    # The descriptors stay open when a command puts other streams in their places.
+    sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.__stderr__ = os.fdopen(
+        2, "w", errors="backslashreplace", buffering=1, closefd=False
+    )
     sys.argv = [kind, *arguments]
     if kind == "-m":
         runpy.run_module(what, run_name="__main__", alter_sys=True)
