@@ -99,7 +99,7 @@ class LinearMethod(FeatureMethod):
 
     def footprint(self, table: Table) -> Footprint:
         """Count sums over the samples, then their projection."""
-        from eigenscape.store.arrays import chunk_rows
+        from eigenscape.store.arrays import chunk_rows, stored_bytes
 
         n, bands, count = table.rows, table.bands, self.count(table.bands)
         if table.entries is not None and self.stays_sparse(bands):
@@ -111,7 +111,8 @@ class LinearMethod(FeatureMethod):
         features = (ranges[0][1] - ranges[0][0]) * row / 2
         # While samples are read, then while features are written.
         each = max(task, features + max(features, self._piece_bytes(table)))
-        disk = 4 * count * (n + bands * self.is_projected(bands))
+        disk = stored_bytes(n, 4 * count)
+        disk += stored_bytes(bands, 4 * count) * self.is_projected(bands)
         shared += _SPECTRAL_BYTES * (self.spectral is not None)
         return Footprint(len(ranges), each, shared, disk)
 

@@ -15,7 +15,7 @@ from eigenscape.neighbors.kernels.tiles import QUERY_ROWS, TILE_ROWS
 from eigenscape.neighbors.method import NeighborMethod, Table
 from eigenscape.neighbors.search.forest import bundle_count
 from eigenscape.neighbors.search.layout import routed_bytes
-from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.arrays import chunk_rows, stored_bytes
 
 _ROUTING = 8 * 2**20
 
@@ -59,7 +59,8 @@ def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     tasks = 2 * len(route) + 2 * parts
     # Samples' hashes and their order; then ranks and the order.
     shared = 24.0 * n
-    return Footprint(tasks, each, shared, n * (8 * k + 8), scratch, tree)
+    disk = 2 * stored_bytes(n, 4 * k) + 8 * n
+    return Footprint(tasks, each, shared, disk, scratch, tree)
 
 
 def with_lists(laid: Footprint, table: Table, size: float) -> Footprint:

@@ -21,7 +21,7 @@ from eigenscape.spectrum.iteration.layout import Layout
 from eigenscape.spectrum.iteration.solvers import INERTIA_ROWS, WHOLE, choose_solver, precision
 from eigenscape.spectrum.iteration.tasks import groups_held
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.arrays import chunk_rows, stored_bytes
 
 _JOINED, _JOINED_IN_SPACE = 0.25, 0.55
 """Entries of a coarse matrix as a share of those of the matrix: 1.5 of 6.6 million on 640,976 pixels with 8
@@ -87,7 +87,7 @@ def spectrum_footprint(sizes: JobSizes) -> Footprint:
         Of the job.
     """
     job, n, modes = sizes.job, sizes.n, sizes.job.spectrum.dimension + 1
-    disk, entries = 4.0 * n * modes, entry_count(job, n)
+    disk, entries = stored_bytes(n, 4 * modes), entry_count(job, n)
     if (landmarks := sizes.landmarks()) is not None:
         own, k = spectrum_footprint(landmarks), job.neighbors.k
         # Vectors of a tile and of the landmarks; its rows, some of which are those of landmarks.

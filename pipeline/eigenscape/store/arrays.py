@@ -37,6 +37,25 @@ def chunk_rows(rows: int, row_bytes: float) -> int:
     return max(1, round(wanted / ROW_TILE)) * ROW_TILE
 
 
+def stored_bytes(rows: int, row_bytes: float) -> float:
+    """Return the bytes that an array takes in a store: whole chunks, also where the last one is not full.
+
+    Parameters
+    ----------
+    rows
+        Number of rows of the array.
+    row_bytes
+        Bytes of a row.
+
+    Examples
+    --------
+    >>> stored_bytes(131_072, 12), stored_bytes(131_073, 12)
+    (1572864, 3145728)
+    """
+    chunk = max(1, min(chunk_rows(rows, row_bytes), rows))
+    return -(-rows // chunk) * chunk * row_bytes
+
+
 def open_array(path: str | Path) -> Any:
     """Open a zarr array of a run or workspace for reading and for writing whole chunks."""
     # Typed as Any: zarr's own type says that any slice of an array may be a str or a scalar.

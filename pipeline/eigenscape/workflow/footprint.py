@@ -24,7 +24,7 @@ from eigenscape.scenes.ingest.footprint import ingest_footprint
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.footprint import spectrum_footprint
 from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.arrays import chunk_rows, stored_bytes
 
 _MIB = 2**20
 
@@ -164,9 +164,11 @@ class Sizes(JobSizes):
             drawn = 120 * labelled
             calibrated = max(calibrated, min(labelled, MOST_VALUES // len(known)))
         calibrating = self.heap + max(1300 * calibrated, drawn)
-        usual = Footprint(
-            2 * tasks, each, 30.0 * self.n, 10 * self.n, before=calibrating, most=most
-        )
+        method = learn_method(self.job)
+        # Class and confidence; entropy where classes have probabilities.
+        arrays = (2, 4, 4) if isinstance(method, Classifier) else (2, 4)
+        disk = sum(stored_bytes(self.n, size) for size in arrays)
+        usual = Footprint(2 * tasks, each, 30.0 * self.n, disk, before=calibrating, most=most)
         # All labels, and the draws of two kinds of split.
         fits = 1 + 2 * self.job.learn.trials
         classes = math.inf if known is None else float(len(known))
@@ -175,7 +177,6 @@ class Sizes(JobSizes):
             self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, classes, fields,
             labelled,
         )  # fmt: skip
-        method = learn_method(self.job)
         needs = method.footprint(samples)
         if known and isinstance(method, Classifier):
             # Of the labelled samples: coordinates or features, numbers, classes and zones, and for every fit

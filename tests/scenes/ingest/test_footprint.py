@@ -19,7 +19,9 @@ def footprint(written, write_job):
 
 def test_ingest_footprint__copies_what_is_valid(footprint):
     usual = footprint()
-    assert usual.disk == usual.scratch == 1200 * (4 * 20 + 12)
+    # 30 rows of 40 columns: values, pixels, labels, and where rows begin or how many pixels they have.
+    assert usual.disk == 1200 * (4 * 20 + 8 + 2) + 8 * 31
+    assert usual.scratch == 1200 * (4 * 20 + 12) + 8 * 30
     assert usual.each > 1200 * 20 * 4
     assert usual.tasks == 2
 

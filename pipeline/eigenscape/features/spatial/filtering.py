@@ -28,7 +28,7 @@ from eigenscape.features.pieces import MOMENT_ROWS
 from eigenscape.features.spatial.filters import Filter, make_filter
 from eigenscape.features.spatial.unfiltered import F4, Unfiltered
 from eigenscape.scenes.types import Grid
-from eigenscape.store.arrays import chunk_rows, open_array, write_rows
+from eigenscape.store.arrays import chunk_rows, open_array, stored_bytes, write_rows
 
 _LAID_OUT = "features/unfiltered"
 
@@ -159,7 +159,7 @@ def filter_footprint(found: Filter, samples: int, features: int, budget: int) ->
         min(samples, MOMENT_ROWS) * _PAIR_BYTES * (found.in_noise),
     )
     scratch = samples * (4.0 * features + 8) + found.scratch_bytes(samples, features)
-    tasks, disk = len(ranges) + len(laying), 4.0 * width * samples
+    tasks, disk = len(ranges) + len(laying), stored_bytes(samples, 4 * width)
     return Footprint(tasks, each, _KERNEL_BYTES, disk, scratch)
 
 

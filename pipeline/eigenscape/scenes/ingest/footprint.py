@@ -7,7 +7,7 @@ from eigenscape.scenes.labels.sources import library_bytes
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.views.centred import stored_type
 from eigenscape.scenes.views.resampled import bands_read
-from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.arrays import chunk_rows, stored_bytes
 
 _PLACING_BYTES = 2**25
 """Of the search for places of pixels: its library, and what the heap keeps of reading (measured: 25 MiB)."""
@@ -40,7 +40,10 @@ def ingest_footprint(sizes: JobSizes, scene: Scene) -> Footprint:
     )
     decoded = int(1.1 * strips.kept_bytes) + decoding_bytes(scene)
     each = max(reading * (strip + decoded), copying * 8 * rows * bands) / at_once
-    disk = n * (4 * bands + 12)
+    # Values, pixels, labels; the first sample of each row.
+    disk = sum(stored_bytes(n, size) for size in (4 * bands, 8, 2))
+    disk += stored_bytes(scene.grid.height + 1, 8)
+    scratch = n * (4 * bands + 12) + 8 * scene.grid.height
     placing, one, placed = sizes.lookup
     shared = 30 * n + held_bytes(scene) + library_bytes(sizes.job) + _PLACING_BYTES * (placing > 0)
     if placing:
@@ -48,4 +51,4 @@ def ingest_footprint(sizes: JobSizes, scene: Scene) -> Footprint:
         most = max(at_once, placing_at_once)
         each, at_once = max(each * at_once, one * placing_at_once) / most, most
     tasks += len(strips.groups) + placing
-    return Footprint(tasks, each, shared, disk + placed, disk, most=at_once)
+    return Footprint(tasks, each, shared, disk + placed, scratch, most=at_once)
