@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eigenscape.errors import SceneError, did_you_mean
+from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.files.outside import is_address, is_contained
 from eigenscape.scenes.files.paths import scene_paths
-from eigenscape.scenes.files.places import check_exists
+from eigenscape.scenes.files.places import check_exists, told_missing
 from eigenscape.scenes.geometry.names import companion_of
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
@@ -263,13 +263,11 @@ def _check_known(given: str, path: str) -> None:
     if _is_known(path):
         check_exists(path)
         return
-    directory = Path(path).parent
-    siblings = [item.name for item in directory.iterdir()] if directory.is_dir() else []
     # A bare word is meant as a data set more often than a path is.
     names = registered_names() if Path(given).name == given else ()
-    question = did_you_mean(Path(given).name, [*names, *siblings], cutoff=0.5)
+    told = told_missing(path, names)
     raise SceneError(
-        f"scene.path = {given!r}: no such file ({path}), and no registered data set.{question} "
-        "Relative paths are relative to the job file; registered are: "
+        f"scene.path = {given!r}: no such file ({path}), and no registered data set.{told} Relative "
+        "paths are relative to the job file; registered are: "
         f"{', '.join(registered_names())}."
     )

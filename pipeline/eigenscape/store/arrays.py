@@ -37,7 +37,7 @@ def chunk_rows(rows: int, row_bytes: float) -> int:
     return max(1, round(wanted / ROW_TILE)) * ROW_TILE
 
 
-def stored_bytes(rows: int, row_bytes: float) -> float:
+def stored_bytes(rows: int, row_bytes: float) -> int:
     """Return the bytes that an array takes in a store: whole chunks, also where the last one is not full.
 
     Parameters
@@ -53,7 +53,7 @@ def stored_bytes(rows: int, row_bytes: float) -> float:
     (1572864, 3145728)
     """
     chunk = max(1, min(chunk_rows(rows, row_bytes), rows))
-    return -(-rows // chunk) * chunk * row_bytes
+    return int(-(-rows // chunk) * chunk * row_bytes)
 
 
 def open_array(path: str | Path) -> Any:

@@ -1,14 +1,20 @@
 """What a job names must be a file or a directory: a reader would wait for ever for anything else."""
 
+import gzip
 import os
 import socket
+import tarfile
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import load_job, parse_job
-from eigenscape.scenes.files.places import check_exists
+from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.files.places import check_exists, told_missing
+from eigenscape.scenes.open import open_scene
 
 KINDS = {
     "a named pipe": os.mkfifo,
@@ -90,3 +96,37 @@ def test_brackets_without_end(tmp_path):
     (tmp_path / "job.toml").write_text("[scene]\npath = " + "[" * 20_000)
     with pytest.raises(JobError, match="nested too deeply"):
         load_job(tmp_path / "job.toml")
+
+
+def test_told_missing__says_what_exists_and_a_likely_name(tmp_path):
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "scenes" / "flight.tif").touch()
+    told = told_missing(str(tmp_path / "scenes" / "fligth.tif"))
+    assert told == (
+        f" The folder {tmp_path}/scenes exists, fligth.tif in it does not. Did you mean flight.tif?"
+    )
+    told = told_missing(str(tmp_path / "scene" / "a" / "flight.tif"))
+    assert told == f" The folder {tmp_path} exists, scene in it does not. Did you mean scenes?"
+    told = told_missing(str(tmp_path / "scenes" / "flight.tif" / "b.tif"))
+    assert told == f" {tmp_path}/scenes/flight.tif is a file, no folder."
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "gz"])
+def test_told_packed__names_a_path_that_is_read(tmp_path, write, cube, scene, kind):
+    path = write("s.tif", cube)
+    packed = f"{tmp_path}/p.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.write(path, "in/s.tif")
+    elif kind == "tar":
+        with tarfile.open(packed, "w") as archive:
+            archive.add(path, "in/s.tif")
+    else:
+        Path(packed).write_bytes(gzip.compress(Path(path).read_bytes()))
+    member = "" if kind == "gz" else "/in/s.tif"
+    prefix = {"zip": "/vsizip/", "tar": "/vsitar/", "gz": "/vsigzip/"}[kind]
+    shown = "/MEMBER" if kind == "tar" else member
+    with pytest.raises(SceneError, match=rf"Unpack it \(.*{prefix}{packed}{shown}$"):
+        scene(packed)
+    opened = open_scene(SceneOptions(path=f"{prefix}{packed}{member}"), str)
+    np.testing.assert_array_equal(opened.read(0, 20)[0], cube.transpose(1, 2, 0))

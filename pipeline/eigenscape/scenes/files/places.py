@@ -3,10 +3,12 @@
 import glob
 import os
 import stat
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from eigenscape.errors import SceneError
+from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.files.outside import check_address, check_sources, is_address, is_contained
 from eigenscape.scenes.formats.arrays.arrayfiles import is_zarr
 
@@ -16,6 +18,10 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+_MOST_NAMED = 5
+"""Members of an archive in a message."""
 
 
 def check_exists(path: str) -> None:
@@ -35,7 +41,9 @@ def check_exists(path: str) -> None:
         check_address(path)
         return
     if not os.path.lexists(path):
-        raise SceneError(f"{path}: no such file. Relative paths are relative to the job file.")
+        raise SceneError(
+            f"{path}: no such file.{told_missing(path)} Relative paths are relative to the job file."
+        )
     try:
         os.stat(path)
     except OSError as error:
@@ -51,6 +59,56 @@ def check_exists(path: str) -> None:
     for other in _beside(path):
         _check_kind(other)
     check_sources(path)
+
+
+def told_missing(path: str, further: Iterable[str] = ()) -> str:
+    """Return how much of a missing local path exists, and a likely name there, as sentences after others.
+
+    Parameters
+    ----------
+    path
+        An absolute path.
+    further
+        Other names that may be meant, if only the last part is missing.
+    """
+    missing = Path(path)
+    while not os.path.exists(missing.parent):
+        missing = missing.parent
+    folder = missing.parent
+    if not os.path.isdir(folder):
+        return f" {folder} is a file, no folder."
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        return f" The folder {folder} cannot be listed ({error.strerror})."
+    alone = str(missing) == path
+    question = did_you_mean(missing.name, [*(further if alone else ()), *names], cutoff=0.5)
+    return f" The folder {folder} exists, {missing.name} in it does not.{question}"
+
+
+def told_packed(path: str) -> str | None:
+    """Return that a file is packed and how a raster in it is read; None of others."""
+    with open(path, "rb") as stream:
+        start = stream.read(265)
+    if start.startswith(b"\x1f\x8b") and not path.endswith((".tar.gz", ".tgz")):
+        return (
+            f"is compressed by gzip. Unpack it (gunzip FILE), or give a raster as /vsigzip/{path}"
+        )
+    if start.startswith(b"PK\x03\x04"):
+        with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if not name.endswith("/")][:_MOST_NAMED]
+            inside = f"; it holds {', '.join(members)}" if members else ""
+            member = members[0] if members else "MEMBER"
+            return (
+                f"is a zip archive and no known product{inside}. Unpack it (unzip FILE), or give a raster "
+                f"in it as /vsizip/{path}/{member}"
+            )
+    if start[257:262] == b"ustar" or path.endswith((".tar.gz", ".tgz")):
+        return (
+            "is a tar archive and no known product. Unpack it (tar xf FILE), or give a raster in it as "
+            f"/vsitar/{path}/MEMBER"
+        )
+    return None
 
 
 def _check_kind(path: str) -> None:

@@ -29,6 +29,7 @@ from eigenscape.scenes.files.outside import (
     is_archived,
     is_contained,
 )
+from eigenscape.scenes.files.places import told_packed
 from eigenscape.scenes.formats.rasters.handles import opened
 from eigenscape.scenes.formats.xmlfiles import MOST_BYTES, parse_xml
 from eigenscape.scenes.types import Grid, Ties
@@ -338,6 +339,8 @@ def _explain(path: str, error: Exception, opened: bool) -> SceneError:
         return SceneError(
             f"{path}: cannot be opened ({reason}). Check the address and the network."
         )
+    if os.path.isfile(path) and (packed := told_packed(path)) is not None:
+        return SceneError(f"{path}: {packed}")
     return SceneError(
         f"{path}: cannot be opened: the format is not supported, or the file is truncated or "
         f"damaged ({reason}). Supported are GDAL's raster files (GeoTIFF, ENVI data file with its .hdr, "
