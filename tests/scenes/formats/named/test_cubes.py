@@ -161,3 +161,10 @@ def test_a_damaged_file_is_refused(scene, write, tmp_path):
         path.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SceneError):
             scene(str(path)).read(0, 7)
+
+
+def test_attributes_that_are_not_applied_are_told(scene, write):
+    opened = scene(write(["y", "x", "wavelength"], refl={"valid_min": 3}))
+    assert "valid_min of the array: not applied" in str(describe_scene(opened))
+    with pytest.raises(SceneError, match=r"attribute _Unsigned.*\(y, x, wavelength\)"):
+        scene(write(["y", "x", "wavelength"], refl={"_Unsigned": "true"}))

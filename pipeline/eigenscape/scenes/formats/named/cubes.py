@@ -52,6 +52,12 @@ def open_turned(
             f"{path}: the array {array.name} has the shape {array.shape}, which is empty. Choose another "
             "scene.variable."
         )
+    if str(array.attributes.get("_Unsigned", "")).lower() == "true":
+        raise SceneError(
+            f"{path}: the array {array.name} has the attribute _Unsigned, which is not applied to axes in "
+            f"this order, ({', '.join(array.axes or ())}). Write it as bands x rows x columns, or as "
+            "unsigned numbers."
+        )
     source = _source(path, array, axes)
     with open_raster(address) as dataset:
         crs = read_grid(dataset, path).crs_wkt
@@ -70,7 +76,9 @@ def open_turned(
     stored = " x ".join(f"{size:,}" for size in array.shape)
     order = " x ".join(_WORDS[axis] for axis in axes)
     note = f"array {array.name} of {Path(path).name}: {stored} {array.dtype}, {order}"
-    return assemble(path, Contents("NetCDF", grid, (cube,), notes=(note, *placed)), options)
+    ranges = sorted({"valid_range", "valid_min", "valid_max"} & array.attributes.keys())
+    told = (f"{', '.join(ranges)} of the array: not applied to axes in this order",) * bool(ranges)
+    return assemble(path, Contents("NetCDF", grid, (cube,), notes=(note, *placed, *told)), options)
 
 
 def _source(path: str, array: NamedArray, axes: str) -> BandSource:
