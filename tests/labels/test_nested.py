@@ -64,6 +64,16 @@ def test_draw__learns_from_as_many_as_the_job_would():
     assert few.sum() == pytest.approx(40, abs=4)
 
 
+def test_draw__learns_from_half_where_a_test_file_judges_the_map_of_all_labels():
+    draws = nested("random", test="test.npy")
+    for part, seen in (("all", 1.0), ("choosing", 0.5)):
+        train, _ = draws.draw(part, 0)
+        assert train.sum() == pytest.approx(0.5 * seen * len(train), rel=0.05)
+    # Draws of the job's own share are tested on the file, too.
+    train, _ = nested("random", test="test.npy", train=0.1).draw("all", 0)
+    assert train.sum() == pytest.approx(0.1 * len(train), rel=0.05)
+
+
 def test_draw__trials_differ_and_repeat():
     draws = nested()
     first, second = (draws.draw("choosing", trial)[0] for trial in (0, 1))

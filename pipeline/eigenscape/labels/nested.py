@@ -30,7 +30,11 @@ SHARE = 0.5
 
 _LEAST_JUDGING = 0.25
 _MOST_TRAINING = 0.5
+"""Share of the labels that the choice may see from which its draws learn at most."""
+
 _MOST_TRAINED = 0.75
+"""The same where half is asked for: whole squares, one of each class, are more than that."""
+
 _STREAM = 100
 """Number of the random stream that holds squares out: far from those of the draws."""
 
@@ -139,6 +143,16 @@ class Nested:
         """Pixels along a square; of use for the blocked split alone."""
         return self._held[1]
 
+    @property
+    def _learns_half(self) -> bool:
+        """Whether a draw learns from half of what the choice may see.
+
+        With a file of training or test labels, the map that is judged learns from all training labels. A
+        choice by a tenth of them would prefer the methods that suit few labels.
+        """
+        tested = self.options.test is not None and self.options.train == "all"
+        return self.given is not None or tested
+
     @cached_property
     def _held(self) -> tuple[NDArray[np.bool_], int]:
         draws = self._draws(np.ones(len(self.classes), np.bool_), None)
@@ -147,11 +161,10 @@ class Nested:
             seen = self._seen(side)
             if self.split != "blocked" or side == 1:
                 return seen, side
-            train = self._train(seen, side, 0)
-            if self.given is not None and train.sum() <= _MOST_TRAINED * seen.sum():
-                return seen, side
             # Few squares, or classes that all need one: the squares have to be smaller.
-            if (~seen).mean() >= _LEAST_JUDGING and train.sum() <= _MOST_TRAINING * seen.sum():
+            most = _MOST_TRAINED if self._learns_half else _MOST_TRAINING
+            judges = self.given is not None or (~seen).mean() >= _LEAST_JUDGING
+            if judges and self._train(seen, side, 0).sum() <= most * seen.sum():
                 return seen, side
             side = side // 2
 
@@ -176,7 +189,7 @@ class Nested:
         """Return draws among some samples, of as many as the job's own draws have among all."""
         whole = Draws(self.options, self.classes, self.row, self.column, self.grid)
         options = self.options
-        if self.given is not None:
+        if self._learns_half:
             options = options.model_copy(update={"train": _MOST_TRAINING})
         elif not isinstance(options.train, int):
             share = min(_MOST_TRAINING, whole.share * len(seen) / max(1, int(seen.sum())))
