@@ -98,3 +98,18 @@ def test_run__is_finished_where_its_result_cannot_be_printed(finished_run, tmp_p
     assert "Traceback" not in done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     assert status(run)["state"] == "finished"
+
+
+def test_main__leaves_open_a_stream_that_only_sys_holds(tmp_path):
+    code = """
+import os, sys
+sys.stdout = os.fdopen(os.dup(1), "w")
+sys.argv = ["eigenscape", "schema", "result"]
+from eigenscape.cli.app import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)

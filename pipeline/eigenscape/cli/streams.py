@@ -16,12 +16,15 @@ class _Guarded(io.FileIO):
 
     Attributes
     ----------
+    replaced
+        The stream in whose place it is: deleted, it would close the descriptor.
     error
         The error, such as that of a full disk; what was written after it is lost.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor, "w", closefd=False)
+    def __init__(self, replaced: TextIO) -> None:
+        super().__init__(replaced.fileno(), "w", closefd=False)
+        self.replaced = replaced
         self.error: OSError | None = None
 
     def write(self, data: Any, /) -> int:
@@ -69,7 +72,7 @@ def _guarded(stream: TextIO | None) -> tuple[TextIO, _Guarded | None]:
     if not isinstance(stream, io.TextIOWrapper):
         return stream, None
     stream.flush()
-    raw = _Guarded(stream.fileno())
+    raw = _Guarded(stream)
     # In UTF-8, "surrogateescape" prints names of files that are no text as the bytes that they are.
     keeps = stream.errors != "strict" and stream.encoding.lower() == "utf-8"
     text = io.TextIOWrapper(

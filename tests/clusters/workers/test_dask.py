@@ -119,7 +119,7 @@ def test_run__task_larger_than_its_worker_is_halved(client, tmp_path):
     runner = Runner(
         job(limits={"memory": "1000MiB"}), (Stage("ingest", work, (), ()),), {"ingest": "k"}
     )
-    on = ClusterOptions(kind="existing", address="tcp://x")
+    on = ClusterOptions(kind="existing", address="tcp://x:1")
     [done] = runner.run(tmp_path / "run", on, Hearing(), executor=executor)
     assert done["reused"] is False
     assert sizes == [sizes[0], sizes[0] // 2]
@@ -139,7 +139,7 @@ def test_run__no_size_fits(client, tmp_path):
         return context.map("fill", fill, [1])
 
     runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
-    on = ClusterOptions(kind="existing", address="tcp://x")
+    on = ClusterOptions(kind="existing", address="tcp://x:1")
     with pytest.raises(
         TaskMemoryError, match=r"ran out of memory \(no room\).*memory in the cluster"
     ):
@@ -157,7 +157,7 @@ def test_run__full_disk_there(client, tmp_path):
         return context.map("fill", fill, [1])
 
     runner = Runner(job(), (Stage("ingest", work, (), ()),), {"ingest": "k"})
-    on = ClusterOptions(kind="existing", address="tcp://x")
+    on = ClusterOptions(kind="existing", address="tcp://x:1")
     with pytest.raises(OutputError, match="the disk is full"):
         runner.run(tmp_path / "run", on, Silent(), executor=executor)
 

@@ -72,7 +72,7 @@ def told_missing(path: str, further: Iterable[str] = ()) -> str:
         Other names that may be meant, if only the last part is missing.
     """
     missing = Path(path)
-    while not os.path.exists(missing.parent):
+    while not _exists(missing.parent):
         missing = missing.parent
     folder = missing.parent
     if not os.path.isdir(folder):
@@ -84,6 +84,15 @@ def told_missing(path: str, further: Iterable[str] = ()) -> str:
     alone = str(missing) == path
     question = did_you_mean(missing.name, [*(further if alone else ()), *names], cutoff=0.5)
     return f" The folder {folder} exists, {missing.name} in it does not.{question}"
+
+
+def _exists(path: Path) -> bool:
+    # A name that is too long raises: `os.path.exists` would take it for one that is missing.
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def told_packed(path: str) -> str | None:
