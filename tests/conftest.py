@@ -43,6 +43,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 SLOW = ("slurm", "gridengine", "glusterfs", "shared_data")
 """Marks of tests that are slow as well."""
 
+_OF_WORKERS = ("OPENBLAS_", "OMP_", "MKL_", "NUMBA_", "MALLOC_TRIM_", "PYTHONHASHSEED")
+_GIVEN = {name: value for name, value in os.environ.items() if name.startswith(_OF_WORKERS)}
+"""What the tests were started with of the variables that workers are given."""
+
 
 @pytest.hookimpl(trylast=True)  # with the options read
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,6 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
         server = forks.serving()
         os.environ[forks.VARIABLE] = server.__enter__()
         config.add_cleanup(lambda: server.__exit__(None, None, None))
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup() -> None:
+    # distributed changes these for good when it starts workers. A command that is given them could not be a
+    # fork of a process that has loaded its libraries without.
+    for name in [name for name in os.environ if name.startswith(_OF_WORKERS)]:
+        del os.environ[name]
+    os.environ.update(_GIVEN)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
