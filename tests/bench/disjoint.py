@@ -6,11 +6,11 @@
 
 Parts the labels of scenes by squares into one file that jobs learn from (`scene.labels`) and one that they
 are tested on (`learn.test`), as published disjoint splits do, and runs the job of two lines, jobs with
-given methods, and the best job of `eigenscape tune` (which sees the first file alone). A class of which the
-first file has fewer than three pixels gives it its first eight. Beside them, a support vector machine and a
-random forest of scikit-learn with a grid search by squares inside the first file, on the same features.
-Prints a line of JSON for each: accuracy on the test file and seconds, those of the baselines without their
-features.
+given methods, and the best job of `eigenscape tune`, which chooses by the first file alone. A class of which
+the first file has fewer than three pixels gives it its first eight. Beside them, a support vector machine
+and a random forest of scikit-learn with a grid search by squares inside the first file, on the same
+features. Prints a line of JSON for each: accuracy on the test file and seconds, those of the baselines
+without their features.
 """
 
 import argparse
@@ -110,8 +110,7 @@ class Bench:
         if self._wanted(TUNED):
             start = time.perf_counter()
             tuned = eigenscape.tune(
-                self._job({}, tested=False), budget=self.options.budget,
-                run_dir=self.folder / TUNED, reporter=Silent(),
+                self._job({}), budget=self.options.budget, run_dir=self.folder / TUNED, reporter=Silent()
             )  # fmt: skip
             seconds = time.perf_counter() - start
             result = eigenscape.run(
@@ -122,8 +121,8 @@ class Bench:
     def _wanted(self, title: str) -> bool:
         return not self.options.only or title in self.options.only
 
-    def _job(self, methods: dict[str, Any], tested: bool = True) -> eigenscape.Job:
-        learn = {**methods.get("learn", {}), **(self.tested if tested else {})}
+    def _job(self, methods: dict[str, Any]) -> eigenscape.Job:
+        learn = {**methods.get("learn", {}), **self.tested}
         output = {"directory": str(self.folder / "runs"), "formats": []}
         whole = {**methods, "scene": self.scene, "learn": learn, "output": output}
         return eigenscape.parse_job(whole, name=self.name)
