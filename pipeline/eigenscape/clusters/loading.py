@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from eigenscape.clusters.options import ClusterOptions
+from eigenscape.clusters.options import EXAMPLE_ADDRESS, ClusterOptions
 from eigenscape.clusters.registry import KINDS
 from eigenscape.errors import ClusterError, did_you_mean
 
@@ -37,7 +37,7 @@ def load_cluster(path: str | Path | None) -> ClusterOptions:
 
 def _meant(path: str) -> str:
     """Return the address that somebody may have meant who left out its beginning, or an example."""
-    return f"tcp://{path}" if re.fullmatch(r"[\w.-]+:\d+", path) else "tcp://127.0.0.1:8786"
+    return f"tcp://{path}" if re.fullmatch(r"[\w.-]+:\d+", path) else EXAMPLE_ADDRESS
 
 
 def parse_cluster(table: Mapping[str, Any], source: str) -> ClusterOptions:

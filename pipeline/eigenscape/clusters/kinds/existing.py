@@ -9,13 +9,16 @@ from typing import Any, Literal, Self
 from pydantic import field_validator, model_validator
 
 from eigenscape.clusters.network import security_of
-from eigenscape.clusters.options import CertificateKeys, ClusterOptions, Say, WaitKey
+from eigenscape.clusters.options import (
+    EXAMPLE_ADDRESS,
+    CertificateKeys,
+    ClusterOptions,
+    Say,
+    WaitKey,
+)
 from eigenscape.clusters.owners import check_own
 from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.errors import ClusterError
-
-EXAMPLE = "tcp://127.0.0.1:8786"
-"""The address of a scheduler on this machine, as `dask scheduler` prints it."""
 
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
 _PLACE = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]):(\d{1,5})", re.ASCII)
@@ -50,7 +53,7 @@ class ExistingOptions(WaitKey, CertificateKeys, ClusterOptions):
             wrong = f"has the port {found[1]}, and ports are 1 to 65535"
         if wrong:
             raise ValueError(
-                f"it {wrong}. Give the address that `dask scheduler` prints, such as {EXAMPLE}"
+                f"it {wrong}. Give the address that `dask scheduler` prints, such as {EXAMPLE_ADDRESS}"
             )
         return address
 
