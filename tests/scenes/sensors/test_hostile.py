@@ -10,8 +10,8 @@ import pytest
 
 import products
 from eigenscape.errors import SceneError
+from eigenscape.scenes.formats.hdf5 import Hdf5File, attribute
 from eigenscape.scenes.formats.xmlfiles import parse_xml, text_of
-from eigenscape.scenes.sensors.hdf5 import Hdf5File, attribute
 from eigenscape.scenes.sensors.packages import open_package
 
 BILLION = b"""<?xml version="1.0"?>

@@ -29,7 +29,6 @@ class RasterReader(Reader):
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a raster by its header."""
         from eigenscape.scenes.formats.named.arrays import turned_axes
-        from eigenscape.scenes.formats.named.cubes import open_turned
         from eigenscape.scenes.formats.named.lists import band_lists
         from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
         from eigenscape.scenes.formats.rasters.containers import (
@@ -37,6 +36,7 @@ class RasterReader(Reader):
             find_layer,
             only_array,
         )
+        from eigenscape.scenes.sensors.turned import open_turned
 
         _refuse_table(path, options)
         check_exists(path)

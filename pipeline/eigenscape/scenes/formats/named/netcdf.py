@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.arrays.arrayfiles import reading
+from eigenscape.scenes.formats.hdf5 import AxesBands, Hdf5File, attribute, dataset
 from eigenscape.scenes.formats.named.arrays import NamedArray
-from eigenscape.scenes.sensors.hdf5 import AxesBands, Hdf5File, attribute, dataset
 
 _MOST_ATTRIBUTES = 256
 _OF_DIMENSIONS = {

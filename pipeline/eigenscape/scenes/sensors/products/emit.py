@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
-from eigenscape.scenes.sensors.hdf5 import (
+from eigenscape.scenes.formats.hdf5 import (
     Hdf5Bands,
     Hdf5File,
     attribute,
@@ -36,6 +35,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     numbers,
     texts,
 )
+from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.packages import open_package
 from eigenscape.scenes.sensors.product import Product, in_nanometres
 from eigenscape.scenes.types import Geolocation, Grid, LookupArray

@@ -22,9 +22,7 @@ from rasterio.errors import CRSError
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.arrays.arrayfiles import is_zarr
-from eigenscape.scenes.formats.xmlfiles import as_number
-from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
-from eigenscape.scenes.sensors.hdf5 import (
+from eigenscape.scenes.formats.hdf5 import (
     Hdf5Bands,
     Hdf5File,
     dataset,
@@ -35,6 +33,8 @@ from eigenscape.scenes.sensors.hdf5 import (
     numbers,
     text,
 )
+from eigenscape.scenes.formats.xmlfiles import as_number
+from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.product import Product, in_nanometres, within
 from eigenscape.scenes.types import Grid
 

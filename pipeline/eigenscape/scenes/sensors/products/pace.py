@@ -17,8 +17,7 @@ from rasterio.crs import CRS
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
-from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
-from eigenscape.scenes.sensors.hdf5 import (
+from eigenscape.scenes.formats.hdf5 import (
     Hdf5Bands,
     Hdf5File,
     attribute,
@@ -29,6 +28,7 @@ from eigenscape.scenes.sensors.hdf5 import (
     number,
     numbers,
 )
+from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
 from eigenscape.scenes.sensors.product import Product, in_nanometres
 from eigenscape.scenes.types import Geolocation, Grid, LookupArray
 

@@ -23,8 +23,8 @@ from rasterio.errors import CRSError
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.hdf5 import Hdf5Bands, Hdf5File, has, is_hdf5_with, number, numbers
 from eigenscape.scenes.sensors.contents import Contents, Cube, Flag
-from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File, has, is_hdf5_with, number, numbers
 from eigenscape.scenes.sensors.packages import open_package
 from eigenscape.scenes.sensors.product import Product
 from eigenscape.scenes.types import Grid

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.formats.hdf5 import Hdf5Bands, Hdf5File
 from eigenscape.scenes.formats.named.arrays import Known, NamedArray, packing_of
 from eigenscape.scenes.formats.named.lists import band_lists
 from eigenscape.scenes.formats.named.netcdf import ClassicBands, netcdf_kind
 from eigenscape.scenes.formats.named.places import place_image
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster, read_grid
 from eigenscape.scenes.sensors.contents import BandSource, Contents, Cube, ProductScene
-from eigenscape.scenes.sensors.hdf5 import Hdf5Bands, Hdf5File
 from eigenscape.scenes.sensors.product import assemble
 from eigenscape.scenes.types import Grid
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.arrays.arrayfiles import reading
+from eigenscape.scenes.formats.heaps import CheckedStream
 from eigenscape.scenes.formats.rasters.handles import chunk_cache_bytes, opened
 from eigenscape.scenes.formats.rasters.pixels import sensible_row_step
-from eigenscape.scenes.sensors.heaps import CheckedStream
 
 MOST_CHUNK = 2**28
 """Bytes of a chunk, which is read whole."""
