@@ -62,6 +62,11 @@ NAMES = {
 }  # fmt: skip
 
 
+TENTH = "two lines, a tenth"
+"""The job of two lines that compares methods by as many labels as the draws learn from. By default it
+compares them by half, because its map learns from all."""
+
+
 def scenes(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
     """Return the table ``[scene]`` of each."""
     found = {name: job["scene"] for name, job in jobs(data, folder).items()}
@@ -110,6 +115,7 @@ def our_tables(bands: int) -> dict[str, dict[str, Any]]:
     smooth = {"gamma": 1e-3, "power": 2}
     return {
         "two lines": {},
+        TENTH: {"learn": {"train": 0.1}},
         "interpolated, bands": job("bands", "interpolated"),
         "interpolated, fractions": job("fractions", "interpolated"),
         "interpolated, bilateral": job("bilateral", "interpolated"),

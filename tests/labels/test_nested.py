@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigenscape.labels.nested import Nested, halves_of_squares
+from eigenscape.labels.nested import BESIDE, Nested, halves_of_squares
 from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.scenes.types import Grid
 
@@ -64,14 +64,22 @@ def test_draw__learns_from_as_many_as_the_job_would():
     assert few.sum() == pytest.approx(40, abs=4)
 
 
-def test_draw__learns_from_half_where_a_test_file_judges_the_map_of_all_labels():
-    draws = nested("random", test="test.npy")
-    for part, seen in (("all", 1.0), ("choosing", 0.5)):
-        train, _ = draws.draw(part, 0)
-        assert train.sum() == pytest.approx(0.5 * seen * len(train), rel=0.05)
-    # Draws of the job's own share are tested on the file, too.
-    train, _ = nested("random", test="test.npy", train=0.1).draw("all", 0)
-    assert train.sum() == pytest.approx(0.1 * len(train), rel=0.05)
+def test_draw__learns_from_half_as_the_map_learns_from_all():
+    for split in ("random", "blocked"):
+        draws = nested(split)
+        for part, seen in (("all", 1.0), ("choosing", 0.5), ("judging", 0.5)):
+            train, _ = draws.draw(part, 0)
+            assert train.sum() == pytest.approx(0.5 * seen * len(train), rel=0.2)
+
+
+def test_draw__beside_squares_keeps_to_what_the_blocked_split_sees():
+    blocked, beside = nested(), nested(BESIDE)
+    np.testing.assert_array_equal(beside.seen, blocked.seen)
+    train, tested = beside.draw("choosing", 0)
+    assert not ((train | tested) & ~blocked.seen).any()
+    assert train.sum() == pytest.approx(0.25 * len(train), rel=0.05)
+    square = (beside.row // beside.side) * 1000 + beside.column // beside.side
+    assert set(square[train]) & set(square[tested])
 
 
 def test_draw__trials_differ_and_repeat():

@@ -9,6 +9,10 @@
 A choice among many jobs overestimates accuracy on the squares by which it was made. So some squares are
 held out of it altogether, and are all that the chosen job is judged by. Of a table, and where a job
 draws its training pixels otherwise, the same is done with pixels instead of squares.
+
+Where the map learns from all labels, the draws learn from half of those that they may see: a choice by a
+tenth of them prefers methods that suit few labels. Measured on files to learn from and to test on
+(jobs/BASELINES.md): up to 5.6 points more on the test file, and in none of twelve cases less.
 """
 
 from dataclasses import dataclass, replace
@@ -24,6 +28,10 @@ from eigenscape.labels.training import Draws
 from eigenscape.scenes.types import Grid
 
 Part = Literal["choosing", "judging", "all"]
+
+BESIDE = "beside"
+"""Split of random draws among the samples that the blocked one sees: jobs that are level by squares are
+compared by them."""
 
 SHARE = 0.5
 """Share of the labels by which jobs are chosen; the others judge the chosen one."""
@@ -96,7 +104,7 @@ class Nested:
     options
         ``[learn]`` of the job: share or number to learn from, seed.
     split
-        How the sets are drawn: "blocked", or one of the other splits.
+        How the sets are drawn: "blocked", one of the other splits, or `BESIDE`.
     classes, row, column : array, shape (labelled,)
         Class, 0 ... C-1, and position of each labelled sample.
     grid
@@ -145,16 +153,13 @@ class Nested:
 
     @property
     def _learns_half(self) -> bool:
-        """Whether a draw learns from half of what the choice may see.
-
-        With a file of training or test labels, the map that is judged learns from all training labels. A
-        choice by a tenth of them would prefer the methods that suit few labels.
-        """
-        tested = self.options.test is not None and self.options.train == "all"
-        return self.given is not None or tested
+        """Whether a draw learns from half of what the choice may see, as the map learns from all of it."""
+        return self.given is not None or self.options.train == "all"
 
     @cached_property
     def _held(self) -> tuple[NDArray[np.bool_], int]:
+        if self.split == BESIDE:
+            return replace(self, split="blocked")._held
         draws = self._draws(np.ones(len(self.classes), np.bool_), None)
         side = draws.side
         while True:
@@ -182,7 +187,8 @@ class Nested:
 
     def _train(self, seen: NDArray[np.bool_], side: int, trial: int) -> NDArray[np.bool_]:
         train = np.zeros(len(self.classes), np.bool_)
-        train[seen] = self._draws(seen, side).draw(self.split, trial)
+        split = "random" if self.split == BESIDE else self.split
+        train[seen] = self._draws(seen, side).draw(split, trial)
         return train
 
     def _draws(self, seen: NDArray[np.bool_], side: int | None) -> Draws:

@@ -273,6 +273,8 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     """Return what is to be said of a chosen job, in lines."""
     judged, default, gain = tuned.judged[split], tuned.default[split], tuned.gain
     what, draws = _WHAT.get(split, (f"Accuracy on pixels ({split} draws)", _TRAINING))
+    if draws is _TRAINING and tuned.job.learn.train == "all":
+        draws += ", about a quarter of the labels each"
     noise = "beyond the noise" if gain.beyond_noise else "within the noise"
     verdict = [
         f"{what} that were not used for tuning: {judged}",

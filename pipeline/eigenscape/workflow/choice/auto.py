@@ -415,6 +415,7 @@ def _describe(search: Search, best: Tried, where: str, tie: str) -> tuple[str, .
         lines.append(
             f"accuracy there {Interval.of(best.accuracy)}{over}; the next: "
             f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
+            + (", learned from half of the labels there" if search.job.learn.train == "all" else "")
         )
         if second.slow and second.mean(second.drawn) > best.mean(best.drawn):
             lines.append(

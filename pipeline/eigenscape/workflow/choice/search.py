@@ -9,7 +9,7 @@ from eigenscape.base.process.progress import Reporter
 from eigenscape.errors import concerns_all_variants
 from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
-from eigenscape.labels.nested import Part
+from eigenscape.labels.nested import BESIDE, Part
 from eigenscape.learn.method import reads_eigenvectors
 from eigenscape.workflow.choice.candidates import Candidate, Ladder, Option, Rung, candidate
 from eigenscape.workflow.choice.survey import Survey
@@ -191,7 +191,7 @@ class Search:
         near.sort(key=lambda one: -one.mean(best.drawn))
         shares: list[tuple[Tried, list[float]]] = []
         for one in [best, *near[:_NEAR]]:
-            trials = Trials(self.part, "random", 0, min(4, best.drawn))
+            trials = Trials(self.part, BESIDE, 0, min(4, best.drawn))
             there = self.scorer.finished(one.candidate.job, trials)
             if not there and not self.budget.allows(_VERDICT + 2):
                 break
