@@ -411,11 +411,11 @@ def _describe(search: Search, best: Tried, where: str, tie: str) -> tuple[str, .
         over = ""
         if best is not first:
             over = f", {lead(best, first)} over {first.candidate.title}"
+        half = " with half of the labels to learn from:" if search.job.learn.train == "all" else ""
         second = max(others, key=lambda one: one.mean(one.drawn))
         lines.append(
-            f"accuracy there {Interval.of(best.accuracy)}{over}; the next: "
+            f"accuracy there{half} {Interval.of(best.accuracy)}{over}; the next: "
             f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
-            + (", learned from half of the labels there" if search.job.learn.train == "all" else "")
         )
         if second.slow and second.mean(second.drawn) > best.mean(best.drawn):
             lines.append(
