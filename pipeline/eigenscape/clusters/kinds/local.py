@@ -14,8 +14,13 @@ from eigenscape.clusters.network import http_settings, security_of
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, EncryptionKey, Say
 from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 
-# Ctrl-C reaches every process of the terminal; the driver decides.
-_LEAVES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+# Ctrl-C reaches every process of the terminal; the driver decides. What a worker logs in its last moments,
+# when `silence_logs` has ended, would stand between the lines of the driver.
+_IN_WORKERS = """
+import logging, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+logging.getLogger("distributed").setLevel(logging.CRITICAL)
+"""
 
 
 class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
@@ -70,7 +75,7 @@ class LocalOptions(DashboardKey, EncryptionKey, ClusterOptions):
                 # Twice the promise: file-backed pages count for the nanny but not for the promise.
                 memory_limit=2 * memory_limit,
                 silence_logs=50,
-                preload=[_LEAVES_CTRL_C],
+                preload=[_IN_WORKERS],
             ) as cluster,
         ):
             started = asyncio.run_coroutine_threadsafe(start(), cluster.loop.asyncio_loop)
