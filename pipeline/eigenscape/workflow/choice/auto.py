@@ -72,10 +72,11 @@ LEAST_LABELS = 10
 
 _MOST_NOISE = 20.0
 """Half of the interval of an accuracy by four draws, in percent, above which a part is doubtful: that of the
-best job on the part, and that of a support vector machine in the whole scene. Measured with several seeds
-on the part: 4 to 10 on EnMAP and Urban, 7 to 31 on Indian Pines, 4 to 26 on polygons of Landsat, 1 to 5 on a
-historical map with 17 polygons. In the whole scene: 6 to 8 on EnMAP, 4 to 7 on Indian Pines, 14 to 23 on the
-polygons, 37 to 42 on the map, where the best job of the part has 30 points less than a machine."""
+best job on the part, and that of a support vector machine in the whole scene. Measured with several seeds and
+draws of a tenth, on the part: 4 to 10 on EnMAP and Urban, 7 to 31 on Indian Pines, 4 to 26 on polygons of
+Landsat, 1 to 5 on a historical map with 17 polygons. In the whole scene: 6 to 8 on EnMAP, 4 to 7 on Indian
+Pines, 14 to 23 on the polygons, 37 to 42 on the map, where the best job of the part has 30 points less than a
+machine."""
 
 _MOST_LACKING = 0.01
 """Share of the labelled pixels whose classes a part may lack: mistakes with them cannot be seen there.
