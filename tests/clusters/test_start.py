@@ -1,10 +1,13 @@
 """What `connect` brings up and takes down."""
 
 import logging
+from contextlib import contextmanager
 
+import distributed
 import pytest
 
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.workers.client import place_of
 from eigenscape.clusters.workers.dask import print_nothing
 
 pytestmark = pytest.mark.slow
@@ -17,19 +20,30 @@ def levels():
     return log.level, [handler.level for handler in log.handlers]
 
 
-def test_connect__the_scheduler_logs_nothing_among_our_lines():
-    import distributed
-
+@contextmanager
+def logging_somewhere():
     log, handler = logging.getLogger(distributed.__name__), logging.StreamHandler()
     log.addHandler(handler)
-    before = levels()
     try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def test_connect__the_scheduler_logs_nothing_among_our_lines():
+    with logging_somewhere():
+        before = levels()
         with connect(LOCAL, None, 2**30):
             assert set(levels()[1]) == {logging.CRITICAL}
         # Those who use distributed beside find it as it was.
         assert levels() == before
-    finally:
-        log.removeHandler(handler)
+
+
+def test_connect__a_client_of_the_user_logs_as_before():
+    with LOCAL.open_client(None, 2**30, print_nothing) as (client, _), logging_somewhere():
+        before = levels()
+        with connect(place_of(None, client), None, 2**30):
+            assert levels() == before
 
 
 def test_open_client__workers_log_nothing_among_our_lines():

@@ -1,5 +1,6 @@
 """Cluster files: the base class of all kinds, and the keys that several kinds share."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -128,9 +129,13 @@ class ClusterOptions(Options):
         """Start the cluster as `start` does; yield a connected client and the supply of workers."""
         import dask
         from distributed import Client
+        from distributed.utils import silence_logging_cmgr
 
         with (
             dask.config.set(_WORKERS_ARE_OURS | UNPROFILED),
+            # Until its threads have ended: a cluster takes back its own silence before that, and what is
+            # then still on its way to a worker would be told with a traceback.
+            silence_logging_cmgr(logging.CRITICAL),
             self.start(threads, memory_limit, say) as (cluster, supply),
             Client(cluster, set_as_default=False) as client,
         ):

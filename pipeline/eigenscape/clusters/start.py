@@ -1,6 +1,5 @@
 """From a cluster file to what runs the tasks."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,14 +39,7 @@ def connect(
     if options.in_process:
         yield Threads(threads)
         return
-    from distributed.utils import silence_logging_cmgr
-
-    # Until its threads have ended: a cluster takes back its own silence before that, and what is then still
-    # on its way to a worker would be told with a traceback.
-    with (
-        silence_logging_cmgr(logging.CRITICAL),
-        options.open_client(threads, memory_limit, say) as (client, supply),
-    ):
+    with options.open_client(threads, memory_limit, say) as (client, supply):
         dashboard = dashboard_of(options, client)
         if dashboard:
             say(f"Dask's dashboard: {dashboard}")
