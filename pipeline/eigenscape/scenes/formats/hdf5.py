@@ -238,11 +238,30 @@ def is_hdf5_with(path: str, endings: tuple[str, ...], known: Callable[[Any], boo
         return False
 
 
+@dataclass(frozen=True, kw_only=True)
 class AxesBands:
-    """Bands of an array whose axes have any order: what is common to all places where such an array is."""
+    """Bands of an array whose axes have any order: what is common to all places where such an array is.
+
+    Attributes
+    ----------
+    axes
+        The order of its axes, three or, of a single band, two: "r" rows, "c" columns, "b" bands.
+    shape
+        Its shape.
+    dtype
+        Name of the type of its numbers.
+    row_step
+        Rows of a chunk.
+    chunk_bytes, row_bytes
+        Bytes of a chunk, and of all chunks in as many rows; 0 of what is not chunked.
+    """
 
     axes: str
     shape: tuple[int, ...]
+    dtype: str
+    row_step: int = 1
+    chunk_bytes: int = 0
+    row_bytes: int = 0
 
     @property
     def size(self) -> tuple[int, int]:
@@ -277,7 +296,7 @@ def _copied(values: Any) -> NDArray[Any]:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hdf5Bands(AxesBands):
     """A dataset of three axes as bands, or of two as one; see `BandSource`.
 
@@ -285,26 +304,10 @@ class Hdf5Bands(AxesBands):
     ----------
     file, dataset
         Where it is.
-    axes
-        The order of its axes: "r" rows, "c" columns, "b" bands.
-    shape
-        Its shape.
-    dtype
-        Name of the type of its numbers.
-    row_step
-        Rows of a chunk.
-    chunk_bytes, row_bytes
-        Bytes of a chunk, and of all chunks in as many rows.
     """
 
     file: Hdf5File
     dataset: str
-    axes: str
-    shape: tuple[int, ...]
-    dtype: str
-    row_step: int
-    chunk_bytes: int = 0
-    row_bytes: int = 0
 
     @classmethod
     def of(cls, file: Hdf5File, opened: Any, name: str, axes: str) -> "Hdf5Bands":
@@ -326,10 +329,15 @@ class Hdf5Bands(AxesBands):
         across = [-(-length // side) for length, side in zip(found.shape, chunks, strict=False)]
         size = math.prod(chunks) * item if chunks else 0
         return cls(
-            file, name, axes, tuple(found.shape), found.dtype.name,
-            sensible_row_step(rows, found.shape[place]), size,
-            size * math.prod(across) // across[place] if chunks else 0,
-        )  # fmt: skip
+            file=file,
+            dataset=name,
+            axes=axes,
+            shape=tuple(found.shape),
+            dtype=found.dtype.name,
+            row_step=sensible_row_step(rows, found.shape[place]),
+            chunk_bytes=size,
+            row_bytes=size * math.prod(across) // across[place] if chunks else 0,
+        )
 
     @property
     def files(self) -> tuple[str, ...]:

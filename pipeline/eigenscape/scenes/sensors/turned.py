@@ -83,7 +83,9 @@ def open_turned(
 
 def _source(path: str, array: NamedArray, axes: str) -> BandSource:
     if netcdf_kind(path) == "classic":
-        return ClassicBands(path, array.name, axes, array.shape, array.dtype.name)
+        return ClassicBands(
+            path=path, variable=array.name, axes=axes, shape=array.shape, dtype=array.dtype.name
+        )
     file = Hdf5File(path)
     with file.open() as opened:
         return Hdf5Bands.of(file, opened, array.name, axes)

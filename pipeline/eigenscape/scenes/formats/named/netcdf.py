@@ -123,7 +123,7 @@ def _native(values: NDArray[Any]) -> NDArray[Any]:
     return np.array(values, values.dtype.newbyteorder("="))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClassicBands(AxesBands):
     """A variable of the classic format as bands; see `BandSource`.
 
@@ -131,22 +131,10 @@ class ClassicBands(AxesBands):
     ----------
     path, variable
         Where it is.
-    axes
-        The order of its axes: "r" rows, "c" columns, "b" bands.
-    shape
-        Its shape.
-    dtype
-        Name of the type of its numbers.
     """
 
     path: str
     variable: str
-    axes: str
-    shape: tuple[int, ...]
-    dtype: str
-    row_step: int = 1
-    chunk_bytes: int = 0
-    row_bytes: int = 0
 
     @property
     def files(self) -> tuple[str, ...]:
