@@ -154,7 +154,7 @@ class Nested:
     @property
     def _learns_half(self) -> bool:
         """Whether a draw learns from half of what the choice may see, as the map learns from all of it."""
-        return self.given is not None or self.options.train == "all"
+        return isinstance(self.options.train, str)  # "all", or the file that marks `given`
 
     @cached_property
     def _held(self) -> tuple[NDArray[np.bool_], int]:
@@ -197,8 +197,8 @@ class Nested:
         options = self.options
         if self._learns_half:
             options = options.model_copy(update={"train": _MOST_TRAINING})
-        elif not isinstance(options.train, int):
-            share = min(_MOST_TRAINING, whole.share * len(seen) / max(1, int(seen.sum())))
+        elif isinstance(options.train, float):
+            share = min(_MOST_TRAINING, options.train * len(seen) / max(1, int(seen.sum())))
             options = options.model_copy(update={"train": share})
         classes = self.classes[seen]
         return replace(
