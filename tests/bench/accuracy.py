@@ -323,9 +323,12 @@ has written this page). All classifiers of a column see the same draws, the firs
 where their number differs (in brackets where it is not {draws}). Support vector machines (RBF) and random
 forests (150 trees) are scikit-learn's with a grid search by squares of 5 pixels inside the training
 pixels of each draw; no training set is subsampled. In bold the best baseline and the best of ours.
-`"svm"` in small letters is the method of that name here, with its own search; fractions are 15 noise
-fractions (5 of Landsat's six bands), bilateral these after the joint bilateral filter, profiles
-morphological ones by reconstruction of four principal components.
+"Two lines" compares methods by half of the labels, as its map learns from all of them; "a tenth" compares
+them by as many as the draws learn from (`learn.train = 0.1`). `"svm"` in small letters is the method of that
+name here, with its own search; eigenfunctions are smooth ones (`learn.gamma` = 0.1 with the filter; 0.3 on
+standardised bands with edges in space); fractions are 15 noise fractions (5 of Landsat's six bands),
+bilateral these after the joint bilateral filter, profiles morphological ones by reconstruction of four
+principal components.
 
 {table}
 
