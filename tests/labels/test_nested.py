@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -114,6 +116,28 @@ def test_draw__given_training_samples_are_all_that_the_choice_sees():
     train, chosen = draws.draw("choosing", 0)
     assert not ((train | chosen) & ~marked).any()
     assert chosen.any()
+
+
+def test_draw__a_test_file_judges_what_was_chosen_by_all_others():
+    base = nested(share=0.5)
+    tested = base.column < 20
+    files = {"given": ~tested, "tested": tested}
+    draws = replace(base, options=CentroidAngle(test="test.npy"), **files)
+    train, judged = draws.draw("judging", 0)
+    np.testing.assert_array_equal(train, ~tested)
+    np.testing.assert_array_equal(judged, tested)
+    assert draws.trials("judging", 5) == 1
+    for part in ("choosing", "all"):
+        train, chosen = draws.draw(part, 1)
+        np.testing.assert_array_equal(train | chosen, ~tested)
+    # Draws of a share of what is left to learn from are each tested on the file.
+    shares = replace(draws, options=CentroidAngle(test="test.npy", train=0.1), split="random")
+    assert shares.trials("judging", 5) == 5
+    for part in ("choosing", "judging", "all"):
+        train, judged = shares.draw(part, 2)
+        assert train.sum() == pytest.approx(0.1 * (~tested).sum(), rel=0.05)
+        assert not (train & tested).any()
+    np.testing.assert_array_equal(shares.draw("judging", 2)[1], tested)
 
 
 @given(seed=st.integers(0, 200), squares=st.integers(1, 40), count=st.integers(1, 8))

@@ -99,6 +99,34 @@ def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(tuned):
     np.testing.assert_allclose(sorted(means), sorted(both))
 
 
+@pytest.mark.parametrize("file", ["test", "train"])
+def test_tune__a_file_judges_what_was_chosen_by_all_labels_to_learn_from(write_tunable, file):
+    path = write_tunable(learn={file: "file.npy"})
+    labels = np.load(path.with_name("labels.npy"))
+    aside = (np.arange(36) < 12)[:, None] & (labels > 0)
+    np.save(path.with_name("file.npy"), np.where(aside == (file == "test"), labels, 0))
+    tuned = tune(load_job(path), budget=300)
+    stages = [
+        (name, stage["summary"])
+        for variant in (tuned.path / "variants").iterdir()
+        for name, stage in Run(variant, create=False).manifest["stages"].items()
+    ]
+    judged = [summary for name, summary in stages if name.startswith("judging")]
+    chosen = [summary for name, summary in stages if name.startswith("choosing")]
+    assert 1 <= len(judged) <= 2
+    for summary in judged:
+        (draw,) = summary["draws"]
+        assert draw["samples"] == aside.sum()
+        assert summary["training"] == (labels > 0).sum() - aside.sum()
+    assert {summary["seen"] for summary in chosen} == {(labels > 0).sum() - aside.sum()}
+    assert all(draw["samples"] < summary["seen"] for summary in chosen for draw in summary["draws"])
+    assert list(tuned.judged) == ["blocked"]
+    where = "on the labels of learn.test" if file == "test" else "on the labels outside learn.train"
+    assert f"Accuracy {where} that were not used for tuning: " in tuned.notes[1]
+    assert tuned.notes[2] == "(one fit to all labels to learn from)."
+    assert tuned.notes[3].endswith("(of one fit each, the noise is not known).")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [3, 11])
 def test_tune__killed_and_called_again_repeats_nothing(write_tunable, tuned, monkeypatch, stop_at):

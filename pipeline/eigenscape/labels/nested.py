@@ -110,8 +110,10 @@ class Nested:
     grid
         Of the scene.
     given : array of bool, shape (labelled,), optional
-        The training samples of the job, where a file marks them: the choice sees these alone, and is
-        judged by one fit to all of them.
+        What the choice may see, where files say it: the samples that ``learn.train`` marks, or those that
+        ``learn.test`` does not have.
+    tested : array of bool, shape (labelled,), optional
+        What it is judged by then: the samples of ``learn.test``; by default all that are not given.
     """
 
     options: LearnOptions
@@ -121,25 +123,24 @@ class Nested:
     column: NDArray[np.int64]
     grid: Grid
     given: NDArray[np.bool_] | None = None
+    tested: NDArray[np.bool_] | None = None
 
     def draw(self, part: Part, trial: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the training set of a draw and the samples to test on, both of shape (labelled,).
 
-        The same draw trains on the same samples in both parts, but where they are given. In the part
-        "all" nothing is held out for a verdict.
+        The same draw trains on the same samples in both parts, but where the map's own fit is judged. In
+        the part "all" nothing is held out for a verdict.
         """
-        if part == "all":
-            whole = np.ones(len(self.classes), np.bool_) if self.given is None else self.given
-            train = self._train(whole, self.side, trial)
-            return train, whole & ~train
-        if part == "judging" and self.given is not None:
-            return self.given, ~self.given
-        train = self._train(self.seen, self.side, trial)
-        return train, (self.seen & ~train) if part == "choosing" else ~self.seen
+        if part == "judging" and self._judges_map:
+            assert self.given is not None, "what the map learns from"
+            return self.given, self._judged
+        seen = self.seen if part != "all" or self.given is not None else np.ones_like(self.seen)
+        train = self._train(seen, self.side, trial)
+        return train, self._judged if part == "judging" else seen & ~train
 
     def trials(self, part: Part, wanted: int) -> int:
         """Return how many of so many draws differ."""
-        return 1 if part == "judging" and self.given is not None else wanted
+        return 1 if part == "judging" and self._judges_map else wanted
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -152,9 +153,18 @@ class Nested:
         return self._held[1]
 
     @property
+    def _judges_map(self) -> bool:
+        """Whether the verdict is on one fit, to all that the map learns from."""
+        return self.given is not None and isinstance(self.options.train, str)
+
+    @property
+    def _judged(self) -> NDArray[np.bool_]:
+        return ~self.seen if self.tested is None else self.tested
+
+    @property
     def _learns_half(self) -> bool:
         """Whether a draw learns from half of what the choice may see, as the map learns from all of it."""
-        return isinstance(self.options.train, str)  # "all", or the file that marks `given`
+        return isinstance(self.options.train, str)  # "all", or a file
 
     @cached_property
     def _held(self) -> tuple[NDArray[np.bool_], int]:
@@ -198,7 +208,8 @@ class Nested:
         if self._learns_half:
             options = options.model_copy(update={"train": _MOST_TRAINING})
         elif isinstance(options.train, float):
-            share = min(_MOST_TRAINING, options.train * len(seen) / max(1, int(seen.sum())))
+            total = len(seen) if self.given is None else int(self.given.sum())
+            share = min(_MOST_TRAINING, options.train * total / max(1, int(seen.sum())))
             options = options.model_copy(update={"train": share})
         classes = self.classes[seen]
         return replace(

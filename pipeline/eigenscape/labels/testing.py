@@ -46,6 +46,11 @@ class Disjoint:
     unknown: Mapping[int, int]
     names: Mapping[int, str] = field(default_factory=dict)
 
+    @property
+    def marked(self) -> NDArray[np.uint16]:
+        """Class numbers of both, shape (samples,)."""
+        return np.where(self.tested > 0, self.tested, self.given)
+
     def report(self) -> dict[str, Any]:
         """Return what was tested on, as JSON values."""
         numbers, counts = np.unique(self.tested[self.tested > 0], return_counts=True)
@@ -106,19 +111,12 @@ def read_disjoint(
     InputError
         Nothing is left to test on, or fewer than two classes are left to learn from.
     """
-    labels, grid = numbered_like(scene.open_test_labels(test), scene.class_names), scene.grid
+    labels = numbered_like(scene.open_test_labels(test), scene.class_names)
     names = {**labels.legend.names, **scene.class_names}
-    row, column = np.divmod(pixel, grid.width)
-    tested = read_at(labels, grid, row, column)
-    shared = (given > 0) & (tested > 0)
-    given = np.where(shared, np.uint16(0), given)
+    tested = _read_tested(labels, pixel, scene.grid)
+    shared = int(((given > 0) & (tested > 0)).sum())
+    given = _left_to_learn(test, given, tested)
     asked = f"learn.test = {test!r}"
-    if len(np.unique(given[given > 0])) < 2:
-        raise InputError(
-            f"{asked}: {int(shared.sum())} pixels are labelled in scene.labels too and are not learned "
-            f"from, which leaves {int((given > 0).sum())} pixels of fewer than two classes. Give files that "
-            "do not overlap."
-        )
     known = np.isin(tested, np.unique(given))
     numbers, counts = np.unique(tested[(tested > 0) & ~known], return_counts=True)
     unknown = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -131,7 +129,47 @@ def read_disjoint(
             else "none of its labels lies on a valid pixel of the scene"
         )
         raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
-    return Disjoint(given, tested, labels.files[0], int(shared.sum()), unknown, names)
+    return Disjoint(given, tested, labels.files[0], shared, unknown, names)
+
+
+def read_learnable(
+    test: str, given: NDArray[np.uint16], pixel: NDArray[np.int64], scene: IngestedScene
+) -> NDArray[np.uint16]:
+    """Return the labels that those of ``learn.test`` leave to learn from, shape (samples,).
+
+    A part of a scene need not have any to test on.
+
+    Parameters
+    ----------
+    test, given, pixel, scene
+        See `read_disjoint`.
+
+    Raises
+    ------
+    InputError
+        Fewer than two classes are left to learn from.
+    """
+    labels = scene.open_test_labels(test)
+    return _left_to_learn(test, given, _read_tested(labels, pixel, scene.grid))
+
+
+def _read_tested(labels: Labels, pixel: NDArray[np.int64], grid: Grid) -> NDArray[np.uint16]:
+    row, column = np.divmod(pixel, grid.width)
+    return read_at(labels, grid, row, column)
+
+
+def _left_to_learn(
+    test: str, given: NDArray[np.uint16], tested: NDArray[np.uint16]
+) -> NDArray[np.uint16]:
+    shared = (given > 0) & (tested > 0)
+    given = np.where(shared, np.uint16(0), given)
+    if len(np.unique(given[given > 0])) < 2:
+        raise InputError(
+            f"learn.test = {test!r}: {int(shared.sum())} pixels are labelled in scene.labels too and are "
+            f"not learned from, which leaves {int((given > 0).sum())} pixels of fewer than two classes. "
+            "Give files that do not overlap."
+        )
+    return given
 
 
 def read_at(

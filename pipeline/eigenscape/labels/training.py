@@ -309,7 +309,7 @@ def plan_fits(
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
     disjoint = None if options.test is None else read_disjoint(options.test, given, pixel, scene)
-    given, marked = (given, given) if disjoint is None else _both(disjoint)
+    given, marked = (given, given) if disjoint is None else (disjoint.given, disjoint.marked)
     sample, row, column = labelled_samples(marked, pixel, scene.grid.width)
     learnable = given[sample] > 0
     numbers = np.unique(given[given > 0])
@@ -341,12 +341,6 @@ def plan_fits(
     if disjoint is not None:
         fits[TEST] = next(iter(fits.values()))
     return labelled(sets), fits
-
-
-def _both(disjoint: Disjoint) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Return the labels to learn from, and these with those to test on."""
-    tested = disjoint.tested
-    return disjoint.given, np.where(tested > 0, tested, disjoint.given)
 
 
 def labelled_samples(

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.context import Context
+from eigenscape.job.options import LearnOptions
 from eigenscape.labels.nested import Nested, Part
 from eigenscape.labels.priors import Prior
-from eigenscape.labels.testing import read_disjoint
+from eigenscape.labels.testing import read_disjoint, read_learnable
 from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
@@ -52,13 +53,14 @@ def scoring_stage(
     scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
     options = context.job.learn
     given, pixel = context.open("labels/given")[...], context.open("samples/pixel")[...]
-    if options.test is not None:
-        # What the job is tested on has no part in the choice.
-        given = read_disjoint(options.test, given, pixel, scene).given
+    given, tested = _labels(options, part, given, pixel, scene)
     sample, row, column = labelled_samples(given, pixel, scene.grid.width)
     numbers, classes = np.unique(given[sample], return_inverse=True)
-    train = training_from_file(options.train, scene, row, column)
-    nested = Nested(options, split, classes, row, column, scene.grid, train)
+    seen = training_from_file(options.train, scene, row, column)
+    if tested is not None:
+        tested = tested[sample]
+        seen = ~tested if seen is None else seen & ~tested
+    nested = Nested(options, split, classes, row, column, scene.grid, seen, tested)
     last = trials[0] + nested.trials(part, trials[1] - trials[0])
     drawn = [nested.draw(part, trial) for trial in range(trials[0], last)]
     train = np.array([train for train, _ in drawn])
@@ -84,6 +86,23 @@ def scoring_stage(
         "labelled": len(sample),
         "training": int(labelled.train.sum(axis=1).mean()),
     }
+
+
+def _labels(
+    options: LearnOptions,
+    part: Part,
+    given: NDArray[np.uint16],
+    pixel: NDArray[np.int64],
+    scene: IngestedScene,
+) -> tuple[NDArray[np.uint16], NDArray[np.bool_] | None]:
+    """Return the labels that a part needs, and which are those of a test file: None without one."""
+    if options.test is None:
+        return given, None
+    if part == "judging":
+        disjoint = read_disjoint(options.test, given, pixel, scene)
+        return disjoint.marked, disjoint.tested > 0
+    # What the job is tested on has no part in the choice.
+    return read_learnable(options.test, given, pixel, scene), np.zeros(len(given), np.bool_)
 
 
 def _score(

@@ -108,9 +108,10 @@ def tune(
     Notes
     -----
     The job is chosen on half of the labels, in squares of the scene. The other half is not used in any
-    earlier draw; the accuracy of the chosen job is measured on it. `Tuned.gain` compares both jobs on the
-    same draws of training pixels. Clusters are compared with the clusters of parts of the scene; the parts
-    for the choice and for the final score differ.
+    earlier draw; the accuracy of the chosen job is measured on it. With ``learn.test``, or a file in
+    ``learn.train``, it is chosen on all labels to learn from, and measured on the others. `Tuned.gain`
+    compares both jobs on the same draws of training pixels. Clusters are compared with the clusters of parts
+    of the scene; the parts for the choice and for the final score differ.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def tune(
         with explain_write_errors(path):
             (path / "variants").mkdir(exist_ok=True)
         spent = Budget(seconds, path / TUNING_FILE)
-        window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed)
+        window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed, judged=True)
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):
             ladder = SCATTERED
@@ -263,7 +264,7 @@ def _judge(
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Return the accuracies of two jobs on what the choice has not seen, and on a random split beside it."""
     found = {search.split: search.judge([chosen, given], search.split)}
-    if search.split == "blocked" and search.budget.allows(2):
+    if search.split == "blocked" and not _judging_file(search.job) and search.budget.allows(2):
         found["random"] = search.judge([chosen, given], "random")
     ours, theirs = ({split: both[number] for split, both in found.items()} for number in (0, 1))
     return ours, theirs
@@ -273,13 +274,21 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     """Return what is to be said of a chosen job, in lines."""
     judged, default, gain = tuned.judged[split], tuned.default[split], tuned.gain
     what, draws = _WHAT.get(split, (f"Accuracy on pixels ({split} draws)", _TRAINING))
-    if draws is _TRAINING and tuned.job.learn.train == "all":
+    if split != "parts" and (key := _judging_file(tuned.job)):
+        what = _FILES[key]
+    elif draws is _TRAINING and tuned.job.learn.train == "all":
         draws += ", about a quarter of the labels each"
-    noise = "beyond the noise" if gain.beyond_noise else "within the noise"
+    how = f"mean and 95 % interval of {judged.draws} {draws}"
+    noise = f", {'beyond' if gain.beyond_noise else 'within'} the noise of the draws"
+    if judged.half is None:
+        how, noise = (
+            "one fit to all labels to learn from",
+            " (of one fit each, the noise is not known)",
+        )
     verdict = [
         f"{what} that were not used for tuning: {judged}",
-        f"(mean and 95 % interval of {judged.draws} {draws}).",
-        f"The job as it was given{_title(tuned)}: {default}; gain {gain}, {noise} of the draws.",
+        f"({how}).",
+        f"The job as it was given{_title(tuned)}: {default}; gain {gain}{noise}.",
     ]
     if not judged.draws:
         verdict = [
@@ -300,7 +309,19 @@ def _title(tuned: Tuned) -> str:
     return f" (without tuning, it would choose {tuned.given})" if tuned.given else ""
 
 
+def _judging_file(job: Job) -> str:
+    """Return the key that names a file by which labels are parted, learn.test first; empty if none does."""
+    if job.learn.test is not None:
+        return "learn.test"
+    return "learn.train" if isinstance(job.learn.train, str) and job.learn.train != "all" else ""
+
+
 _TRAINING = "draws of training pixels"
+_FILES = {
+    "learn.test": "Accuracy on the labels of learn.test",
+    "learn.train": "Accuracy on the labels outside learn.train",
+}
+"""What the verdict measures where a file says it."""
 _WHAT = {
     "blocked": ("Accuracy on squares of the scene", _TRAINING),
     "parts": ("Agreement of the clusters with those of parts of the scene", "parts"),

@@ -188,6 +188,29 @@ def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monke
     assert "on the whole scene, because a smaller part is not sufficient" in entry["said"][0]
 
 
+def test_run__a_part_need_not_have_labels_to_test_on(two_lines, monkeypatch):
+    take_parts(monkeypatch)
+    path = two_lines()
+    labels = np.load(path.with_name("labels.npy"))
+    aside = np.arange(labels.shape[1]) >= labels.shape[1] - 4
+    np.save(path.with_name("test.npy"), np.where(aside, labels, 0))
+    np.save(path.with_name("labels.npy"), np.where(aside, 0, labels))
+    part_of = auto.window_of
+
+    def part(job, path, *given):
+        found = part_of(job, path, *given)
+        np.save(path, np.load(path) * ~aside)
+        return found
+
+    monkeypatch.setattr(auto, "window_of", part)
+    monkeypatch.setattr(auto, "_room", lambda *given: None)
+    notes = Notes()
+    result = run(load_job(path, ["learn.test=test.npy"]), reporter=notes)
+    assert result.scores["protocol"] == "disjoint test file"
+    assert not [note for note in notes.notes if note.startswith("failed")]
+    assert "on a part of the scene" in read_manifest(result.path)["choice"]["said"][0]
+
+
 @pytest.fixture
 def scored(two_lines, monkeypatch):
     """Return a function that runs a job with given accuracies, and returns its choice and what was tried."""
@@ -279,6 +302,21 @@ def test_run__a_small_image_is_compared_as_a_whole(two_lines, monkeypatch):
     assert "cross-validation on 720 of 720 pixels" in "".join(plan(load_job(path)).notes)
     (said, *_) = read_manifest(run(load_job(path)).path)["choice"]["said"]
     assert said.startswith("methods chosen among 3 on the scene: ")
+
+
+@pytest.mark.parametrize(("graph", "wider"), [(0.97, False), (0.995, True)])
+def test_run__a_part_that_leaves_no_room_for_others_is_compared_in_the_whole_scene(
+    scored, graph, wider
+):
+    accuracies = {("part", "graph"): [graph], ("part", "alone"): [0.5], ("whole", "alone"): [0.999]}
+    entry, tried = scored({**accuracies, ("whole", "graph"): [0.5]})
+    assert (("part", "alone") in tried) is not wider
+    assert ("on the whole scene" in entry["said"][0]) is wider
+    if wider:
+        # The first machine leaves no room either: it and the best job of the part are compared.
+        assert "among 2 on the whole scene" in entry["said"][0]
+        assert entry["values"]["learn.method"] == "svm"
+        assert "; the next: 50.0 %" in entry["said"][1]
 
 
 def test_run__a_part_decides_where_a_graph_is_clearly_better(scored):

@@ -9,6 +9,7 @@ from eigenscape.workflow.choice.candidates import candidate, read_ladder
 from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey
 from eigenscape.workflow.choice.trials import Scored, Trials, trial_stages
+from harness import Notes
 
 GROUND = Survey(table=False, pixels=400, samples=400, bands=100, alike=0.1, labelled={1: 20, 2: 30})
 
@@ -106,6 +107,48 @@ def test_climb__ends_where_no_labels_are_left_to_test_on(monkeypatch):
     search.climb(LADDER)
     assert search.untested
     assert len(fake.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("best", "slow", "chosen", "scored"),
+    # A slow job has to be ahead of a quick one, so these are tried.
+    [(0.995, False, 4, 1), (0.985, False, 4, 10), (0.995, True, 8, 10)],
+)
+def test_climb__ends_where_no_lead_that_matters_is_left(monkeypatch, best, slow, chosen, scored):
+    offline(monkeypatch)
+
+    class Easy(Fake):
+        def score(self, job, trials):
+            super().score(job, trials)
+            behind = 0 if job.neighbors.k == 4 else 0.006 + 0.0001 * job.neighbors.k
+            draws = [{"overall_accuracy": best - behind, "samples": 7}] * (
+                trials.last - trials.first
+            )
+            return Scored({"draws": draws}, 1.0)
+
+    first, *others = LADDER_TABLE["rungs"]
+    options = [{**option, "slow": slow} for option in first["options"][:1]]
+    first = {**first, "options": [*options, *first["options"][1:]]}
+    search = search_of(Easy())
+    search.scene, search.reporter = replace(GROUND, pixels=10**6), Notes()
+    found = search.climb(read_ladder({**LADDER_TABLE, "rungs": [first, *others]}))
+    assert found[0].candidate.values["neighbors.k"] == chosen
+    assert len(search.scorer.asked) == scored
+    said = "no other job can be ahead of it by more than 1 %: nothing more is tried"
+    assert search.reporter.notes == ([said] if scored == 1 else [])
+
+
+def test_judge__one_draw_where_there_is_no_other():
+    class Alone(Fake):
+        def score(self, job, trials):
+            draws = super().score(job, trials).summary["draws"]
+            return Scored({"draws": draws[:1]}, 1.0)
+
+    search = search_of(Alone())
+    found = [candidate(search.job, {"neighbors.k": k}) for k in (4, 8)]
+    assert [len(accuracies) for accuracies in search.judge(found, "blocked")] == [1, 1]
+    both = search_of(Fake()).judge(found, "blocked")
+    assert [len(accuracies) for accuracies in both] == [10, 10]
 
 
 def test_finish__compares_by_all_draws(monkeypatch):

@@ -383,7 +383,8 @@ def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:
     if _is_noisy(best) or window.lacking > _MOST_LACKING or not _has_graph(best):
         return True
     rivals = [one for one in search.tried.values() if one.accuracy and not _has_graph(one)]
-    return any(not lead(best, one).beyond_noise for one in rivals)
+    # None, where the best job left no room for a lead.
+    return not rivals or any(not lead(best, one).beyond_noise for one in rivals)
 
 
 def _is_noisy(one: Tried) -> bool:
@@ -404,13 +405,14 @@ def _describe(search: Search, best: Tried, where: str, tie: str) -> tuple[str, .
     """Return what was chosen, by what margin, and on what."""
     others = [one for one in search.tried.values() if one is not best and one.accuracy]
     first = next(iter(search.tried.values()))
+    count = sum(one.drawn > 0 for one in search.tried.values())
     lines = [
-        f"methods chosen among {len(search.tried)} on {where or 'the scene'}: "
+        f"methods chosen among {count} on {where or 'the scene'}: "
         + ", ".join(f"{key} = {show(value)}" for key, value in best.candidate.values.items()),
     ]
     if others:
         over = ""
-        if best is not first:
+        if best is not first and first.accuracy:
             over = f", {lead(best, first)} over {first.candidate.title}"
         half = " with half of the labels to learn from:" if search.job.learn.train == "all" else ""
         second = max(others, key=lambda one: one.mean(one.drawn))

@@ -149,6 +149,8 @@ class Search:
             found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
             best = found or best
             kept = [one.candidate for one in best]
+            if any(self._is_unbeatable(one, rung.draws) for one in best):
+                break
             if self.untested or not self.budget.allows(_FINALS):
                 break
         return best
@@ -220,16 +222,20 @@ class Search:
     def judge(self, found: Sequence[Candidate], split: str) -> list[list[float]]:
         """Return the accuracies of jobs on draws that the choice has not seen, the same ones for all.
 
-        Half of the draws where the budget leaves no time for more.
+        Half of the draws where the budget leaves no time for more; one where there is no other.
         """
         accuracies: list[list[float]] = [[] for _ in found]
-        for first in (0, FINAL_DRAWS // 2):
-            trials = Trials("judging", split, first, first + FINAL_DRAWS // 2)
+        half = FINAL_DRAWS // 2
+        for first in (0, half):
+            trials = Trials("judging", split, first, first + half)
             there = all(self.scorer.finished(one.job, trials) for one in found)
             if first and not there and not self.budget.allows(len(found)):
                 break
-            for own, one in zip(accuracies, found, strict=True):
-                own += _accuracies(self._scored(one.job, trials))
+            scored = [self._scored(one.job, trials) for one in found]
+            for own, draws in zip(accuracies, scored, strict=True):
+                own += _accuracies(draws)
+            if any(len(draws.summary["draws"]) < half for draws in scored):
+                break
         return accuracies
 
     def add(self, found: Candidate, rung: str, *, slow: bool = False) -> Tried:
@@ -265,8 +271,19 @@ class Search:
                 break
             self._try(one, rung.draws, f"{where}, {rung.name}: {number + 1} of {len(unique)}")
             done.append(one)
+            if self._is_unbeatable(one, rung.draws):
+                self.reporter.note(
+                    f"no other job can be ahead of it by more than {WORTHWHILE:g} %: nothing more is tried"
+                )
+                break
         done.sort(key=lambda one: -one.mean(rung.draws))
         return self._worth_their_time([one for one in done if one.error is None])[: rung.keep]
+
+    def _is_unbeatable(self, one: Tried, draws: int) -> bool:
+        """Whether a job, which is not slow here, leaves no room for a lead that matters."""
+        if one.slow and self.scene.pixels > QUICK_PIXELS:
+            return False
+        return one.drawn >= draws and 100 * one.mean(draws) >= 100 - WORTHWHILE
 
     def _worth_their_time(self, ranked: list[Tried]) -> list[Tried]:
         """Return jobs, in a large scene without slow ones that are hardly better than the best other one."""

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.formats.tables.sparse import SparseScene
-from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import count_labels
 from eigenscape.scenes.types import Scene
+from eigenscape.workflow.choice.roles import labels_by_role
 
 MOST_ALIKE = 0.8
 """Mean squared difference of pixels side by side, in units of that of pixels drawn at random, below which
@@ -47,7 +48,7 @@ class Survey:
     alike
         See `MOST_ALIKE`; None of a table, and where no two pixels lie side by side.
     labelled
-        Labelled pixels of each class; empty without labels.
+        Labelled pixels of each class that a choice may see; empty without labels.
     named
         Whether the labels, if there are any, have names of classes.
     """
@@ -91,10 +92,15 @@ def survey(job: Job) -> Survey:
     ------
     SceneError
         They cannot be read.
+    InputError
+        ``learn.train`` and ``learn.test`` leave nothing to learn from.
     """
     scene = open_scene(job.scene, job.resolve)
-    labels = open_labels(job.scene, scene, job.resolve)
+    roles = labels_by_role(job, scene)
+    labels = roles.seen
     counts = {} if labels is None else count_labels(labels, scene)
+    if roles.judging is not None and len(counts) < 2:
+        raise InputError(_nothing_to_learn(job, sum(counts.values())))
     table = scene.grid.is_table
     alike = None if table else _alike(scene)
     pixels = samples = scene.grid.size
@@ -102,6 +108,17 @@ def survey(job: Job) -> Survey:
         samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
     named = labels is None or bool(labels.legend.names)
     return Survey(table, pixels, samples, scene.bands.count, alike, counts, named)
+
+
+def _nothing_to_learn(job: Job, left: int) -> str:
+    train, test = job.learn.train, job.learn.test
+    named = [f"learn.train = {train!r}"] if isinstance(train, str) and train != "all" else []
+    named += [f"learn.test = {test!r}"] if test is not None else []
+    return (
+        f"{' and '.join(named)}: {left} labelled pixels of fewer than two classes are left to learn from. "
+        "What learn.test labels is not learned from; of a file in learn.train, what it marks is. Give files "
+        "that leave pixels of two classes or more."
+    )
 
 
 def _alike(scene: Scene) -> float | None:

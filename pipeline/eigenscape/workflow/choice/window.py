@@ -11,11 +11,11 @@ from eigenscape.base.blocks import blocks
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.formats.tables.sparse import SparseScene
-from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Labels, Scene
 from eigenscape.scenes.views.masks import MaskedScene
 from eigenscape.scenes.views.subset import subset_of
+from eigenscape.workflow.choice.roles import ClassRows, labels_by_role
 
 TILE = 64
 """Most pixels along a square: wide enough for filters in space, and most of it not at its edge."""
@@ -58,11 +58,12 @@ class Window:
     lacking: float = 0.0
 
 
-def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
+def window_of(job: Job, path: Path, most: int, seed: int, *, judged: bool = False) -> Window:
     """Return a part of a job's scene that holds labels of as many classes as it can.
 
     Squares are taken one after the other, each the one that adds most to the labels of the classes that
     have few so far; without labels, at random. Of a table labelled rows are drawn, and others at random.
+    Labels are those that the choice may see (`eigenscape.workflow.choice.roles`).
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
         Pixels of the part, about.
     seed
         Of random draws.
+    judged
+        Whether it is to hold the labels as well by which the choice is judged, where files name some.
 
     Raises
     ------
@@ -83,16 +86,17 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
     scene = open_scene(job.scene, job.resolve)
     if scene.grid.size <= most:
         return Window(job)
-    labels = open_labels(job.scene, scene, job.resolve)
+    roles = labels_by_role(job, scene)
+    labels, wanted = roles.seen, roles.both if judged else roles.seen
     if isinstance(scene, SparseScene) or subset_of(scene) is not None:
         drawn = job.scene.model_copy(update={"samples": most})
         notes = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
         return Window(job.model_copy(update={"scene": drawn}), notes)
     rng = np.random.default_rng(seed)
     if scene.grid.is_table:
-        chosen, what = _choose_rows(scene, labels, most, rng), "samples"
+        chosen, what = _choose_rows(scene, wanted, most, rng), "samples"
     else:
-        chosen, what = _choose_squares(scene, labels, most, rng), "pixels"
+        chosen, what = _choose_squares(scene, wanted, most, rng), "pixels"
     _keep_masked(scene, chosen)
     write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
@@ -103,6 +107,8 @@ def window_of(job: Job, path: Path, most: int, seed: int) -> Window:
         classes = f"{np.count_nonzero(inside)} of {np.count_nonzero(whole)} classes"
         labelled, total = int(inside.sum()), int(whole.sum())
         notes += f", with {labelled:,} of {total:,} labelled ones of {classes}"
+        if judged and roles.judging is not None:
+            notes += f", and {int(_count(roles.judging, chosen).sum()):,} to judge by"
         lacking = float(whole[inside == 0].sum() / max(total, 1))
     return Window(job.model_copy(update={"scene": options}), notes, labelled, lacking)
 
@@ -119,7 +125,7 @@ def write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
 
 
 def _choose_squares(
-    scene: Scene, labels: Labels | None, most: int, rng: np.random.Generator
+    scene: Scene, labels: ClassRows | None, most: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     height, width = scene.grid.height, scene.grid.width
     side = max(_LEAST_TILE, min(TILE, math.isqrt(most // _SQUARES)))
@@ -147,7 +153,7 @@ def _fit(counts: NDArray[np.int64], side: int, most: int) -> bool:
     return int(np.count_nonzero(counts.any(axis=1))) * side**2 <= most
 
 
-def _counts(labels: Labels, height: int, width: int, side: int) -> NDArray[np.int64]:
+def _counts(labels: ClassRows, height: int, width: int, side: int) -> NDArray[np.int64]:
     """Return the labelled pixels of each class in each square, shape (squares, classes)."""
     across = -(-width // side)
     squares = -(-height // side) * across
@@ -185,7 +191,7 @@ def _by_need(counts: NDArray[np.int64], order: NDArray[np.int64], wanted: int) -
 
 
 def _choose_rows(
-    scene: Scene, labels: Labels | None, most: int, rng: np.random.Generator
+    scene: Scene, labels: ClassRows | None, most: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     samples = scene.grid.height
     chosen = np.zeros((samples, 1), np.bool_)
