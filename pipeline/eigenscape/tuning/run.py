@@ -216,14 +216,15 @@ def _tune(
         raise InputError(f"{job.name}: none of the jobs that were tried can work: {reasons}")
     if first.error:
         raise InputError(f"{job.name}: as it was given it cannot work: {first.reason}")
-    winner, tie = search.settle_tie(ranked[0], ranked)
-    ahead = lead(winner, first)
-    if winner is not first and search.split != "parts" and not tie and not ahead.beyond_noise:
-        # The best of many is ahead of any by luck. Measured on a historical map and on points of Landsat:
-        # ahead by 7.6 and 1.6 points within noise, and behind on squares not seen, by 7.0 and 0.6.
-        title = winner.candidate.title or "the next job"
-        tie = f"Kept as given: {title} is ahead by {ahead}, within noise."
-        winner = first
+    leading, kept = ranked[0], ""
+    ahead = lead(leading, first, elsewhere=True)
+    if leading is not first and search.split != "parts" and not ahead.beyond_noise:
+        # The best of many is ahead of any by luck.
+        title = leading.candidate.title or "the next job"
+        kept = f"Kept as given: {title} is ahead by {ahead}, which need not hold elsewhere."
+        leading = first
+    winner, tie = search.settle_tie(leading, ranked)
+    tie = tie or kept
     chosen = winner.candidate
     judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)

@@ -175,7 +175,7 @@ class Search:
         Parameters
         ----------
         best
-            The best job by squares.
+            The best job by squares, or one that no other is clearly ahead of.
         among
             Jobs on the same draws.
 
@@ -212,12 +212,13 @@ class Search:
         )
 
     def _is_near(self, one: Tried, best: Tried) -> bool:
-        """Whether a job is behind within noise, and not slow in a large scene."""
+        """Whether a job is behind within noise at most, and not slow in a large scene."""
         if one.error is not None or one.drawn < best.drawn:
             return False
         if one.slow and self.scene.pixels > QUICK_PIXELS:
             return False
-        return not lead(best, one).beyond_noise
+        behind = lead(best, one)
+        return behind.mean <= 0 or not behind.beyond_noise
 
     def judge(self, found: Sequence[Candidate], split: str) -> list[list[float]]:
         """Return the accuracies of jobs on draws that the choice has not seen, the same ones for all.
