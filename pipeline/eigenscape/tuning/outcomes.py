@@ -28,7 +28,8 @@ class Tuned:
     default
         Accuracy of the given job on the same squares, by split.
     gain
-        Accuracy of the chosen job minus that of the given job, over paired draws.
+        Accuracy of the chosen job minus that of the given job, over paired draws; with the interval that
+        counts what draws from the same labels share (`eigenscape.workflow.choice.tried.SHARED`).
     seconds
         Time of the tuning in seconds, including earlier calls.
     given

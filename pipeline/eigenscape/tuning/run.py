@@ -50,7 +50,7 @@ from eigenscape.workflow.choice.candidates import (
 )
 from eigenscape.workflow.choice.search import FINALISTS, Search
 from eigenscape.workflow.choice.survey import survey
-from eigenscape.workflow.choice.tried import Interval, lead
+from eigenscape.workflow.choice.tried import SHARED, Interval, lead
 from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import (
     TUNING_FILE,
@@ -228,7 +228,8 @@ def _tune(
     chosen = winner.candidate
     judged, default = _judge(search, chosen, given)
     pairs = zip(judged[search.split], default[search.split], strict=True)
-    gain = Interval.of([ours - theirs for ours, theirs in pairs])
+    shared = 0.0 if search.split == "parts" else SHARED
+    gain = Interval.of([ours - theirs for ours, theirs in pairs], shared=shared)
     tried = tuple(search.tried.values())
     outputs = output_files(path)
     tuned = Tuned(
@@ -280,7 +281,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     elif draws is _TRAINING and tuned.job.learn.train == "all":
         draws += ", about a quarter of the labels each"
     how = f"mean and 95 % interval of {judged.draws} {draws}"
-    noise = f", {'beyond' if gain.beyond_noise else 'within'} the noise of the draws"
+    noise = f", {'beyond' if gain.beyond_noise else 'within'} noise"
     if judged.half is None:
         how, noise = (
             "one fit to all labels to learn from",
