@@ -99,13 +99,16 @@ def far_apart(tmp_path, *, table):
 @pytest.mark.parametrize("table", [False, True])
 def test_window_of__holds_what_judges_where_that_is_asked_for(tmp_path, table):
     job, labels, test = far_apart(tmp_path, table=table)
-    held = []
+    held, learned = [], []
     for judged in (False, True):
         part = window_of(job, tmp_path / "w.npy", 600, 0, judged=judged)
         chosen = np.load(tmp_path / "w.npy").reshape(test.shape)
         assert (labels[chosen > 0] > 0).any()
         held.append(int((test[chosen > 0] > 0).sum()))
+        learned.append(part.labelled)
         assert ("to judge by" in part.notes) is judged
         assert part.labelled == (labels[chosen > 0] > 0).sum()
     assert held[1] == 5
     assert held[0] < 5
+    # What is learned from hardly has less room.
+    assert learned[1] >= 0.8 * learned[0]

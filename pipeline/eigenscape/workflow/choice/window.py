@@ -30,6 +30,9 @@ _HALVED = 32
 all labels are those of the whole scene. A random forest has 74 % in a part with 9,673 of the 12,657 labelled
 pixels of a historical map, and 63 % with all of them."""
 
+_JUDGING = 1 / 8
+"""Share of the squares that are taken for the labels to judge by, where a part is to hold such."""
+
 _ENOUGH = 200
 """Labelled pixels of a class after which further ones count for little."""
 
@@ -87,16 +90,17 @@ def window_of(job: Job, path: Path, most: int, seed: int, *, judged: bool = Fals
     if scene.grid.size <= most:
         return Window(job)
     roles = labels_by_role(job, scene)
-    labels, wanted = roles.seen, roles.both if judged else roles.seen
+    labels, judging = roles.seen, roles.judging if judged else None
     if isinstance(scene, SparseScene) or subset_of(scene) is not None:
         drawn = job.scene.model_copy(update={"samples": most})
         notes = f"a part of the table: {most:,} of {scene.grid.size:,} samples, drawn at random"
         return Window(job.model_copy(update={"scene": drawn}), notes)
     rng = np.random.default_rng(seed)
     if scene.grid.is_table:
-        chosen, what = _choose_rows(scene, wanted, most, rng), "samples"
+        rows = roles.both if judged else labels
+        chosen, what = _choose_rows(scene, rows, most, rng), "samples"
     else:
-        chosen, what = _choose_squares(scene, wanted, most, rng), "pixels"
+        chosen, what = _choose_squares(scene, labels, judging, most, rng), "pixels"
     _keep_masked(scene, chosen)
     write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
@@ -107,8 +111,8 @@ def window_of(job: Job, path: Path, most: int, seed: int, *, judged: bool = Fals
         classes = f"{np.count_nonzero(inside)} of {np.count_nonzero(whole)} classes"
         labelled, total = int(inside.sum()), int(whole.sum())
         notes += f", with {labelled:,} of {total:,} labelled ones of {classes}"
-        if judged and roles.judging is not None:
-            notes += f", and {int(_count(roles.judging, chosen).sum()):,} to judge by"
+        if judging is not None:
+            notes += f", and {int(_count(judging, chosen).sum()):,} to judge by"
         lacking = float(whole[inside == 0].sum() / max(total, 1))
     return Window(job.model_copy(update={"scene": options}), notes, labelled, lacking)
 
@@ -125,22 +129,31 @@ def write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
 
 
 def _choose_squares(
-    scene: Scene, labels: ClassRows | None, most: int, rng: np.random.Generator
+    scene: Scene,
+    labels: Labels | None,
+    judging: Labels | None,
+    most: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
     height, width = scene.grid.height, scene.grid.width
+    room = most if judging is None else most - int(_JUDGING * most)
     side = max(_LEAST_TILE, min(TILE, math.isqrt(most // _SQUARES)))
     counts = None
     if labels is not None:
         counts = _counts(labels, height, width, side)
-        if side // 2 >= _HALVED and not _fit(counts, side, most):
+        if side // 2 >= _HALVED and not _fit(counts, side, room):
             halved = _counts(labels, height, width, side // 2)
-            if _fit(halved, side // 2, most):
+            if _fit(halved, side // 2, room):
                 side, counts = side // 2, halved
     down, across = -(-height // side), -(-width // side)
     order = rng.permutation(down * across)
     wanted = max(1, most // side**2)
     if counts is not None:
         order = _by_need(counts, order, wanted)
+    if judging is not None:
+        first = wanted - max(1, int(_JUDGING * wanted))
+        others = _counts(judging, height, width, side)
+        order = np.concatenate([order[:first], _by_need(others, order[first:], wanted - first)])
     chosen = np.zeros((height, width), np.bool_)
     for square in order[:wanted].tolist():
         row, column = divmod(square, across)
@@ -153,7 +166,7 @@ def _fit(counts: NDArray[np.int64], side: int, most: int) -> bool:
     return int(np.count_nonzero(counts.any(axis=1))) * side**2 <= most
 
 
-def _counts(labels: ClassRows, height: int, width: int, side: int) -> NDArray[np.int64]:
+def _counts(labels: Labels, height: int, width: int, side: int) -> NDArray[np.int64]:
     """Return the labelled pixels of each class in each square, shape (squares, classes)."""
     across = -(-width // side)
     squares = -(-height // side) * across
