@@ -104,25 +104,24 @@ class Bench:
             }
             if self._wanted(title) or searches:
                 start = time.perf_counter()
-                result = eigenscape.run(self._job(methods), reporter=Silent())
+                result = eigenscape.run(self.job(methods), reporter=Silent())
                 yield self._line(title, result.scores, start)
             for name, make in searches.items():
                 yield self._baseline(name, make, result.path)
         if self._wanted(TUNED):
             start = time.perf_counter()
             tuned = eigenscape.tune(
-                self._job({}), budget=self.options.budget, run_dir=self.folder / TUNED, reporter=Silent()
+                self.job({}), budget=self.options.budget, run_dir=self.folder / TUNED, reporter=Silent()
             )  # fmt: skip
             seconds = time.perf_counter() - start
-            result = eigenscape.run(
-                self._job(tomllib.loads(tuned.job.to_toml())), reporter=Silent()
-            )
+            result = eigenscape.run(self.job(tomllib.loads(tuned.job.to_toml())), reporter=Silent())
             yield {**self._line(TUNED, result.scores, start), "tuning_seconds": round(seconds, 1)}
 
     def _wanted(self, title: str) -> bool:
         return not self.options.only or title in self.options.only
 
-    def _job(self, methods: dict[str, Any]) -> eigenscape.Job:
+    def job(self, methods: dict[str, Any]) -> eigenscape.Job:
+        """Return a job on the scene with its two files."""
         learn = {**methods.get("learn", {}), **self.tested}
         output = {"directory": str(self.folder / "runs"), "formats": []}
         whole = {**methods, "scene": self.scene, "learn": learn, "output": output}

@@ -28,19 +28,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 from accuracy import NAMES, scenes
-from disjoint import parted
+from disjoint import Bench
 
 import eigenscape
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import ClusterOptions, connect
-from eigenscape.scenes.labels.sources import open_labels
-from eigenscape.scenes.open import open_scene
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.candidates import LADDER, ROOM, candidate
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.trials import Trials
-from eigenscape.workflow.choice.tried import Interval
+from eigenscape.workflow.choice.tried import SHARED, Interval
 
 PARTS = {
     "squares": Trials("choosing", "blocked", 0, 10),
@@ -93,7 +91,7 @@ def summary(cases: list[list[dict[str, Any]]]) -> dict[str, Any]:
         for one, other in itertools.combinations(case, 2):
             squares, random, test = (np.subtract(one[part], other[part]) for part in PARTS)
             actual = 100 * float(test.mean())
-            alone, wide = (Interval.of(squares.tolist(), shared=both) for both in (0.0, 1.0))
+            alone, wide = (Interval.of(squares.tolist(), shared=both) for both in (0.0, SHARED))
             if not alone.half or not wide.half:
                 continue
             covered["draws"].append(abs(actual - alone.mean) <= alone.half)
@@ -137,22 +135,10 @@ def main() -> int:
         for seed, name, share in itertools.product(options.seeds, options.scenes, options.shares):
             folder = Path(temporary) / f"{name}-{share:g}-{seed}"
             folder.mkdir()
-            job = eigenscape.parse_job({"scene": known[name]}, name=name)
-            scene = open_scene(job.scene, job.resolve)
-            given = open_labels(job.scene, scene, job.resolve)
-            assert given is not None, "the scene has labels"
-            labels = given.read(0, scene.grid.height)
-            parts = parted(labels, share, options.square, seed)
-            for part, values in zip(("train", "test"), parts, strict=True):
-                np.save(folder / f"{part}.npy", values)
-            own = {key: value for key, value in known[name].items() if not key.startswith("labels")}
-            tables = {
-                "scene": {**own, "labels": str(folder / "train.npy")},
-                "learn": {"test": str(folder / "test.npy")},
-                "output": {"formats": []},
-            }
+            own = argparse.Namespace(**vars(options), seed=seed)
+            bench = Bench(name, known[name], share, folder, own)
             cases.append([])
-            for line in scored(eigenscape.parse_job(tables, name=name), folder / "tried"):
+            for line in scored(bench.job({}), folder / "tried"):
                 cases[-1].append(line)
                 print(json.dumps({"scene": name, "share": share, "seed": seed, **line}), flush=True)
     print(json.dumps(summary(cases)))

@@ -339,6 +339,11 @@ class LearnOptions(MethodOptions):
     """Number of pixels to propose for labelling next, 0 for none. They are local maxima, on the graph, of
     class ambiguity times the effect of a new label (LocalMax: Chen and others 2023)."""
 
+    @property
+    def train_file(self) -> str | None:
+        """The file that marks the training pixels; None if ``train`` is "all", a share or a number."""
+        return self.train if isinstance(self.train, str) and self.train != "all" else None
+
     def check_clusters(self, classes: int, dimension: int) -> None:
         """Refuse more clusters than there will be eigenvectors, where the method makes clusters.
 

@@ -132,8 +132,7 @@ class Nested:
         the part "all" nothing is held out for a verdict.
         """
         if part == "judging" and self._judges_map:
-            assert self.given is not None, "what the map learns from"
-            return self.given, self._judged
+            return self.seen, self._judged
         seen = self.seen if part != "all" or self.given is not None else np.ones_like(self.seen)
         train = self._train(seen, self.side, trial)
         return train, self._judged if part == "judging" else seen & ~train
@@ -155,7 +154,7 @@ class Nested:
     @property
     def _judges_map(self) -> bool:
         """Whether the verdict is on one fit, to all that the map learns from."""
-        return self.given is not None and isinstance(self.options.train, str)
+        return self.given is not None and self._learns_half
 
     @property
     def _judged(self) -> NDArray[np.bool_]:

@@ -114,8 +114,7 @@ def read_disjoint(
     labels = numbered_like(scene.open_test_labels(test), scene.class_names)
     names = {**labels.legend.names, **scene.class_names}
     tested = _read_tested(labels, pixel, scene.grid)
-    shared = int(((given > 0) & (tested > 0)).sum())
-    given = _left_to_learn(test, given, tested)
+    given, shared = _left_to_learn(test, given, tested)
     asked = f"learn.test = {test!r}"
     known = np.isin(tested, np.unique(given))
     numbers, counts = np.unique(tested[(tested > 0) & ~known], return_counts=True)
@@ -150,7 +149,7 @@ def read_learnable(
         Fewer than two classes are left to learn from.
     """
     labels = scene.open_test_labels(test)
-    return _left_to_learn(test, given, _read_tested(labels, pixel, scene.grid))
+    return _left_to_learn(test, given, _read_tested(labels, pixel, scene.grid))[0]
 
 
 def _read_tested(labels: Labels, pixel: NDArray[np.int64], grid: Grid) -> NDArray[np.uint16]:
@@ -160,16 +159,17 @@ def _read_tested(labels: Labels, pixel: NDArray[np.int64], grid: Grid) -> NDArra
 
 def _left_to_learn(
     test: str, given: NDArray[np.uint16], tested: NDArray[np.uint16]
-) -> NDArray[np.uint16]:
-    shared = (given > 0) & (tested > 0)
-    given = np.where(shared, np.uint16(0), given)
+) -> tuple[NDArray[np.uint16], int]:
+    """Return the labels of no test sample, and how many samples have both."""
+    both = (given > 0) & (tested > 0)
+    given, shared = np.where(both, np.uint16(0), given), int(both.sum())
     if len(np.unique(given[given > 0])) < 2:
         raise InputError(
-            f"learn.test = {test!r}: {int(shared.sum())} pixels are labelled in scene.labels too and are "
+            f"learn.test = {test!r}: {shared} pixels are labelled in scene.labels too and are "
             f"not learned from, which leaves {int((given > 0).sum())} pixels of fewer than two classes. "
             "Give files that do not overlap."
         )
-    return given
+    return given, shared
 
 
 def read_at(

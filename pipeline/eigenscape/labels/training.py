@@ -323,7 +323,7 @@ def plan_fits(
         train[learnable] = draws.draw(split, trial)
         return train
 
-    marks = training_from_file(options.train, scene, row, column)
+    marks = training_from_file(options.train_file, scene, row, column)
     if marks is not None:
         fits = {"file": [0]}
         return labelled([marks & learnable]), fits if disjoint is None else {**fits, TEST: [0]}
@@ -361,7 +361,7 @@ def labelled_samples(
 
 
 def training_from_file(
-    train: int | float | str,
+    train: str | None,
     scene: IngestedScene,
     row: NDArray[np.int64],
     column: NDArray[np.int64],
@@ -373,7 +373,7 @@ def training_from_file(
     Parameters
     ----------
     train
-        ``learn.train``.
+        The file; None if ``learn.train`` names none.
     scene
         The scene of the samples.
     row, column : array of int, shape (labelled,)
@@ -382,14 +382,14 @@ def training_from_file(
     Returns
     -------
     array of bool, shape (labelled,), or None
-        None where ``learn.train`` is no file.
+        None without a file.
 
     Raises
     ------
     SceneError
         The file marks none of them.
     """
-    if not isinstance(train, str) or train == "all":
+    if train is None:
         return None
     marked = read_at(scene.open_marks(train), scene.grid, row, column) > 0
     if not marked.any():

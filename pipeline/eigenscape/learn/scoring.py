@@ -56,7 +56,7 @@ def scoring_stage(
     given, tested = _labels(options, part, given, pixel, scene)
     sample, row, column = labelled_samples(given, pixel, scene.grid.width)
     numbers, classes = np.unique(given[sample], return_inverse=True)
-    seen = training_from_file(options.train, scene, row, column)
+    seen = training_from_file(options.train_file, scene, row, column)
     if tested is not None:
         tested = tested[sample]
         seen = ~tested if seen is None else seen & ~tested

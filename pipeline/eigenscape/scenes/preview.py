@@ -50,8 +50,8 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
     SceneError
         They cannot be read, are not of the scene's size, or label nothing.
     """
-    train, subset = job.learn.train, subset_of(scene)
-    if isinstance(train, str) and train != "all":
+    train, subset = job.learn.train_file, subset_of(scene)
+    if train is not None:
         open_marks(job.resolve(train), scene.grid, subset, locate(scene, job.scene))
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:

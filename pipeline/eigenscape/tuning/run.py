@@ -315,7 +315,7 @@ def _judging_file(job: Job) -> str:
     """Return the key that names a file by which labels are parted, learn.test first; empty if none does."""
     if job.learn.test is not None:
         return "learn.test"
-    return "learn.train" if isinstance(job.learn.train, str) and job.learn.train != "all" else ""
+    return "" if job.learn.train_file is None else "learn.train"
 
 
 _TRAINING = "draws of training pixels"

@@ -140,8 +140,8 @@ def label_options(job: Job) -> dict[str, Any]:
 def learn_options(job: Job) -> dict[str, Any]:
     """Return what the learn stage depends on beside eigenvectors and labels."""
     options = job.learn.model_dump(mode="json")
-    if isinstance(job.learn.train, str) and job.learn.train != "all":
-        options["train"] = _identity(job, job.learn.train, "learn.train")
+    if job.learn.train_file is not None:
+        options["train"] = _identity(job, job.learn.train_file, "learn.train")
     if job.learn.test is not None:
         options["test"] = _identity(job, job.learn.test, "learn.test")
     return options

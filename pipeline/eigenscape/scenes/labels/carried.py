@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.scenes.geometry.located import Located
-from eigenscape.scenes.types import Labels, Legend
+from eigenscape.scenes.labels.wrapped import WrappedLabels
 
 
 @dataclass(frozen=True, eq=False)
-class CarriedLabels:
+class CarriedLabels(WrappedLabels):
     """Labels on a map as a scene's pixels have them; fulfils the `Labels` protocol.
 
     A pixel gets the class of the cells of the map that show it; of several classes the one of most cells, of
@@ -24,18 +24,7 @@ class CarriedLabels:
         Where the pixels of the scene are on it.
     """
 
-    labels: Labels
     located: Located
-
-    @property
-    def legend(self) -> Legend:
-        """Names and colours, as far as the source has them."""
-        return self.labels.legend
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Every file the labels are read from."""
-        return self.labels.files
 
     @property
     def notes(self) -> tuple[str, ...]:

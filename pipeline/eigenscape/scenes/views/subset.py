@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.tables.sparse import SparseScene
-from eigenscape.scenes.types import Grid, Labels, Legend, Scene
+from eigenscape.scenes.labels.wrapped import WrappedLabels
+from eigenscape.scenes.types import Grid, Scene
 from eigenscape.scenes.views.draws import Subset
 from eigenscape.scenes.views.wrapped import WrappedScene
 
@@ -53,21 +54,10 @@ class SubsetScene(WrappedScene):
 
 
 @dataclass(frozen=True)
-class SubsetLabels:
+class SubsetLabels(WrappedLabels):
     """The labels of the drawn rows; fulfils the `Labels` protocol."""
 
-    labels: Labels
     subset: Subset
-
-    @property
-    def legend(self) -> Legend:
-        """Names and colours, as far as the source has them."""
-        return self.labels.legend
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Every file the labels are read from."""
-        return self.labels.files
 
     def read(self, start: int, stop: int) -> NDArray[np.uint16]:
         """Read the labels of drawn rows start ... stop-1; see `Labels.read`.

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.labels.sources import open_labels, open_marks, open_test_labels
-from eigenscape.scenes.types import Labels, Legend, Scene
+from eigenscape.scenes.labels.wrapped import WrappedLabels
+from eigenscape.scenes.types import Labels, Scene
 from eigenscape.scenes.views.subset import subset_of
 
 _OTHERS = 2**16
@@ -29,8 +30,8 @@ class ClassRows(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class KeptLabels:
+@dataclass(frozen=True, eq=False)
+class KeptLabels(WrappedLabels):
     """Labels of some pixels alone; fulfils the `Labels` protocol.
 
     Attributes
@@ -41,18 +42,7 @@ class KeptLabels:
         Given rows start ... stop-1, returns the pixels that keep their label, shape (stop - start, width).
     """
 
-    labels: Labels
     keep: Callable[[int, int], NDArray[np.bool_]]
-
-    @property
-    def legend(self) -> Legend:
-        """Of all labels."""
-        return self.labels.legend
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Those of all labels."""
-        return self.labels.files
 
     def read(self, start: int, stop: int) -> NDArray[np.uint16]:
         """See `eigenscape.scenes.types.Labels.read`."""
@@ -112,8 +102,7 @@ def labels_by_role(job: Job, scene: Scene) -> Roles:
         A file cannot be read, or cannot be brought onto the scene's grid.
     """
     labels = open_labels(job.scene, scene, job.resolve)
-    train, test = job.learn.train, job.learn.test
-    marking = train if isinstance(train, str) and train != "all" else None
+    marking, test = job.learn.train_file, job.learn.test
     if labels is None or (marking is None and test is None):
         return Roles(labels)
     grid, subset, located = scene.grid, subset_of(scene), locate(scene, job.scene)

@@ -111,9 +111,8 @@ def survey(job: Job) -> Survey:
 
 
 def _nothing_to_learn(job: Job, left: int) -> str:
-    train, test = job.learn.train, job.learn.test
-    named = [f"learn.train = {train!r}"] if isinstance(train, str) and train != "all" else []
-    named += [f"learn.test = {test!r}"] if test is not None else []
+    files = {"learn.train": job.learn.train_file, "learn.test": job.learn.test}
+    named = [f"{key} = {file!r}" for key, file in files.items() if file is not None]
     return (
         f"{' and '.join(named)}: {left} labelled pixels of fewer than two classes are left to learn from. "
         "What learn.test labels is not learned from; of a file in learn.train, what it marks is. Give files "
