@@ -31,7 +31,7 @@ def few_rungs():
         patch.setattr(tuning, "SCATTERED", read_ladder(SCATTERED_RUNGS))
         patch.setattr(tuning, "CLUSTERS", read_ladder(CLUSTER_RUNGS))
         # The scene is easy: all rungs are tried none the less.
-        patch.setattr(Search, "_is_unbeatable", lambda *given: False)
+        patch.setattr(Search, "unbeatable", False)
         # And so small that no lead holds elsewhere.
         patch.setattr(tuning, "lead", lambda *both, elsewhere: lead(*both))
         yield
@@ -54,15 +54,15 @@ def tuned(tmp_path_factory, make_scene):
 
 @pytest.fixture
 def write_tunable(tmp_path, make_scene):
-    """Return a function that writes a noisy scene and a job, and returns the path of the job."""
+    """Return a function that writes a scene, noisy by default, and a job, and returns the path of the job."""
     return writer(tmp_path, make_scene)
 
 
 def writer(tmp_path, make_scene):
-    def write(name="ground", *, image=True, labelled=True, **tables):
+    def write(name="ground", *, image=True, labelled=True, noise=900.0, **tables):
         scene = make_scene(36, 30, 10, 3, hole=False)
-        noise = np.random.default_rng(1).normal(0, 900, scene.cube.shape)
-        cube = (scene.cube + noise).astype(np.float32)
+        added = np.random.default_rng(1).normal(0, noise, scene.cube.shape)
+        cube = (scene.cube + added).astype(np.float32)
         np.save(tmp_path / "scene.npy", cube if image else cube.reshape(-1, cube.shape[-1]))
         np.save(tmp_path / "labels.npy", scene.labels if image else scene.labels.reshape(-1, 1))
         merged = {key: {**JOB.get(key, {}), **tables.get(key, {})} for key in {**JOB, **tables}}

@@ -28,6 +28,9 @@ from ladders import RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
 
+UNBEATABLE = Search.unbeatable
+"""As it is; the short ladder ends nowhere."""
+
 
 def table_of(tuned):
     with tuned.outputs["table"].open(encoding="utf-8", newline="") as stream:
@@ -156,6 +159,20 @@ def test_tune__leaves_the_keys_of_the_job_alone(write_tunable):
     assert all(one.candidate.job.features.method == "none" for one in tuned.tried)
     assert all(one.candidate.job.learn.method == "k-nn" for one in tuned.tried)
     assert tomllib.loads(tuned.outputs["job"].read_text(encoding="utf-8"))["learn"]["k"] == 5
+
+
+@pytest.mark.parametrize(("tables", "count"), [({"learn": {"method": "k-nn"}}, 1), ({}, 2)])
+def test_tune__tries_nothing_beside_a_job_that_leaves_no_room(
+    write_tunable, monkeypatch, tables, count
+):
+    monkeypatch.setattr(Search, "unbeatable", UNBEATABLE)
+    tuned = tune(
+        load_job(write_tunable(noise=30.0, features={"method": "none"}, **tables)), budget=300
+    )
+    # An open job is scored beside the quick one.
+    assert [one.rung for one in tuned.tried].count("as given") == 1
+    assert len(tuned.tried) == count
+    assert tuned.judged["blocked"].mean > 99
 
 
 def test_tune__ends_when_the_budget_is_spent(write_tunable):

@@ -205,7 +205,10 @@ def _tune(
     first = search.add(given, "as given")
     # Quick jobs without a graph come first: whatever time the others take, the best of these is a finalist.
     quick = search.climb(GRAPHLESS) if ladder is not CLUSTERS else []
-    best = [] if search.untested else search.climb(ladder)
+    if not search.untested:
+        # It is scored in any case, and may leave no room for others.
+        search.finish([first])
+    best = [] if search.untested or search.unbeatable else search.climb(ladder)
     if search.untested:
         raise InputError(_too_few_labels(search, job))
     others = [*quick, *(one for one in best if one not in quick)]

@@ -140,6 +140,15 @@ class Search:
         drawn = [one for one in self.tried.values() if one.drawn]
         return bool(drawn) and not any(one.accuracy for one in drawn)
 
+    @property
+    def unbeatable(self) -> bool:
+        """Whether a job, which is not slow here, leaves no room for a lead that matters."""
+        return any(
+            100 * one.mean(one.drawn) >= 100 - WORTHWHILE
+            for one in self.tried.values()
+            if not one.slow or self.scene.pixels <= QUICK_PIXELS
+        )
+
     def climb(self, ladder: Ladder) -> list[Tried]:
         """Return the jobs that the last rung has kept, the best first."""
         self.steps = tuple(sorted({0, self.final_draws, *(rung.draws for rung in ladder.rungs)}))
@@ -149,9 +158,7 @@ class Search:
             found = self._try_rung(rung, f"rung {number + 1} of {len(ladder.rungs)}", kept)
             best = found or best
             kept = [one.candidate for one in best]
-            if any(self._is_unbeatable(one, rung.draws) for one in best):
-                break
-            if self.untested or not self.budget.allows(_FINALS):
+            if self.unbeatable or self.untested or not self.budget.allows(_FINALS):
                 break
         return best
 
@@ -272,19 +279,10 @@ class Search:
                 break
             self._try(one, rung.draws, f"{where}, {rung.name}: {number + 1} of {len(unique)}")
             done.append(one)
-            if self._is_unbeatable(one, rung.draws):
-                self.reporter.note(
-                    f"no other job can be ahead of it by more than {WORTHWHILE:g} %: nothing more is tried"
-                )
+            if self.unbeatable:
                 break
         done.sort(key=lambda one: -one.mean(rung.draws))
         return self._worth_their_time([one for one in done if one.error is None])[: rung.keep]
-
-    def _is_unbeatable(self, one: Tried, draws: int) -> bool:
-        """Whether a job, which is not slow here, leaves no room for a lead that matters."""
-        if one.slow and self.scene.pixels > QUICK_PIXELS:
-            return False
-        return one.drawn >= draws and 100 * one.mean(draws) >= 100 - WORTHWHILE
 
     def _worth_their_time(self, ranked: list[Tried]) -> list[Tried]:
         """Return jobs, in a large scene without slow ones that are hardly better than the best other one."""
@@ -309,6 +307,7 @@ class Search:
 
     def _try(self, one: Tried, draws: int, where: str) -> None:
         """Score a job on the draws that it lacks."""
+        there = self.unbeatable
         for trials in self._increments(draws):
             if one.error is not None or one.drawn >= trials.last:
                 continue
@@ -330,6 +329,10 @@ class Search:
             found = Interval.of(one.accuracy)
             title = one.candidate.title or "as given"
             self.reporter.stage(self.name, f"{self.budget}{where}: {found} {title}")
+        if self.unbeatable and not there:
+            self.reporter.note(
+                f"no other job can be ahead of it by more than {WORTHWHILE:g} %: nothing more is tried"
+            )
 
     def _scored(self, job: Job, trials: Trials) -> Scored:
         fresh = not self.scorer.finished(job, trials)
