@@ -231,8 +231,9 @@ def refine_lists(features, start, index, distance, fresh, out_index, out_distanc
     when = np.full(size, -1, np.int64)
     for here in range(out_index.shape[0]):
         row = start + here
-        out_index[here] = index[row]
-        out_distance[here] = distance[row]
+        for slot in range(k):
+            out_index[here, slot] = index[row, slot]
+            out_distance[here, slot] = distance[row, slot]
         for slot in range(-1, k):
             known = np.int64(row if slot < 0 else index[row, slot])
             if known >= 0:

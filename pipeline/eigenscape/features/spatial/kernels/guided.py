@@ -29,39 +29,36 @@ def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no
     features, rows, columns = filtered.shape
     height, width = rows + 2 * radius, columns + 2 * radius
     plane = np.empty(valid.shape)
-    lines = np.empty((height, valid.shape[1]))
+    lines, fewer = np.empty((height, valid.shape[1])), np.empty((rows, width))
     count = np.empty((height, width))
-    plane[:] = valid
+    _copy(valid, plane)
     _box_sums(plane, radius, lines, count)
     # Squares about pixels that are not valid count for nothing.
-    centred = plane[radius : radius + height, radius : radius + width].copy()
+    centred = np.empty((height, width))
+    _copy(plane[radius : radius + height, radius : radius + width], centred)
     squares = np.empty((rows, columns))
-    _box_sums(centred, radius, lines[:rows, :width], squares)
-    np.maximum(count, 1, count)
-    np.maximum(squares, 1, squares)
+    _box_sums(centred, radius, fewer, squares)
 
     mean = np.empty((guides, height, width))
     for one in range(guides):
-        plane[:] = window[one]
+        _copy(window[one], plane)
         _box_sums(plane, radius, lines, mean[one])
-        mean[one] /= count
+        _divide(mean[one], count)
     factor = np.empty((guides, guides, height, width))
     for one in range(guides):
         for two in range(one + 1):
             _multiply(window[one], window[two], plane)
             _box_sums(plane, radius, lines, factor[one, two])
             _subtract_means(factor[one, two], count, mean[one], mean[two])
-            if one == two:
-                factor[one, one] += epsilon
-    _factorise(factor)
+    _factorise(factor, epsilon)
 
     slope = np.empty((guides, height, width))
     offset = np.empty((height, width))
-    smooth = np.empty((rows, columns))
+    smooth, total = np.empty((rows, columns)), np.empty((rows, columns))
     for feature in range(features):
-        plane[:] = window[feature]
+        _copy(window[feature], plane)
         _box_sums(plane, radius, lines, offset)
-        offset /= count
+        _divide(offset, count)
         for one in range(guides):
             _multiply(window[one], window[feature], plane)
             _box_sums(plane, radius, lines, slope[one])
@@ -72,17 +69,17 @@ def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no
                 for column in range(width):
                     offset[row, column] -= slope[one, row, column] * mean[one, row, column]
                     slope[one, row, column] *= centred[row, column]
-        offset *= centred
-        _box_sums(offset, radius, lines[:rows, :width], smooth)
-        smooth /= squares
-        total = smooth.copy()
+        _multiply(offset, centred, offset)
+        _box_sums(offset, radius, fewer, total)
+        _divide(total, squares)
         for one in range(guides):
-            _box_sums(slope[one], radius, lines[:rows, :width], smooth)
+            _box_sums(slope[one], radius, fewer, smooth)
+            _divide(smooth, squares)
             for row in range(rows):
                 for column in range(columns):
                     value = window[one, row + 2 * radius, column + 2 * radius]
-                    total[row, column] += smooth[row, column] / squares[row, column] * value
-        filtered[feature] = total
+                    total[row, column] += smooth[row, column] * value
+        _copy(total, filtered[feature])
 
 
 @njit(cache=True, nogil=True)
@@ -100,6 +97,22 @@ def _box_sums(plane, radius, lines, sums):  # type: ignore[no-untyped-def]
                 sums[row, column] += lines[row, column + right]
 
 
+# Loops, here and below: assignments of slices and operations on whole arrays take seconds to compile.
+@njit(cache=True, nogil=True)
+def _copy(values, target):  # type: ignore[no-untyped-def]
+    for row in range(target.shape[0]):
+        for column in range(target.shape[1]):
+            target[row, column] = values[row, column]
+
+
+@njit(cache=True, nogil=True)
+def _divide(sums, count):  # type: ignore[no-untyped-def]
+    """Turn sums into means, in place; those of nothing stay 0."""
+    for row in range(sums.shape[0]):
+        for column in range(sums.shape[1]):
+            sums[row, column] /= max(count[row, column], 1.0)
+
+
 @njit(cache=True, nogil=True)
 def _multiply(one, two, product):  # type: ignore[no-untyped-def]
     for row in range(product.shape[0]):
@@ -113,17 +126,17 @@ def _subtract_means(sums, count, one, two):  # type: ignore[no-untyped-def]
     for row in range(sums.shape[0]):
         for column in range(sums.shape[1]):
             product = one[row, column] * two[row, column]
-            sums[row, column] = sums[row, column] / count[row, column] - product
+            sums[row, column] = sums[row, column] / max(count[row, column], 1.0) - product
 
 
 @njit(cache=True, nogil=True)
-def _factorise(matrix):  # type: ignore[no-untyped-def]
-    """Replace matrices (size, size, rows, columns), lower triangles, by their Cholesky factors."""
+def _factorise(matrix, epsilon):  # type: ignore[no-untyped-def]
+    """Replace matrices (size, size, rows, columns), lower triangles, by Cholesky factors of M + epsilon."""
     for one in range(matrix.shape[0]):
         for two in range(one + 1):
             for row in range(matrix.shape[2]):
                 for column in range(matrix.shape[3]):
-                    value = matrix[one, two, row, column]
+                    value = matrix[one, two, row, column] + (epsilon if one == two else 0.0)
                     for before in range(two):
                         value -= matrix[one, before, row, column] * matrix[two, before, row, column]
                     if one == two:

@@ -164,7 +164,8 @@ def _start(R, D, Q, inverse, rows, inverse_at, source):  # type: ignore[no-untyp
     squares, energy = np.zeros(WIDTH), np.zeros(WIDTH)
     R[:] = 0
     for number in range(len(rows)):
-        R[rows[number]] = source[number]
+        for column in range(WIDTH):
+            R[rows[number], column] = source[number, column]
     scale, special = np.empty(WIDTH, R.dtype), 0
     for row in range(len(R)):
         special = _scale(row, inverse, rows, inverse_at, special, scale)
