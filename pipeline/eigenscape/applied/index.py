@@ -209,7 +209,8 @@ def refine_queries(queries, features, lists, rounds, index, distance):  # type: 
             _meet(index[query, slot], query, met, when)
         count = 0
         for _ in range(rounds):
-            near[:] = index[query]
+            for slot in range(length):
+                near[slot] = index[query, slot]
             for slot in range(length):
                 if near[slot] < 0 or _among(near[slot], asked, count):
                     continue
@@ -237,7 +238,10 @@ def _meet(candidate, query, met, when):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _among(candidate, some, count):  # type: ignore[no-untyped-def]
-    return (some[:count] == candidate).any()
+    for place in range(count):
+        if some[place] == candidate:
+            return True
+    return False
 
 
 def _dense(vectors: object) -> Dense:
