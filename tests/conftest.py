@@ -71,6 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in SLOW):
             item.add_marker(pytest.mark.slow)
+    for item in _mostly(items):
+        item.add_marker(pytest.mark.slow)
     # Nobody waits for a long one in the end; what compiles itself in each process comes in one of them.
     items.sort(
         key=lambda item: (
@@ -78,6 +80,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.get_closest_marker("long") is None,
         )
     )
+
+
+def _mostly(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the cases of tests marked `mostly_slow` that are slow: all but some at even distances."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("mostly_slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for own in cases.values():
+        (count,) = own[0].get_closest_marker("mostly_slow").args
+        kept = {number * len(own) // count for number in range(count)}
+        yield from (item for number, item in enumerate(own) if number not in kept)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -213,6 +227,11 @@ def write_job(tmp_path: Path) -> Callable[..., Path]:
     """Write a job file: one table for each keyword; small numbers unless they are given."""
 
     def write(name: str = "job", **tables: dict[str, Any]) -> Path:
+        learn = tables.get("learn", {})
+        potential = tables.get("graph", {}).get("potential", {})
+        drawn = not isinstance(learn.get("train"), str) and potential.get("labels") != "train"
+        if "labels" in tables.get("scene", {}) and drawn:
+            tables["learn"] = {"trials": 3, **learn}
         defaults: dict[str, dict[str, Any]] = {
             "scene": {"path": "scene.tif"},
             "features": {"dimension": 10},

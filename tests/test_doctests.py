@@ -17,7 +17,10 @@ MODULES = sorted(
     if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 
-LONG = {"eigenscape.applied.run", "eigenscape.tuning.outcomes", "eigenscape.workflow.objects"}
+LONG = {
+    "eigenscape.applied.run", "eigenscape.store.verification", "eigenscape.tuning.outcomes",
+    "eigenscape.tuning.run", "eigenscape.workflow.objects",
+}  # fmt: skip
 """Modules whose examples take seconds."""
 
 

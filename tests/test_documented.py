@@ -46,6 +46,7 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_names__all_there_after_a_bare_import():
     assert len(NAMED) > 8
     lines = [

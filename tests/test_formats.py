@@ -74,6 +74,7 @@ def test_formats__mat_of_version_73(check, full, tmp_path):
     check(path="scene.mat", labels="gt.mat", **BARE)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.filterwarnings(WORDS)
 @pytest.mark.parametrize("ending", ["npy", "npz", "zarr"])
 def test_formats__numpy_and_zarr(check, full, tmp_path, ending):
@@ -94,6 +95,7 @@ def test_formats__cube_and_labels_in_one_npz(check, full, tmp_path):
     check(path="scene.npz", labels_variable="gt", **BARE)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.filterwarnings(WORDS)
 @pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
 @pytest.mark.parametrize("mapped", [True, False])
@@ -114,6 +116,7 @@ def test_formats__envi(check, full, write_tif, tmp_path, interleave, mapped):
     check(path="scene.img", labels="gt.tif", **({} if mapped else BARE))
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     "transform",
     [
@@ -154,6 +157,7 @@ def test_formats__list_of_single_bands(check, full, write_tif):
     check(path=names, labels="gt.tif")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["points", "polygons"])
 @pytest.mark.parametrize("ending", ["gpkg", "geojson"])
 def test_formats__vectors_in_another_crs(check, full, write_tif, tmp_path, kind, ending):
@@ -209,6 +213,7 @@ def test_formats__labels_that_touch_a_part_of_the_scene(check, full, write_tif):
     check(path="scene.tif", labels="gt.tif", truth=expected)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("coarse", [2, 5])
 def test_formats__coarse_labels(cli, full, write_tif, write_job, coarse):
     write_tif("scene.tif", full.cube)

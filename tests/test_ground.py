@@ -67,6 +67,7 @@ def check_marks(result, at, half=0.5):
     return classes, transform
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["rotated", "south-up"])
 def test_ground__of_a_scene_on_a_grid_of_its_own(tmp_path, rng, kind):
     turn = np.radians(30 if kind == "rotated" else 0)
@@ -89,6 +90,7 @@ def test_ground__of_a_scene_on_a_grid_of_its_own(tmp_path, rng, kind):
     assert (found == classes).mean() > 0.97
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["igm", "glt", "turned-glt"])
 def test_ground__of_a_scene_in_sensor_geometry(tmp_path, rng, kind):
     east, north = LINE.places
@@ -127,6 +129,7 @@ def _check_applied(tmp_path, rng, run):
     check_marks(applied, [(east[PIXELS[0]], north[PIXELS[0]])])
 
 
+@pytest.mark.slow
 def test_ground__of_two_lines_as_one(tmp_path, rng):
     other = Line(height=44, width=30, heading=10, east=500_060, north=5_799_900)
     names, values = [], []

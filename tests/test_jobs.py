@@ -95,6 +95,7 @@ def test_studies__have_a_small_version(path):
     assert len(small) <= len(expand(load_job(path)))
 
 
+@pytest.mark.slow
 def test_studies__small_version_runs(tmp_path):
     from eigenscape.study.run import run_study
 

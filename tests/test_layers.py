@@ -169,6 +169,7 @@ def test_rooms__dask_stays_with_clusters():
     assert others == {"learn/clustering/embedding.py", *finished}
 
 
+@pytest.mark.slow
 def test_rooms__print_on_the_command_line_alone():
     """Beside the bars that a user can ask for: a program that imports the library has no need of rich."""
     others = {
@@ -217,6 +218,7 @@ def heavy(code):
     return done.stderr.split()
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     "code",
     [

@@ -120,6 +120,7 @@ def recorded(written, write_job, tmp_path):
     return job, record(job, tmp_path / "recorded", 3)
 
 
+@pytest.mark.slow
 def test_record__leaves_the_map_of_a_run_and_charges_its_tasks(recorded, tmp_path):
     from recording import Recording
 

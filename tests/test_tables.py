@@ -77,6 +77,7 @@ def test_tables__job_and_estimators_agree(tmp_path, write_job, blobs, rows):
         }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tables__plan_and_log_say_what_it_is(tmp_path, write_job, blobs, cli):
     blobs()
     np.save(tmp_path / "plane.npy", np.random.default_rng(0).normal(size=(30, 20)))
@@ -156,6 +157,7 @@ def test_tables__training_labels_in_a_column(tmp_path, write_job, blobs):
     np.testing.assert_array_equal(*maps)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("name", ["table.npy", "t.csv", "t.parquet"])
 def test_tables__apply_takes_columns_by_name(tmp_path, write_job, blobs, name):
     X, given, y = blobs(600)
@@ -187,6 +189,7 @@ def test_tables__apply_takes_columns_by_name(tmp_path, write_job, blobs, name):
         apply(run, tmp_path / "fewer.csv")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("method", ["spectral-clustering", "normalized-cut"])
 def test_tables__clusters_without_any_label(tmp_path, method):
     """From the plan to a run on another table: nothing asks for labels on the way."""
@@ -209,6 +212,7 @@ def test_tables__clusters_without_any_label(tmp_path, method):
     np.testing.assert_array_equal(array(other.path, "labels/class"), classes[:100])
 
 
+@pytest.mark.slow
 def test_tables__more_than_one_chunk(tmp_path, write_job):
     """What several chunks and several blocks of text become in a run is what the file says."""
     X = np.random.default_rng(0).normal(size=(140_000, 3)).astype(np.float32)

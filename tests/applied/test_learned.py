@@ -68,6 +68,7 @@ def test_learned__of_a_run_of_an_earlier_version_any_label_counts(table, learned
     np.testing.assert_array_equal(found.find(values, np.full(200, -1)), expected)
 
 
+@pytest.mark.slow
 def test_learned__clusters_learn_from_no_label(table, tmp_path):
     values, labels = table
     job = eigenscape.job_for(

@@ -211,6 +211,7 @@ def test_apply__clusters_are_those_of_the_run(scenes, trained, tmp_path):
     assert other.scores["agreement"]["best_match_accuracy"] > 0.9
 
 
+@pytest.mark.slow
 def test_apply__is_the_same_for_any_block_and_goes_on_after_a_kill(
     scenes, trained, tmp_path, monkeypatch
 ):
@@ -490,6 +491,7 @@ def test_apply__filters_the_new_scene_by_the_basis_and_the_unit_of_the_run(
     np.testing.assert_allclose(values, expected, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_apply__a_filter_needs_a_grid(scenes, trained, tmp_path):
     path = trained("interpolated", features={"spatial": {"radius": 2}})
     samples = np.asarray(Run(path, create=False).open("samples/values")[:50])

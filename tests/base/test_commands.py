@@ -13,6 +13,7 @@ def test_command_line__is_read_back_by_a_shell(path):
     assert ("'" in line) == (path != "plain.toml")
 
 
+@pytest.mark.slow
 def test_messages__suggest_commands_that_can_be_copied(written, write_job, cli, tmp_path):
     job = write_job("my job", scene={"labels": "labels.tif"})
     assert f"`eigenscape run '{job}'` starts it" in cli("status", job).stderr

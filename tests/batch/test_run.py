@@ -249,6 +249,7 @@ def test_batch__prints_and_ends_with_2_where_a_scene_failed(batch, cli):
     assert page.count('href="scenes/') == 3
 
 
+@pytest.mark.slow
 def test_run_batch__a_name_that_is_not_utf_8_fails_alone(write_scenes, source_of):
     directory = write_scenes(("a",))
     for folder in ("one", "two"):

@@ -33,6 +33,7 @@ def looks(monkeypatch):
     return script
 
 
+@pytest.mark.slow
 def test_run_batch__watches_for_scenes_and_leaves_those_that_grow(write_scenes, source_of, looks):
     directory = write_scenes(("a",))
     tiles = directory / "tiles"

@@ -52,6 +52,7 @@ def test_child_lane__starts_no_process_after_it_was_stopped(scene, monkeypatch):
     assert not started
 
 
+@pytest.mark.slow
 def test_child_lane__ctrl_c_while_the_process_starts(scene):
     lane = ChildLane()
     try:

@@ -89,6 +89,7 @@ def test_run__without_labels(written, write_job, cli):
     assert json.loads(cli("run", write_job(), "--json").stdout)["scores"] == {}
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("method", ["spectral-clustering", "normalized-cut"])
 def test_run__clusters_of_a_scene_without_labels(written, write_job, cli, method):
     job = write_job(learn={"method": method, "clusters": 4})
@@ -121,6 +122,7 @@ def test_run__one_class_is_enough_for_clusters(job, cli, write_tif, small):
     assert json.loads(result.stdout)["scores"]["clusters"] >= 2
 
 
+@pytest.mark.slow
 def test_run__says_what_lies_within_a_radius(job, finished_run, cli):
     result = cli("run", job, "--set", "neighbors.method=radius", "--set", "neighbors.radius=700")
     assert result.exit_code == 0, result.stderr
@@ -134,6 +136,7 @@ def test_run__when_nothing_is_held_out(job, finished_run, cli, write_tif):
     assert "accuracy" in result.stdout
 
 
+@pytest.mark.slow
 def test_run__not_converged_keeps_the_results(job, finished_run, cli, monkeypatch):
     from eigenscape.spectrum.iteration import chebyshev, solvers
 
@@ -162,6 +165,7 @@ def test_run__not_converged_keeps_the_results(job, finished_run, cli, monkeypatc
     assert sorted(one["converged"] for one in entries) == [False, True]
 
 
+@pytest.mark.slow
 def test_run__says_that_fields_have_not_converged(job, finished_run, cli, monkeypatch):
     from eigenscape.learn.propagate.fields import Fields
 
@@ -317,6 +321,7 @@ def test_run__refuses_a_value(job, cli, override, words):
         assert word in message, message
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("name", ["run", "plan", "tune", "submit"])
 def test_commands__import_no_stage_for_a_typing_error(job, name):
     """What is wrong in a job file is printed at once."""

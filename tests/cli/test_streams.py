@@ -29,6 +29,7 @@ def in_shell(text, directory):
     )  # fmt: skip
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [["schema"], ["--help"], ["status", "."]])
@@ -49,6 +50,7 @@ def test_main__keeps_the_exit_status_of_an_error(tmp_path):
     assert "no run directory" in done.stderr
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("flag", [[], ["--json"]])
 def test_main__escapes_characters_that_stdout_lacks(tmp_path, flag):
     path = tmp_path / "r\u00fc"
@@ -64,6 +66,7 @@ def test_main__ends_as_others_do_where_nobody_reads_any_more(tmp_path):
     assert (done.stdout, done.stderr) == ("{\n141\n", "")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(("closed", "printed"), [(">&-", ""), ("<&- >&- 2>&-", ""), ("2>&-", "{")])
 def test_main__with_closed_streams(tmp_path, closed, printed):
     done = in_shell(f"$E schema {closed}", tmp_path)
@@ -78,6 +81,7 @@ def test_main__keeps_stdout_free_of_messages_that_stderr_lost(tmp_path, stderr):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "2> >(head -1 >/dev/null)"])
 def test_run__goes_on_where_its_progress_cannot_be_printed(finished_run, tmp_path, stderr):
     shutil.rmtree(tmp_path / "runs")
@@ -90,6 +94,7 @@ def test_run__goes_on_where_its_progress_cannot_be_printed(finished_run, tmp_pat
     assert verify(run)["whole"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_run__is_finished_where_its_result_cannot_be_printed(finished_run, tmp_path):
     done = in_shell("$E run job.toml > /dev/full", tmp_path)

@@ -24,18 +24,21 @@ def test_agreement__of_blobs(problem, method, tmp_path):
     assert found["estimator_right"] > 0.95
 
 
+@pytest.mark.slow
 def test_agreement__of_clusters_found_by_a_draw_of_the_samples(tmp_path):
     X, truth = make_blobs(6000, 20, centers=4, cluster_std=6, random_state=4)
     problem = Problem(X, truth, few_labels(truth, 5))
     assert compare(problem, "spectral-clustering", tmp_path)["differing"] == 0
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_agreement__of_moons(method, tmp_path):
     X, truth = make_moons(500, noise=0.1, random_state=0)
     assert compare(Problem(X, truth, few_labels(truth, 3)), method, tmp_path)["differing"] == 0
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("prior", ["uniform", "training", (0.2, 0.8)], ids=str)
 @pytest.mark.parametrize("method", ["interpolated", "eigenfunctions", "poisson"])
 def test_agreement__under_a_prior(method, prior, tmp_path):

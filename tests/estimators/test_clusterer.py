@@ -12,6 +12,7 @@ def moons():
     return make_moons(300, noise=0.04, random_state=0)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("assign_labels", ["cluster_qr", "kmeans"])
 def test_spectral_clusterer__finds_the_moons(moons, assign_labels):
     if assign_labels == "kmeans":

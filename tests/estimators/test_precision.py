@@ -134,6 +134,7 @@ def test_samples__new_ones_by_a_run_without_origin():
     np.testing.assert_array_equal(fitted.transform(X[:20]), before)
 
 
+@pytest.mark.slow
 def test_job_and_estimator__agree_far_from_0(tmp_path):
     X, y = moons()
     given = some(y)

@@ -44,6 +44,7 @@ def largest(monkeypatch):
     return seen
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(
     "model",
     [

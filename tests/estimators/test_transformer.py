@@ -99,6 +99,7 @@ def test_fit__of_all_equal_but_one(groups):
     assert not np.delete(graph.data.reshape(40, 5), 3, axis=0).any()
 
 
+@pytest.mark.slow
 def test_fit__reads_samples_from_files_and_lazily(tmp_path, groups, exact):
     X, _ = groups
     graph = exact.fit_transform(X)
@@ -119,6 +120,7 @@ def test_fit__reads_samples_from_files_and_lazily(tmp_path, groups, exact):
     equal(sparse, graph)
 
 
+@pytest.mark.slow
 def test_fit__has_a_measured_recall_and_survives_a_pickle(groups):
     X = np.random.default_rng(3).normal(size=(6000, 12)).astype(np.float32)
     model = NeighborsTransformer(n_neighbors=10, random_state=0)
@@ -167,6 +169,7 @@ def test_transformer__serves_spectral_clustering_and_isomap(groups):
     )
 
 
+@pytest.mark.slow
 def test_transformer__serves_tsne_and_hdbscan(groups):
     X, truth = groups[0] / 3, groups[1]
     graph = NeighborsTransformer(n_neighbors=90, mode="distance").fit_transform(X)

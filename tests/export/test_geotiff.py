@@ -270,6 +270,7 @@ def test_check_written__finds_a_truncated_file(tmp_path, layout):
         geotiff._check_written(path, values[np.newaxis, -10:])
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("shape", [(10, 10), (513, 30), (300, 700), (1200, 1100), (1, 3000)])
 @pytest.mark.parametrize(("kind", "count"), [("u1", 1), ("f4", 3)])
 def test_write_raster__cloud_optimised(tmp_path, shape, kind, count):

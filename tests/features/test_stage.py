@@ -157,6 +157,7 @@ def many(rng, monkeypatch):
     return rng.standard_normal((70_000, 30)).astype(np.float32)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("method", ["random-projection", "pca"])
 def test_features_stage__gives_the_same_bits_under_any_limit(extract, many, method):
     options = {"method": method, "dimension": 20, "standardize": True}

@@ -52,6 +52,7 @@ def test_adjacent__finds_the_pixels_that_touch(height, width, count, share, cut,
         assert sorted(near[row, found[row]]) == np.flatnonzero(expected[sample]).tolist()
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("count", [4, 8])
 @pytest.mark.parametrize("bandwidth", ["auto", 0.7])
 @pytest.mark.parametrize("block_entries", [300, 2**21])
@@ -162,6 +163,7 @@ def test_graph_stage__refuses_edges_in_space_for_a_table(tmp_path, rng):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_graph_stage__goes_on_after_a_kill_among_edges_in_space(tmp_path, rng, monkeypatch):
     monkeypatch.setattr("eigenscape.graph.stage._BLOCK_ENTRIES", 300)
     monkeypatch.setattr("eigenscape.graph.stage.ROW_TILE", 16)

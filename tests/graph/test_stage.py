@@ -160,6 +160,7 @@ def many(request):
     return features, lists
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("components", ["connect", "largest"])
 def test_graph_stage__any_number_of_blocks_gives_the_same_graph(
     build, many, monkeypatch, components
@@ -174,6 +175,7 @@ def test_graph_stage__any_number_of_blocks_gives_the_same_graph(
     np.testing.assert_array_equal(one.sample, more.sample)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     ("step", "noted"),
     [

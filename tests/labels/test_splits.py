@@ -124,6 +124,7 @@ def test_uniform_split__exactly_that_many_and_every_class(seed, size):
     assert set(classes[train]) == set(range(4))
 
 
+@pytest.mark.slow
 def test_uniform_split__is_the_uniform_draw_given_that_every_class_is_there():
     classes = np.repeat([0, 1, 2], [2, 3, 5])
     rng = np.random.default_rng(0)

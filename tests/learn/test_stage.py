@@ -153,6 +153,7 @@ def expected_field(method, W, rows, Y):
     return field
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("memory", ["2GiB", "201MiB"])
 @pytest.mark.parametrize("method", ["interpolated", "tikhonov", "poisson"])
 def test_learn_stage__spread_labels_equal_dense_solves(learn, scene, method, memory):
@@ -215,11 +216,13 @@ def test_learn_stage__every_method_draws_the_same_training_sets(learned):
             np.testing.assert_array_equal(other, sets[0])
 
 
+@pytest.mark.slow
 def test_learn_stage__says_what_its_classes_follow_from(learned):
     told = {name: learned(name)[2]["reads"] for name in ("centroid-angle", "tikhonov", "svm")}
     assert told == {"centroid-angle": "eigenvectors", "tikhonov": "graph", "svm": "features"}
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("method", ["centroid-angle", "eigenfunctions"])
 def test_learn_stage__samples_without_coordinates_get_no_class(learn, scene, method):
     classes, vectors, _ = scene
@@ -286,6 +289,7 @@ def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):
             np.testing.assert_array_equal(harness[name], expected[name])
 
 
+@pytest.mark.slow
 def test_learn_stage__many_eigenvectors_are_read_a_part_at_a_time(learn, scene, monkeypatch):
     """A chunk of the map is all samples here, and with their eigenvectors more than has room."""
     monkeypatch.setattr("eigenscape.base.memory.ROW_TILE", 128)
@@ -309,6 +313,7 @@ def test_learn_stage__many_eigenvectors_are_read_a_part_at_a_time(learn, scene, 
         np.testing.assert_array_equal(harness[name], expected[name])
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("train", [0.2, 60])
 @pytest.mark.parametrize("split", ["uniform", "balanced"])
 def test_learn_stage__draws_as_the_split_says(learn, scene, split, train):
@@ -349,6 +354,7 @@ def test_learn_stage__refuses_what_the_labels_do_not_allow(learn, options, probl
         learn(trials=1, **options)
 
 
+@pytest.mark.slow
 def test_learn_stage__a_table_has_no_squares(learn):
     table = Grid(GRID.size, 1)
     _, summary = learn(grid=table, trials=2)
@@ -392,6 +398,7 @@ def test_learn_stage__class_mass_normalisation_equals_dense(learn, scene):
     assert clear.mean() > 0.8
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(
     "method", ["interpolated", "poisson", "poisson-mbo", "eigenfunctions", "k-nn"]
 )
@@ -421,6 +428,7 @@ def pixel_laplacian(harness, values):
     return nx.laplacian_matrix(graph, range(GRID.size)).toarray()
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("memory", ["2GiB", "201MiB"])
 def test_learn_stage__smoothing_equals_a_dense_solve(learn, scene, memory):
     classes, vectors, given = scene
@@ -484,6 +492,7 @@ def test_learn_stage__queries_are_uncertain_unlabelled_and_apart(learn, scene):
     assert (called != second).all()
 
 
+@pytest.mark.slow
 def test_learn_stage__the_heat_kernel_equals_a_dense_solve(learn, scene):
     classes, _, given = scene
     harness, _ = learn(method="tikhonov", kernel="heat", time=0.3, gamma=0.01, trials=1)
@@ -500,6 +509,7 @@ def test_learn_stage__the_heat_kernel_equals_a_dense_solve(learn, scene):
     assert clear.mean() > 0.7
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_learn_stage__no_class_is_less_probable_than_average(learned, method):
     classes, confidence, summary = learned(method)

@@ -24,6 +24,7 @@ def test_angle__zeros_are_at_a_right_angle_to_all_but_zeros(find, rng, kind, met
     np.testing.assert_allclose(found.distance[0][places], np.pi / 2, rtol=1e-6)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["lanczos-bisection", "radius"])
 def test_angle__does_not_know_the_length_of_vectors(find, rng, kind, method):

@@ -54,6 +54,7 @@ def test_neighbors_stage__keeps_near_duplicates_under_an_offset(find, rng, metho
     np.testing.assert_allclose(found.distance[:, 0], 1e-2, rtol=0.1)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     ("kind", "share", "leaf_size"),
     [("dense", 0.5, 200), ("dense", 0.02, 200), ("dense", 0.02, 2000), ("sparse", 0.5, 200)],
@@ -77,6 +78,7 @@ def test_neighbors_stage__bears_an_outlier(find, rng, method, kind):
     assert true_recall(features, found) >= 0.97
 
 
+@pytest.mark.mostly_slow(2)
 @every_method
 def test_neighbors_stage__finds_a_line_in_many_dimensions(find, rng, method, kind):
     direction = rng.standard_normal(200)

@@ -44,6 +44,7 @@ def check_radius(features, found, radius, metric="euclidean", copies=()):
     assert found.summary["radius"] == radius
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("metric", ["euclidean", "angle"])
 def test_radius__equals_comparing_all_pairs(find, rng, small_blocks, kind, metric):
@@ -60,6 +61,7 @@ def test_radius__equals_comparing_all_pairs(find, rng, small_blocks, kind, metri
     check_radius(features, found, radius, metric)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     n=st.integers(2, 60), width=st.integers(1, 3), squared=st.integers(1, 8),

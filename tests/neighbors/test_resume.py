@@ -72,6 +72,7 @@ def noted(log):
     return [task for task in log if task[0] not in NOT_NOTED]
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.parametrize(
     ("method", "step", "last_is_noted"),
     [(*one, False) for one in EVERY] + [("bisection", step, True) for step in ("search", "refine")],
@@ -94,6 +95,7 @@ def test_neighbors_stage__goes_on_after_a_kill(undisturbed, tmp_path, method, st
     assert not (path / "work").exists()
 
 
+@pytest.mark.slow
 def test_neighbors_stage__goes_on_in_a_further_tree(undisturbed, tmp_path):
     features, expected, log = undisturbed("trees")
     names = [step["step"] for step in expected.summary["steps"]]

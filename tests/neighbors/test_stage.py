@@ -95,6 +95,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(
     ("method", "kind", "metric"),
     [

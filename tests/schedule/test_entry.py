@@ -80,6 +80,7 @@ def test_environment__has_what_runs_read_and_no_more(home):
     assert environment({"PYTHONPATH": f"/x:{source}"})["PYTHONPATH"] == source
 
 
+@pytest.mark.slow
 def test_scrontab_and_chain__ask_for_what_the_cluster_file_says(home):
     on = ClusterOptions(
         kind="slurm", queue="day", account="eo", directives=("--qos=low",), walltime="01:00:00",

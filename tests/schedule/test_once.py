@@ -19,6 +19,7 @@ def schedule(tiny_job, monkeypatch):
     return make_schedule(Source(jobs=(tiny_job,)), keep=1)
 
 
+@pytest.mark.slow
 def test_run_once__logs_the_run_and_prunes(schedule, make_run):
     old, new = make_run("tiny", "1", 1), make_run("tiny", "2", 2)
     other = [make_run("other", key, 1) for key in "12"]

@@ -37,6 +37,7 @@ def dense(W, kind, potential=None, edges=None):
     return L
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])
 def test_eigenpairs__agree_with_a_dense_solve(cloud, kind):
     found = eigenpairs(cloud, 12, kind=kind, solver="chebyshev", tolerance=1e-8)
@@ -52,6 +53,7 @@ def test_eigenpairs__agree_with_a_dense_solve(cloud, kind):
     np.testing.assert_allclose(gram, np.eye(13), atol=1e-7)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
 @pytest.mark.parametrize("alpha", [1e-3, 10.0, 1e4])
 def test_eigenpairs__take_a_potential_and_further_edges(cloud, kind, alpha):
@@ -86,6 +88,7 @@ def test_eigenpairs__are_the_same_in_little_memory(cloud, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("solver", ["chebyshev", "shift-invert", "lanczos", "lobpcg"])
 def test_eigenpairs__other_solvers_agree(cloud, solver):
     found = eigenpairs(cloud, 10, solver=solver, tolerance=1e-7)
@@ -157,6 +160,7 @@ def expanders(samples, clusters, seed, bridge):
     return scipy.sparse.csr_array(W.maximum(W.T))
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
 @pytest.mark.parametrize(
     ("samples", "clusters", "bridge", "dimension"),
@@ -249,6 +253,7 @@ def test_eigenpairs__say_what_is_wrong(weights, options, message):
         eigenpairs(weights, **{"dimension": 2, **options})
 
 
+@pytest.mark.slow
 def test_eigenpairs__strong_edges_are_found_in_double(cloud):
     """In single precision their rounding errors would exceed the tolerance: no pass would reach it."""
     n = cloud.shape[0]

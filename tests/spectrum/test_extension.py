@@ -143,6 +143,7 @@ def test_extend__takes_all_within_the_radius(solved, points, weights):
     assert np.isfinite(found[:-1]).all()
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(
     ("features", "laplacian"),
     [
@@ -170,6 +171,7 @@ def test_extend__comes_close_to_near_twins(plain, points):
         assert np.corrcoef(found[:, mode], known[:, mode])[0, 1] > 0.95
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     ("data", "laplacian"),
     [("roll", "normalized"), ("roll", "unnormalized"), ("moons", "random-walk")],
@@ -258,6 +260,7 @@ def test_extend__rows_that_are_not_finite_have_no_coordinates(plain, points):
     assert extend(plain, np.zeros((0, 3))).shape == (0, 5)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     "features",
     [{"method": "none"}, {"method": "none", "standardize": True}, {"dimension": 8}],

@@ -104,6 +104,7 @@ def classes(rng):
     return np.where(rng.random(600) < 0.3, rng.integers(1, 4, 600), 0)
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.parametrize("rows", ["dense", "chebyshev"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("potential", ["barrier", "identification"])
@@ -256,6 +257,7 @@ def test_spectrum_stage__each_component_with_a_potential(solve, rng, kind):
         )
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("alpha", [1.0, 1e3])
 @pytest.mark.parametrize("potential", ["barrier", "identification"])
 def test_spectrum_stage__same_bits_with_a_potential(
@@ -319,6 +321,7 @@ def embed(tmp_path):
     return run
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("point", [0, 50])
 def test_barrier__separates_a_point_of_the_arc(embed, point):
     distance = []
@@ -368,6 +371,7 @@ def test_run__of_the_training_pixels_makes_one_fit(job):
     assert result.spectrum["potential"]["samples"] == training
 
 
+@pytest.mark.slow
 def test_run__a_raster_of_the_labels_is_as_good_as_the_labels(job):
     found = run(job({"labels": "labels.tif"})), run(job({"labels": "all"}))
     np.testing.assert_array_equal(values(found[0]), values(found[1]))

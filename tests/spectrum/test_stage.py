@@ -81,6 +81,7 @@ def iterate(monkeypatch):
 SOLVERS = ["chebyshev", "lanczos", "dense"]
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.usefixtures("iterate")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized", "random-walk"])
@@ -143,6 +144,7 @@ def test_spectrum_stage__puts_rows_back_to_their_samples(solve, rng):
     np.testing.assert_array_equal(second[1][sample], first[1])
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.usefixtures("iterate")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])

@@ -151,6 +151,7 @@ def die_at(monkeypatch, what, number, *, after):
         monkeypatch.setattr(store, what, wrap(getattr(store, what)))
 
 
+@pytest.mark.mostly_slow(12)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("what", "number", "replaces"), STEPS)
 def test_recover__after_a_crash_at_any_step(tmp_path, what, number, after, replaces):

@@ -39,6 +39,7 @@ def test_table_6_3__approximate_neighbours_cost_no_more_than_a_point(smith):
     assert 0.6 < of(points, "recall", "approximate") < of(points, "recall", "exact")
 
 
+@pytest.mark.slow
 def test_table_6_3__times_are_those_of_all_stages_whoever_ran_them(smith):
     points, result = smith.points, smith.result
     second = result.outcomes[1]
@@ -54,6 +55,7 @@ def test_table_6_3__times_are_those_of_all_stages_whoever_ran_them(smith):
     assert published == {"exact": 1, "approximate": pytest.approx(534.3 / 69.4, rel=0.01)}
 
 
+@pytest.mark.slow
 def test_table_6_3__has_its_pictures(smith):
     result = smith.result
     for name in ("classes", "class-maps", "eigenvectors", "plot"):
@@ -71,6 +73,7 @@ def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
     assert few < whole - 0.005
 
 
+@pytest.mark.slow
 def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
     points = run_small("le-lerp-nystrom-roll").points
     few, many = (of(points, "trustworthiness", "Nystrom", count) for count in (50, 200))

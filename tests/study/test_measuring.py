@@ -73,6 +73,7 @@ def job(table, study, **scene):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_held_out_error__equals_scikit_learn_on_the_labels_of_the_run(table, tmp_path, monkeypatch):
     study = job(table, {"held_out": 30}, samples=110, seed=4)
     result = run_study(study, run_dir=tmp_path)

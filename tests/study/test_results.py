@@ -45,6 +45,7 @@ def test_write_results__same_input_same_page(finished, tmp_path):
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_write_results__a_small_version_says_so(write_study, tmp_path):
     job = load_job(write_study(), small=True)
     run_study(job)

@@ -118,12 +118,14 @@ def test_run_study__a_longer_list_computes_the_new_values_alone(path):
     assert computed(again) == {**dict.fromkeys(SHARED, 0), "learn": 0, "export": 4}
 
 
+@pytest.mark.slow
 def test_run_study__what_another_study_computed_is_taken_over(path):
     other = shutil.copy(path, path.with_name("other.toml"))
     result = run_study(load_job(other, ["study.grid.learn.train=[25]"]))
     assert {name: computed(result)[name] for name in SHARED} == dict.fromkeys(SHARED, 0)
 
 
+@pytest.mark.slow
 def test_run_study__order_of_the_table_is_that_of_the_file(write_study):
     grid = {"neighbors.k": [4, 6], "learn.train": [12, 40]}
     heard = Heard()

@@ -103,6 +103,7 @@ def test_job_text__labels_that_do_not_fit_are_refused(small, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_find_bad_bands__water_by_wavelength_constant_and_empty(
     write_tif, small, written_job, tmp_path
 ):
@@ -169,6 +170,7 @@ def write_table(path, *columns, rows=12):
     return path
 
 
+@pytest.mark.slow
 def test_job_text__the_only_text_column_of_a_table_is_the_class(written_job, tmp_path):
     path = write_table(tmp_path / "iris.csv", ("species", ["setosa", "", "virginica"]))
     text, job = written_job(path)
@@ -209,6 +211,7 @@ def test_job_text__a_table_without_text(written_job, tmp_path):
     assert '# labels_field = "NAME"     # column with the class' in text
 
 
+@pytest.mark.slow
 def test_init__names_the_attribute_and_the_layer(written, tmp_path, cli, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows, columns = np.mgrid[2:28:4, 12:38:4].reshape(2, -1)

@@ -102,6 +102,7 @@ def test_tune__judges_by_squares_that_no_draw_of_the_choice_holds(tuned):
     np.testing.assert_allclose(sorted(means), sorted(both))
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("file", ["test", "train"])
 def test_tune__a_file_judges_what_was_chosen_by_all_labels_to_learn_from(write_tunable, file):
     path = write_tunable(learn={file: "file.npy"})
@@ -161,6 +162,7 @@ def test_tune__leaves_the_keys_of_the_job_alone(write_tunable):
     assert tomllib.loads(tuned.outputs["job"].read_text(encoding="utf-8"))["learn"]["k"] == 5
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(("tables", "count"), [({"learn": {"method": "k-nn"}}, 1), ({}, 2)])
 def test_tune__tries_nothing_beside_a_job_that_leaves_no_room(
     write_tunable, monkeypatch, tables, count
@@ -227,6 +229,7 @@ def test_tune__big_scenes_on_a_part_of_them(write_tunable, monkeypatch):
     assert np.load(tuned.path / "window.npy").sum() == 600
 
 
+@pytest.mark.slow
 def test_tune__labels_that_no_part_holds_in_the_whole_scene(write_tunable, monkeypatch):
     monkeypatch.setattr(tuning, "MOST_PIXELS", 300)
     monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
@@ -261,6 +264,7 @@ def test_tune__without_labels_by_stability(write_tunable, make_scene):
     assert tried.accuracy[0] == pytest.approx(agreement)
 
 
+@pytest.mark.slow
 def test_tune__a_failing_candidate_does_not_stop_the_others(write_tunable, monkeypatch):
     options = [
         {"keys": {"learn.method": "eigenfunctions", "spectrum.dimension": 5000}},

@@ -118,6 +118,7 @@ def test_run_dir__work_of_the_user_is_no_run(written, write_job, tmp_path):
         run(write_job(scene={"labels": "labels.tif"}), run_dir=tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_run_dir__the_copy_of_the_job_is_replaced_unless_changed_by_hand(finished_run):
     path = run(finished_run).path
     copy = path / "job.toml"

@@ -54,6 +54,7 @@ def test_job_for__runs_a_cube_with_its_place(tmp_path, cube):
     assert eigenscape.plan(again).reused["learn"]
 
 
+@pytest.mark.slow
 def test_job_for__labels_from_a_frame(tmp_path, cube):
     scene, labels = cube
     row, column = np.nonzero(labels.values)
@@ -70,6 +71,7 @@ def test_job_for__labels_from_a_frame(tmp_path, cube):
     assert sorted(names.values()) == ["grass", "soil"]
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     "points",
     [
@@ -123,6 +125,7 @@ def test_job_for__labels_that_are_names(tmp_path, cube, kind):
         np.testing.assert_array_equal(source.read(1), np.array([0, 2, 1])[labels.values])
 
 
+@pytest.mark.slow
 def test_job_for__a_table_with_a_series_of_names(tmp_path, cube):
     scene, labels = cube
     names = pandas.Series(NAMES[labels.values.ravel()]).replace("", np.nan)
@@ -134,6 +137,7 @@ def test_job_for__a_table_with_a_series_of_names(tmp_path, cube):
     assert eigenscape.run(job).scores["overall_accuracy"] > 0.9
 
 
+@pytest.mark.slow
 def test_apply__compares_names_of_labels_in_memory(tmp_path, cube):
     scene, labels = cube
     job = eigenscape.job_for(scene, NAMES[labels.values], directory=tmp_path, **KEYS)
@@ -149,6 +153,7 @@ def test_apply__compares_names_of_labels_in_memory(tmp_path, cube):
     assert applied.scores["overall_accuracy"] == 0
 
 
+@pytest.mark.slow
 def test_apply__takes_a_scene_of_equal_pixels(tmp_path, cube):
     trained = eigenscape.run(eigenscape.job_for(*cube, directory=tmp_path, **KEYS))
     for number, size in ((0, 4), (1, 1)):
@@ -274,6 +279,7 @@ assert not here.children()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Use .@. matmul:PendingDeprecationWarning")
 def test_job_for__a_scene_opened_by_rioxarray_is_that_of_its_path(tmp_path):
     synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)

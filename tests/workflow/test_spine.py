@@ -149,6 +149,7 @@ def test_run__second_time_everything_is_reused(job):
     assert second.outputs == first.outputs
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     ("tables", "again"),
     [
@@ -260,6 +261,7 @@ def test_run__that_fails_goes_on(job, monkeypatch):
 # --- options
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("components", ["connect", "largest", "each"])
 def test_run__components(job, write_tif, rng, components):
     # Two clouds so far apart that no list crosses.
@@ -279,6 +281,7 @@ def test_run__components(job, write_tif, rng, components):
     np.testing.assert_array_equal(classes > 0, known)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     "tables",
     [

@@ -106,6 +106,7 @@ def test_stage_keys__change_with_the_code_of_a_module(changed, module, expected)
     assert changed(ROOT / module) == expected
 
 
+@pytest.mark.slow
 def test_stage_keys__change_with_every_module_that_a_stage_reaches(job, changed):
     """One line of each module in turn: exactly the stages that reach it, and those after them."""
     follows = {

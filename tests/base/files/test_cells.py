@@ -10,6 +10,7 @@ from eigenscape.export.sidecar import write_legend_csv
 from eigenscape.scenes.types import Legend
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.text("=+-@'\t\r1.e", max_size=4)))
 @example("''=a")
 def test_cells__no_formula_and_back(text):

@@ -66,6 +66,7 @@ def test_run__on_a_client_is_the_same_as_on_threads(tmp_path, client):
     assert not [thread for thread in threading.enumerate() if thread.name == "watch"]
 
 
+@pytest.mark.slow
 def test_run__inside_a_task_of_a_worker(tmp_path, client):
     found = client.submit(eigenscape.run, make_job(tmp_path), client="current").result(timeout=120)
     assert found.scores["overall_accuracy"] > 0.9

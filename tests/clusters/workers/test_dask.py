@@ -267,6 +267,7 @@ def test_on_one_machine__workers_that_may_be_elsewhere_leave_it_to_this_one(clie
     assert here.width == here.tasks_per_process == 1
 
 
+@pytest.mark.slow
 def test_fit_limits__no_more_than_a_worker_has():
     def fitted(**keys):
         return fit_limits(job(), ClusterOptions(kind="slurm", **keys)).limits.memory_bytes
@@ -277,6 +278,7 @@ def test_fit_limits__no_more_than_a_worker_has():
     assert fitted(memory="2GiB", processes=2, cores=2) == 0.75 * 2**30
 
 
+@pytest.mark.slow
 def test_address_of__interfaces():
     assert address_of("lo") == "127.0.0.1"
     with pytest.raises(ClusterError, match=r"interface = 'loo'.* Did you mean lo\? It has: "):

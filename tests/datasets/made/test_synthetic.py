@@ -65,6 +65,7 @@ def test_synthesize__seeds_differ(tmp_path):
     assert (_read(tmp_path / "a.tif") != _read(tmp_path / "b.tif")).mean() > 0.9
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_synthesize__is_neither_easy_nor_hopeless(tmp_path, seed):
     synthesize(tmp_path / "s.tif", height=330, width=470, bands=60, classes=22, seed=seed)

@@ -110,6 +110,7 @@ def test_encode_labels__what_are_no_labels(y, message):
         encode_labels(y, 5)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
 def test_fit__missing_values_of_pandas_are_no_labels(model, blobs):
     X, truth = blobs
@@ -198,6 +199,7 @@ def test_labelled_accuracy__counts_labelled_samples(partial):
         model.score(X[:4], [-1, -1, None, -1])
 
 
+@pytest.mark.slow
 def test_labelled_accuracy__in_searches_on_partial_labels(partial):
     X, truth, y = partial
     folds = StratifiedKFold(3)

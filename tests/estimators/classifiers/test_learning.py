@@ -51,6 +51,7 @@ def name(model):
     return f"{type(model).__name__}-{getattr(model, 'method', '')}"
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
 def test_classifiers__learn_from_few_labels(model, moons, few):
     X, truth = moons
@@ -63,6 +64,7 @@ def test_classifiers__learn_from_few_labels(model, moons, few):
     np.testing.assert_array_equal(lazy.compute(), model.predict(new))
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
 def test_classifiers__take_texts(model, moons, few):
     X, truth = moons
@@ -75,6 +77,7 @@ def test_classifiers__take_texts(model, moons, few):
     assert clone(model).fit(X, names[truth]).score(X, names[truth]) > 0.97
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("model", CLASSIFIERS[:2], ids=name)
 def test_classifiers__take_dask_and_sparse_arrays(model, moons, few):
     X, _ = moons
@@ -86,6 +89,7 @@ def test_classifiers__take_dask_and_sparse_arrays(model, moons, few):
     assert (sparse.predict(scipy.sparse.csr_array(X)) == sparse.transduction_).all()
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=name)
 def test_classifiers__shares_are_in_the_order_of_the_classes(model, moons, few):
     X, _ = moons
@@ -99,6 +103,7 @@ def test_classifiers__shares_are_in_the_order_of_the_classes(model, moons, few):
     np.testing.assert_allclose(lazy.compute(), shares, atol=1e-6)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     "model",
     [PoissonClassifier("poisson"), PoissonClassifier("poisson-mbo"), InterpolatedClassifier()],

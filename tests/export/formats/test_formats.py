@@ -161,6 +161,7 @@ def test_zarr__xarray_rioxarray_and_gdal_open_it(any_world):
     assert about.get("spatial:transform") == (list(grid.transform) if grid.transform else None)
 
 
+@pytest.mark.mostly_slow(2)
 def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     pystac = pytest.importorskip("pystac")
     pytest.importorskip("jsonschema")

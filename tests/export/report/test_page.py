@@ -146,6 +146,7 @@ def test_page__of_other_runs(make_run, scene, name, tables, there, missing):
     assert not ids & missing
 
 
+@pytest.mark.slow
 def test_page__of_an_applied_run_and_of_a_table(result, scene, tmp_path, make_run, rng):
     applied = eigenscape.apply(result.path, scene["path"], run_dir=tmp_path / "applied")
     text = (applied.path / "outputs" / "report.html").read_text(encoding="utf-8")
@@ -162,6 +163,7 @@ def test_page__of_an_applied_run_and_of_a_table(result, scene, tmp_path, make_ru
     assert "Training samples" in text
 
 
+@pytest.mark.slow
 def test_page__bands_of_a_spectrum_ascend(make_run, write_small, parse_page, small, tmp_path):
     """Two detectors that overlap: their bands are in the file one detector after the other."""
     scene = write_small(tmp_path)

@@ -65,6 +65,7 @@ def test_features_stage__repeats_the_origin_for_every_column(extract_pixels, cub
     assert kept == [7.5, 8.5, 9.5, 10.5, 7.5, 7.5]
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])
 def test_features_stage__filters_alike_under_any_limit(extract_pixels, rng, monkeypatch, options):
     monkeypatch.setattr("eigenscape.store.arrays._CHUNK_ROWS", 4096)
@@ -79,6 +80,7 @@ def test_features_stage__filters_alike_under_any_limit(extract_pixels, rng, monk
     np.testing.assert_array_equal(first.values, third.values)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])
 def test_features_stage__goes_on_with_a_filter_after_a_kill(

@@ -134,6 +134,7 @@ def test_profiles__of_the_smallest_images(shape, rng):
     np.testing.assert_array_equal(marker, filtering.opened_image(image, valid, 3))
 
 
+@pytest.mark.mostly_slow(1)
 def test_filters__give_the_same_bits_for_any_block(filter_cube, cube, valid, options, monkeypatch):
     whole = filter_cube(cube, valid, **options)
     for step, window in ((50, (32, 256)), (133, (4, 8)), (1, (1, 5))):

@@ -30,6 +30,7 @@ def learn(tmp_path, rng):
     return run
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("thresholds", ["best", "random"])
 @pytest.mark.parametrize("grid", [GRID, Grid(GRID.size, 1)])
 def test_forests__call_the_classes_of_an_image_and_of_a_table(learn, thresholds, grid):
@@ -59,12 +60,14 @@ def test_forests__smoothing_reads_the_forest_of_every_draw(learn):
     assert (harness["labels/class"] == 10 * (learn.classes + 1)).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_forests__of_many_training_samples_some_of_each_class(learn, monkeypatch):
     monkeypatch.setattr(forests, "MOST_TRAINED", 30)
     harness, _ = learn()
     assert (harness["labels/class"] == 10 * (learn.classes + 1)).mean() > 0.6
 
 
+@pytest.mark.slow
 def test_forests__a_draw_of_one_class_calls_that_class(learn):
     labels = np.zeros(GRID.size, np.uint16)
     labels[[3, 4]] = 10

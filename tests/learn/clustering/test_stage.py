@@ -103,6 +103,7 @@ def weights_of(harness):
     return graph.by_sample(GRID.size).toarray().astype(float)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__without_labels_as_scikit_learn(cluster, scene, learn):
     truth, _ = scene
@@ -160,6 +161,7 @@ def test_cluster_stage__agreement_with_labels(cluster, scene, learn):
     assert [row["matched"] for row in scores["per_cluster"]] == np.diag(table).tolist()
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__block_size_and_threads_change_nothing(cluster, monkeypatch, learn):
     expected, summary = cluster("one", **learn)
@@ -170,6 +172,7 @@ def test_cluster_stage__block_size_and_threads_change_nothing(cluster, monkeypat
         np.testing.assert_array_equal(other[name], expected[name])
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__goes_on_after_a_kill(cluster, learn):
     whole = Frail()
@@ -196,6 +199,7 @@ def test_cluster_stage__ncut_decides_how_many(cluster, scene):
     assert summary["scores"]["clusters"] == 1
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("laplacian", ["random-walk", "unnormalized"])
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__of_every_laplacian(cluster, scene, learn, laplacian):
@@ -208,6 +212,7 @@ def test_cluster_stage__of_every_laplacian(cluster, scene, learn, laplacian):
     assert (scores["two_way"]["bounds"] is None) == (laplacian == "unnormalized")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("learn", METHODS, ids=IDS)
 def test_cluster_stage__graph_in_pieces(tmp_path, learn):
     rng = np.random.default_rng(5)

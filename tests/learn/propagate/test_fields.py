@@ -4,6 +4,7 @@ import pytest
 import eigenscape
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("method", ["tikhonov", "poisson", "poisson-mbo", "interpolated"])
 def test_fields__a_component_with_labels_of_one_class_has_that_class(tmp_path, rng, method):
     """The others are not in the graph: potentials are 0 there, and shares of the whole scene mean nothing."""

@@ -50,6 +50,7 @@ def test_split_levels__gives_the_cost_exponent_of_the_thesis(overlap, exponent):
     assert (many - few) * math.log(2) / math.log(10**54) == pytest.approx(exponent, abs=0.01)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("overlap", [0.0, 0.1, 0.2, 0.3])
 def test_search_part__compares_as_many_pairs_as_the_exponent_says(rng, monkeypatch, overlap):
     compared = []

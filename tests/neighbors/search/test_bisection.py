@@ -37,6 +37,7 @@ def test_plan_leaves__leave_room_for_the_lists(options, k, overlap, size):
     assert (leaves.k, leaves.overlap, leaves.size, leaves.turn) == (k, overlap, size, 0)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(("least", "parts"), [(2**13, 1), (500, 16)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_bisection__recalls_clustered_data(find, rng, monkeypatch, least, parts, kind):
@@ -64,6 +65,7 @@ def test_bisection__takes_short_and_long_lists(find, rng, k):
     assert true_recall(features, found) > 0.95
 
 
+@pytest.mark.slow
 def test_bisection__lists_may_be_as_long_as_a_leaf(find, rng):
     # Of 450 samples for lists of 300; leaves hold four times as many.
     features = clustered(rng, 700)
@@ -71,6 +73,7 @@ def test_bisection__lists_may_be_as_long_as_a_leaf(find, rng):
     check_exact(features, found)
 
 
+@pytest.mark.slow
 def test_bisection__recalls_rare_words(find, rng):
     features = words(rng, 2000, 300, 0.02)
     found = find(features, k=6, leaf_size=200, metric="angle", recall=0.9)

@@ -34,6 +34,7 @@ def share_of_tiles(seen, n):
     return len(seen) / (-(-n // TILE) * -(-n // (TILE // 4)))
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     ("kind", "metric"), [("dense", "euclidean"), ("sparse", "euclidean"), ("sparse", "angle")]
 )
@@ -64,6 +65,7 @@ def test_exact__lists_of_equal_distances_go_by_number(find):
     assert (np.diff(found.index, axis=1)[ties] > 0).all()
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_exact__passes_over_most_tiles_of_a_plane(find, rng, looked_at, kind):
     n = 2000 if kind == "dense" else 1200
@@ -74,6 +76,7 @@ def test_exact__passes_over_most_tiles_of_a_plane(find, rng, looked_at, kind):
     assert share_of_tiles(looked_at, n) < 0.6
 
 
+@pytest.mark.slow
 def test_exact__passes_over_tiles_on_a_plane_in_many_dimensions(find, rng, looked_at):
     features = rng.uniform(0, 1, (2500, 2)) @ rng.standard_normal((2, 100))
     found = find(features, method="exact", k=8, leaf_size=64)
@@ -81,6 +84,7 @@ def test_exact__passes_over_tiles_on_a_plane_in_many_dimensions(find, rng, looke
     assert share_of_tiles(looked_at, 2500) < 0.5
 
 
+@pytest.mark.slow
 def test_exact__passes_over_other_clusters(find, rng, looked_at):
     centres = 30 * rng.standard_normal((20, 12))
     features = centres[rng.integers(0, 20, 2500)] + rng.standard_normal((2500, 12))
@@ -106,6 +110,7 @@ def test_exact__passes_over_tiles_by_angle(find, rng, looked_at):
     assert share_of_tiles(looked_at, 2500) < 0.2
 
 
+@pytest.mark.slow
 def test_exact__bounds_hold_under_an_offset(find, rng, looked_at):
     # Neighbours at 1e-2 beside norms of 1e3: their products differ by less than rounding.
     features = np.full((1000, 3), 1e3, np.float32)

@@ -51,6 +51,7 @@ def test_ingest_stage__without_labels(ingested, written):
         read("labels/given")
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("kept", [0, 2**20])
 @pytest.mark.parametrize("rows", [1, 3, 7, 30])
 def test_ingest_stage__same_samples_for_any_strip(ingested, written, in_strips, rows, kept):
@@ -196,6 +197,7 @@ def test_check_sizes__one_class():
         check_sizes(job(**small), 100, {"7": 12}, 100)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("fill", [-3.4028234663852886e38, 1e20])
 def test_run__refuses_fill_values_that_nothing_marks(tmp_path, small, cli, write_job, fill):
     cube = small.cube.copy()
@@ -245,6 +247,7 @@ def test_run__says_how_many_pixels_are_valid(cli, written, write_job, small):
     assert f"{valid:,} of 1,200 pixels are valid ({valid / 1200:.1%})" in done.stderr
 
 
+@pytest.mark.slow
 def test_run__tells_again_what_a_reused_ingest_left_out(cli, write_tif, write_job, make_scene):
     small = make_scene(40, 40, 6)
     write_tif("scene.tif", small.cube, hole=small.hole)

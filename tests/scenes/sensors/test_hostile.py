@@ -70,6 +70,7 @@ def test_zip__links_encryption_and_lying_sizes(archive, tmp_path):
         open_package(str(tmp_path / "locked.zip"))
 
 
+@pytest.mark.slow
 def test_zip__metadata_that_unpack_to_a_gigabyte(archive, tmp_path, scene):
     def bomb(name, content):
         yield name, bytes(2**27) if name.endswith("METADATA.XML") else content

@@ -89,6 +89,7 @@ JOBS = {
 }
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("name", JOBS)
 def test_product__two_line_job_to_maps_on_the_right_ground(name, tmp_path):

@@ -82,6 +82,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.mostly_slow(8)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_solve__is_exact_on_known_graphs_in_double(make_problem, name, kind):
@@ -332,6 +333,7 @@ def test_solve__locks_what_has_converged(make_problem, monkeypatch, plane):
     assert not [file for file in files if "filtered" in file or "image" in file]
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("layout", [BY_COLUMNS, Layout("rows", slots=2)], ids=["columns", "rows"])
 @pytest.mark.parametrize("tolerance", [1e-7, 1e-9, 1e-11])
 def test_solve__begins_in_single_and_corrects_the_wanted_columns_alone(
@@ -447,6 +449,7 @@ def test_solve__separates_parts_on_weak_bridges(make_problem, dtype, tolerance):
     assert spread < 0.01 * np.ptp(X)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_solve__bears_components_of_very_different_size(make_problem, kind, dtype):
@@ -471,6 +474,7 @@ def test_solve__bears_components_of_very_different_size(make_problem, kind, dtyp
     np.testing.assert_allclose(X.T @ X, np.eye(60), atol=1e-5)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     ("graph", "expected"),
     [
@@ -524,6 +528,7 @@ def test_solve__equals_lapack_on_any_graph(make_problem, n, kind, count, spread,
     np.testing.assert_allclose(null @ X, 0, atol=1e-8)
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_solve__converges_in_few_passes_from_a_random_start_in_single(make_problem, seed):
     # More pairs than any coarse graph has. Columns that a filter has made nearly parallel would be
@@ -548,6 +553,7 @@ def space():
     return W, np.linalg.eigvalsh(dense(W, "normalized"))
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "orthogonal"),
     [(np.float64, 1e-9, 1e-12), (np.float32, 1e-4, 1e-5), (np.float32, 1e-6, 1e-5)],

@@ -179,6 +179,7 @@ class Forgetful(Serial):
         super().run(task, items, on_done, order)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("every", [1, 4, 8])
 def test_steps__repeat_what_a_lost_process_held(grid, monkeypatch, share, every):

@@ -91,6 +91,7 @@ def test_precision__is_single_where_that_suffices():
     assert precision("dense", 1e-2) == precision("lobpcg", 1e-5) == "float64"
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
 @pytest.mark.parametrize("pieces", [1, 2])
 def test_find_pairs__is_the_same_by_every_solver(make_problem, kind, pieces):

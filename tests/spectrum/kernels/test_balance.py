@@ -66,6 +66,7 @@ def solved(make_problem, kind, potential, dtype, tolerance, name="p"):
     return solve(problem, PAIRS, tolerance, loop, quiet)
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "atol"), [(np.float64, 1e-8, 1e-8), (np.float32, 1e-5, 1e-5)]
 )

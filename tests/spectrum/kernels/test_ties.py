@@ -103,6 +103,7 @@ def test_operator__products_agree_with_the_matrix(make_problem, kind, dtype):
     assert operator.singular == (kind != "normalized")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["normalized", "random-walk", "unnormalized"])
 def test_solve__bears_ties_of_any_strength(make_problem, kind):
     products = {}

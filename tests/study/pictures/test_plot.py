@@ -41,6 +41,7 @@ def test_draw_plot__shows_ours_and_theirs(finished, tmp_path):
     assert ink(tmp_path / "alone.png")[0] < ink(tmp_path / "both.png")[0]
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(
     "plot",
     [

@@ -61,6 +61,7 @@ def test_pictures__each_kind_of_the_job_file_has_one():
     assert tuple(PICTURES) == kinds
 
 
+@pytest.mark.slow
 def test_draw_pictures__a_panel_for_each_place_of_the_grid(draw):
     figure = draw(
         kind="embedding", rows="learn.train", columns="learn.eigenvectors", measures=["error"],
@@ -82,6 +83,7 @@ def test_draw_pictures__a_panel_for_each_place_of_the_grid(draw):
     assert sum(counts[4:]) == 12
 
 
+@pytest.mark.slow
 def test_draw_pictures__classes_look_the_same_in_every_panel(draw):
     figure = draw(kind="embedding", color="class", where="learn.train == 40")
     looks = [
@@ -93,6 +95,7 @@ def test_draw_pictures__classes_look_the_same_in_every_panel(draw):
     assert len(set(looks[0])) == 3
 
 
+@pytest.mark.slow
 def test_draw_pictures__accuracy_of_classes_on_held_out_pixels(draw, finished):
     figure = draw(kind="classes", where="learn.train == 12")
     (axes,) = figure.axes
@@ -171,6 +174,7 @@ def test_draw_pictures__of_a_table_and_on_the_page(tmp_path):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_draw_pictures__of_clusters_without_any_label(tmp_path, make_scene, figures):
     np.save(tmp_path / "scene.npy", make_scene(20, 25, 12, 3, hole=False).cube)
     kinds = ["embedding", "class-maps", "eigenvectors"]

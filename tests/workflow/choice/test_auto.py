@@ -137,6 +137,7 @@ def test_advice__names_the_key_for_which_methods_are_not_compared(tables, key):
     assert advice.startswith(f"the job gives {key}, so") if key else not advice
 
 
+@pytest.mark.slow
 def test_run_command__says_that_methods_are_not_compared(two_lines, cli):
     path = two_lines(neighbors={"k": 9})
     for verb in ("plan", "run"):
@@ -188,6 +189,7 @@ def test_run__scattered_labels_are_chosen_by_on_the_whole_scene(two_lines, monke
     assert "on the whole scene, because a smaller part is not sufficient" in entry["said"][0]
 
 
+@pytest.mark.slow
 def test_run__a_part_need_not_have_labels_to_test_on(two_lines, monkeypatch):
     take_parts(monkeypatch)
     path = two_lines()
@@ -296,6 +298,7 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     assert (len(tried) - tried.index(("part", "alone")) > 8) or scattered
 
 
+@pytest.mark.slow
 def test_run__a_small_image_is_compared_as_a_whole(two_lines, monkeypatch):
     monkeypatch.setattr(auto, "MOST_PIXELS", 100)
     path = two_lines()
@@ -304,6 +307,7 @@ def test_run__a_small_image_is_compared_as_a_whole(two_lines, monkeypatch):
     assert said.startswith("methods chosen among 3 on the scene: ")
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize(("graph", "wider"), [(0.97, False), (0.995, True)])
 def test_run__a_part_that_leaves_no_room_for_others_is_compared_in_the_whole_scene(
     scored, graph, wider
@@ -319,6 +323,7 @@ def test_run__a_part_that_leaves_no_room_for_others_is_compared_in_the_whole_sce
         assert "; the next: 50.0 %" in entry["said"][1]
 
 
+@pytest.mark.slow
 def test_run__a_part_decides_where_a_graph_is_clearly_better(scored):
     entry, tried = scored({**CLEAR, ("whole", "alone"): [0.7]})
     assert "on a part of the scene" in entry["said"][0]
@@ -326,6 +331,7 @@ def test_run__a_part_decides_where_a_graph_is_clearly_better(scored):
     assert tried.count(("whole", "alone")) == 1
 
 
+@pytest.mark.slow
 def test_run__a_part_decides_where_labels_are_too_many_to_compare_in_the_whole_scene(
     two_lines, monkeypatch
 ):
@@ -405,6 +411,7 @@ def test_run__the_choice_does_not_depend_on_where_it_is_made(finished, tmp_path)
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_run__given_keys_stay_with_an_explicit_auto(two_lines):
     job = load_job(two_lines(learn={"method": "auto"}, features={"method": "pca", "dimension": 6}))
     result = run(job)
@@ -490,6 +497,7 @@ def test_known_choice__of_another_scene_counts_for_nothing(finished, tmp_path):
     assert known_choice(stage_keys(load_job(path)), result.path) is None
 
 
+@pytest.mark.slow
 def test_run_batch__skips_a_scene_that_was_settled(two_lines, tmp_path):
     from eigenscape.batch.run import run_batch
     from eigenscape.batch.sources import Source

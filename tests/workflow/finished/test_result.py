@@ -37,6 +37,7 @@ def cube():
     return scene, np.where(rng.random(truth.shape) < 0.3, truth, 0)
 
 
+@pytest.mark.slow
 def test_result__prints_in_a_line(result):
     text = str(result)
     assert text == repr(result)
@@ -127,6 +128,7 @@ def test_result__picture_and_page(result, tmp_path, monkeypatch):
     assert opened == [page.as_uri()]
 
 
+@pytest.mark.slow
 def test_result__of_a_table_and_of_an_applied_run(cube, result, tmp_path):
     scene, labels = cube
     job = eigenscape.job_for(

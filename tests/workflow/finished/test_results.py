@@ -56,6 +56,7 @@ def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
     assert not found["column"].any()
 
 
+@pytest.mark.slow
 def test_open_maps__are_the_files_of_the_run(tmp_path):
     synthesize(tmp_path / "scene.tif", height=30, width=40, bands=12, classes=4, seed=1)
     table = {
@@ -80,6 +81,7 @@ def test_open_maps__are_the_files_of_the_run(tmp_path):
     assert len(attributes["flag_meanings"].split()) == len(attributes["flag_values"])
 
 
+@pytest.mark.mostly_slow(1)
 @pytest.mark.parametrize("kind", ["georeferenced", "array", "table"])
 def test_open_run_and_maps__to_netcdf_and_back(tmp_path, kind):
     keys = {"preset": "halevy-2011", "spectrum": {"dimension": 3}, "directory": tmp_path}
@@ -109,6 +111,7 @@ def test_open_run_and_maps__to_netcdf_and_back(tmp_path, kind):
         assert names == {"1": "Gr\u00fcnland", "2": "tall grass"}
 
 
+@pytest.mark.slow
 def test_open_run_and_maps__keep_their_run_in_another_directory(tmp_path, monkeypatch):
     synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
     table = {
@@ -128,6 +131,7 @@ def test_open_run_and_maps__keep_their_run_in_another_directory(tmp_path, monkey
     np.testing.assert_array_equal(maps["class"].values, shown)
 
 
+@pytest.mark.slow
 def test_open_run_and_maps__are_refused_once_the_run_is_gone(tmp_path):
     synthesize(tmp_path / "scene.tif", height=20, width=20, bands=6, classes=2, seed=1)
     table = {
@@ -149,6 +153,7 @@ def test_open_run_and_maps__are_refused_once_the_run_is_gone(tmp_path):
             array.compute()
 
 
+@pytest.mark.slow
 def test_open_maps__names_of_classes_stay_apart(tmp_path):
     truth = np.repeat([0, 1, 2], 40).reshape(12, 10)
     names = np.array(["tall grass", "tall_grass", "soil"])[truth]

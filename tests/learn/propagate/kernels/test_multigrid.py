@@ -152,6 +152,7 @@ def test_match_pairs__as_matching_on_the_graph_of_pairs(side, seed):
     np.testing.assert_array_equal(label, expected)
 
 
+@pytest.mark.slow
 @given(rows=st.integers(1, 150), seed=st.integers(0, 99))
 def test_solutions__are_the_same_bits_for_any_blocks(rows, seed):
     rng = np.random.default_rng(seed)

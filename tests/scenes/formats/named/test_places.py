@@ -51,6 +51,7 @@ def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
     )
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("axes", ["band y x", "y band x", "x y band", "x band y"])
 def test_zarr__axes_in_another_order_are_read_by_their_names(

@@ -93,6 +93,7 @@ def test_netcdf__coordinates_place_the_scene_and_order_its_rows(scene, tmp_path)
     np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE.transpose(1, 2, 0))
 
 
+@pytest.mark.slow
 def test_netcdf__rows_without_coordinates_are_read_from_the_top_beside_others(scene, tmp_path):
     """The order of rows is a setting of the whole process while a file is opened."""
     sizes, upwards = {"b": 5, "y": 7, "x": 8}, [str(tmp_path / f"{n}.nc") for n in range(4)]

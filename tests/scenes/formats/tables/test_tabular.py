@@ -43,6 +43,7 @@ def frame(rng):
     return pd.DataFrame({**columns, "tree": TREES[y], "code": y + 1, "d": rng.integers(0, 9, 100)})
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("shape", [(100, 3), (3000, 20), (140_000, 2)])
 def test_rows_are_samples(tmp_path, scene, rng, shape, ending):
@@ -107,6 +108,7 @@ def test_columns_by_name_number_and_range(tmp_path, scene, frame, ending):
         scene(f"t.{ending}", labels_field="cod")
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.usefixtures("small_blocks")
@@ -301,6 +303,7 @@ def test_a_file_that_changes_is_noticed(tmp_path, scene):
 CELLS = st.text(st.sampled_from('ab,;" \n\r'), max_size=4)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(rows=st.lists(st.tuples(st.floats(-1e6, 1e6, width=32), CELLS), min_size=1), data=st.data())
 @pytest.mark.usefixtures("small_blocks")
