@@ -238,10 +238,10 @@ def _meet(candidate, query, met, when):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _among(candidate, some, count):  # type: ignore[no-untyped-def]
-    for place in range(count):
-        if some[place] == candidate:
-            return True
-    return False
+    place = 0
+    while place < count and some[place] != candidate:
+        place += 1
+    return place < count
 
 
 def _dense(vectors: object) -> Dense:

@@ -42,7 +42,7 @@ from eigenscape.learn.propagate.method import FieldMethod, Group
 from eigenscape.learn.propagate.sizes import EXACT_ROWS, making_bytes
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
-from eigenscape.spectrum.scaled import sample_rows, store_laplacian, stored_graph
+from eigenscape.spectrum.scaled import StoredGraph, sample_rows, store_laplacian, stored_graph
 from eigenscape.spectrum.stored import StoredOperator, open_stored
 
 TOLERANCE = 1e-4
@@ -325,28 +325,23 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     exact = [number for number in groups if fields.groups[number][0] < labelled.count]
     exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
     usual = [number for number in groups if number not in exact]
-    work = partial(Fields.solve, fields)
-    solved = context.map("solve", work, usual, label="spreading labels")
-    pairs = list(zip(usual, solved, strict=True))
+    fields = replace(fields, exact=tuple(exact))
+    doubled = _in_double(context, fields, weights, exact) if exact else fields
+    # Those in double first: nothing waits for them, which take longest.
+    work = partial(_solve, fields, doubled)
+    solved = context.map("solve", work, exact + usual, label="spreading labels")
     # Where no map is made, what converges slowly is good enough as it is.
     enough = _LARGE_TOLERANCE if graphs is not None and operator.rows > EXACT_ROWS else TOLERANCE
-    again = [n for n, report in pairs if labelled.mapped and report["residual"] > enough]
-    solved = [report for number, report in pairs if number not in again]
-    if exact or again:
-        exact_folder = context.workspace.folder("learn/exact")
-        operator = store_laplacian(weights, exact_folder, "unnormalized", "float64")
-        # No plan can know that single precision will not do: on large graphs it counts on that, and the
-        # arrays of double are mapped.
-        fits = operator.rows <= EXACT_ROWS and fits_in(
-            context.task_bytes, operator, len(labelled.sample), method.arrays
-        )
-        graphs = _graphs(context, method, operator, exact_folder, "exact-coarse")
-        doubled = replace(
-            fields, operator=operator, graphs=graphs, in_memory=fits, exact=tuple(exact),
-            doubled=(*exact, *again),
-        )  # fmt: skip
-        work = partial(Fields.solve, doubled)
-        solved += context.map("exact", work, exact + again, label="spreading labels in double")
+    pairs = list(zip(exact + usual, solved, strict=True))
+    again = [
+        number for number, report in pairs
+        if number not in exact and labelled.mapped and report["residual"] > enough
+    ]  # fmt: skip
+    if again:
+        solved = [report for number, report in pairs if number not in again]
+        doubled = doubled if exact else _in_double(context, fields, weights, again)
+        work = partial(Fields.solve, replace(doubled, doubled=(*exact, *again)))
+        solved += context.map("exact", work, again, label="spreading labels in double")
     worst = max(report["residual"] for report in solved)
     if not np.isfinite(worst):
         raise InputError(
@@ -362,6 +357,26 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     if fields.warning:
         context.reporter.note(f"warning: {fields.warning}")
     return fields
+
+
+def _solve(single: Fields, double: Fields, number: int) -> dict[str, Any]:
+    return (double if number in double.doubled else single).solve(number)
+
+
+def _in_double(
+    context: Context, fields: Fields, weights: StoredGraph, doubled: list[int]
+) -> Fields:
+    """Store the Laplacian in double, and return fields that are solved with it in some groups."""
+    folder = context.workspace.folder("learn/exact")
+    operator = store_laplacian(weights, folder, "unnormalized", "float64")
+    method, samples = fields.options, len(fields.labelled.sample)
+    # No plan can know that single precision will not do: on large graphs it counts on that, and the
+    # arrays of double are mapped.
+    fits = operator.rows <= EXACT_ROWS and fits_in(
+        context.task_bytes, operator, samples, method.arrays
+    )
+    graphs = _graphs(context, method, operator, folder, "exact-coarse")
+    return replace(fields, operator=operator, graphs=graphs, in_memory=fits, doubled=tuple(doubled))
 
 
 def _graphs(
