@@ -321,27 +321,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     fits = fits_in(context.task_bytes, operator, len(labelled.sample), method.arrays)
     graphs = _graphs(context, method, operator, folder, "coarse")
     fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits)
-    groups = list(range(len(fields.groups)))
-    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
-    exact = exact if operator.rows <= EXACT_ROWS and labelled.mapped else []
-    usual = [number for number in groups if number not in exact]
-    fields = replace(fields, exact=tuple(exact))
-    doubled = _in_double(context, fields, weights, exact) if exact else fields
-    # Those in double first: nothing waits for them, which take longest.
-    work = partial(_solve, fields, doubled)
-    solved = context.map("solve", work, exact + usual, label="spreading labels")
-    # Where no map is made, what converges slowly is good enough as it is.
-    enough = _LARGE_TOLERANCE if graphs is not None and operator.rows > EXACT_ROWS else TOLERANCE
-    pairs = list(zip(exact + usual, solved, strict=True))
-    again = [
-        number for number, report in pairs
-        if number not in exact and labelled.mapped and report["residual"] > enough
-    ]  # fmt: skip
-    if again:
-        solved = [report for number, report in pairs if number not in again]
-        doubled = doubled if exact else _in_double(context, fields, weights, again)
-        work = partial(Fields.solve, replace(doubled, doubled=(*exact, *again)))
-        solved += context.map("exact", work, again, label="spreading labels in double")
+    solved, doubled = _solve_groups(context, fields, weights)
     worst = max(report["residual"] for report in solved)
     if not np.isfinite(worst):
         raise InputError(
@@ -349,14 +329,43 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
             'graph. Set learn.method to "eigenfunctions" or "k-nn", or neighbors.k to more.'
         )
     context.reporter.note(
-        f"{context.job.learn.method}: {len(groups)} group(s) of columns, {len(exact + again)} in "
-        f"double, at most {max(report['iterations'] for report in solved)} products each, largest "
-        f"relative residual {worst:.1e}"
+        f"{method.method}: {len(fields.groups)} group(s) of columns, {len(doubled)} in double, at "
+        f"most {max(report['iterations'] for report in solved)} products each, largest relative "
+        f"residual {worst:.1e}"
     )
-    fields = replace(fields, residual=worst, doubled=(*exact, *again))
+    fields = replace(fields, residual=worst, doubled=doubled)
     if fields.warning:
         context.reporter.note(f"warning: {fields.warning}")
     return fields
+
+
+def _solve_groups(
+    context: Context, fields: Fields, weights: StoredGraph
+) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
+    """Solve all groups; return what is said of each solution, and which are in double."""
+    rows, labelled = fields.operator.rows, fields.labelled
+    groups = range(len(fields.groups))
+    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
+    exact = exact if rows <= EXACT_ROWS and labelled.mapped else []
+    fields = replace(fields, exact=tuple(exact))
+    doubled = _in_double(context, fields, weights, exact) if exact else fields
+    # Groups in double come first, as they take longest.
+    order = [*exact, *(number for number in groups if number not in exact)]
+    solved = context.map("solve", partial(_solve, fields, doubled), order, label="spreading labels")
+    found = dict(zip(order, solved, strict=True))
+    # Where no map is made, what converges slowly is good enough as it is.
+    large = fields.graphs is not None and rows > EXACT_ROWS
+    enough = _LARGE_TOLERANCE if large else TOLERANCE
+    again = [
+        number for number, said in found.items()
+        if number not in exact and labelled.mapped and said["residual"] > enough
+    ]  # fmt: skip
+    if again:
+        doubled = doubled if exact else _in_double(context, fields, weights, again)
+        work = partial(Fields.solve, replace(doubled, doubled=(*exact, *again)))
+        solved = context.map("exact", work, again, label="spreading labels in double")
+        found |= zip(again, solved, strict=True)
+    return list(found.values()), (*exact, *again)
 
 
 def _solve(single: Fields, double: Fields, number: int) -> dict[str, Any]:
