@@ -22,7 +22,7 @@ from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows
 from eigenscape.base.files.whole import written_whole
 from eigenscape.base.vectors import Dense
 from eigenscape.neighbors.kernels.distances import squared
-from eigenscape.neighbors.kernels.lists import insert, push_products
+from eigenscape.neighbors.kernels.lists import insert, meet, push_products
 from eigenscape.neighbors.kernels.partition import (
     TREE_SAMPLE,
     SplitTree,
@@ -206,7 +206,7 @@ def refine_queries(queries, features, lists, rounds, index, distance):  # type: 
     near = np.empty(length, np.int64)
     for query in range(queries.shape[0]):
         for slot in range(length):
-            _meet(index[query, slot], query, met, when)
+            meet(index[query, slot], query, met, when)
         count = 0
         for _ in range(rounds):
             for slot in range(length):
@@ -218,22 +218,10 @@ def refine_queries(queries, features, lists, rounds, index, distance):  # type: 
                 count += 1
                 for further in range(k):
                     candidate = lists[near[slot], further]
-                    if candidate >= 0 and _meet(candidate, query, met, when):
+                    if candidate >= 0 and meet(candidate, query, met, when):
                         d = squared(queries, query, features, candidate)
                         if d <= distance[query, -1]:
                             insert(index, distance, query, candidate, d)
-
-
-@njit(cache=True, nogil=True)
-def _meet(candidate, query, met, when):  # type: ignore[no-untyped-def]
-    """Note that a query has met a candidate; return whether it had not."""
-    at = (candidate * 2654435761) & (len(met) - 1)
-    while when[at] == query and met[at] != candidate:
-        at = (at + 1) & (len(met) - 1)
-    new = when[at] != query
-    when[at] = query
-    met[at] = candidate
-    return new
 
 
 @njit(cache=True, nogil=True)

@@ -237,11 +237,7 @@ def refine_lists(features, start, index, distance, fresh, out_index, out_distanc
         for slot in range(-1, k):
             known = np.int64(row if slot < 0 else index[row, slot])
             if known >= 0:
-                at = (known * 2654435761) & (size - 1)
-                while when[at] == row and met[at] != known:
-                    at = (at + 1) & (size - 1)
-                when[at] = row
-                met[at] = known
+                meet(known, row, met, when)
         for slot in range(k):
             near = index[row, slot]
             if near < 0:
@@ -250,16 +246,30 @@ def refine_lists(features, start, index, distance, fresh, out_index, out_distanc
                 candidate = np.int64(index[near, further])
                 if candidate < 0 or not (fresh[row, slot] or fresh[near, further]):
                     continue
-                at = (candidate * 2654435761) & (size - 1)
-                while when[at] == row and met[at] != candidate:
-                    at = (at + 1) & (size - 1)
-                if when[at] == row:
+                if not meet(candidate, row, met, when):
                     continue
-                when[at] = row
-                met[at] = candidate
                 d = squared(features, row, features, candidate)
                 if d <= out_distance[here, k - 1]:
                     insert(out_index, out_distance, here, candidate, d)
+
+
+@njit(cache=True, nogil=True)
+def meet(candidate, row, met, when):  # type: ignore[no-untyped-def]
+    """Note in a hash table that a row has met a candidate; return whether it had not.
+
+    Parameters
+    ----------
+    candidate, row : int
+    met, when : array of int, shape (size,)
+        Who was met, and by which row last; `size` is a power of two. Entries of other rows count as free.
+    """
+    at = (candidate * 2654435761) & (len(met) - 1)
+    while when[at] == row and met[at] != candidate:
+        at = (at + 1) & (len(met) - 1)
+    new = when[at] != row
+    when[at] = row
+    met[at] = candidate
+    return new
 
 
 @njit(cache=True, nogil=True)
