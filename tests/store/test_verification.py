@@ -262,13 +262,13 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_damage__some_at_random():
+def test_damage__a_dozen_at_random():
     bench = Path(__file__).parents[1] / "bench" / "damage.py"
     done = subprocess.run(
-        [sys.executable, bench, "--damages", "6", "--moments", "4", "--size", "24"],
+        [sys.executable, bench, "--damages", "12", "--moments", "12", "--size", "24"],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["failures"] == []
-    assert found["same"] + found["refused"] == 6
+    assert found["same"] + found["refused"] == 12

@@ -29,7 +29,7 @@ from ladders import RUNGS
 pytestmark = pytest.mark.usefixtures("short_ladder")
 
 UNBEATABLE = Search.unbeatable
-"""As it is; the short ladder ends nowhere."""
+"""The property itself, which `short_ladder` replaces."""
 
 
 def table_of(tuned):

@@ -344,15 +344,18 @@ def _solve_groups(
 ) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
     """Solve all groups; return what is said of each solution, and which are in double."""
     rows, labelled = fields.operator.rows, fields.labelled
-    groups = range(len(fields.groups))
-    exact = [number for number in groups if fields.groups[number][0] < labelled.count]
-    exact = exact if rows <= EXACT_ROWS and labelled.mapped else []
+    exact = [
+        number for number, columns in enumerate(fields.groups)
+        if rows <= EXACT_ROWS and labelled.mapped and columns[0] < labelled.count
+    ]  # fmt: skip
     fields = replace(fields, exact=tuple(exact))
     doubled = _in_double(context, fields, weights, exact) if exact else fields
     # Groups in double come first, as they take longest.
-    order = [*exact, *(number for number in groups if number not in exact)]
-    solved = context.map("solve", partial(_solve, fields, doubled), order, label="spreading labels")
-    found = dict(zip(order, solved, strict=True))
+    numbers = list(range(len(fields.groups)))
+    solved = context.map(
+        "solve", partial(_solve, fields, doubled), numbers, label="spreading labels"
+    )
+    found = dict(enumerate(solved))
     # Where no map is made, what converges slowly is good enough as it is.
     large = fields.graphs is not None and rows > EXACT_ROWS
     enough = _LARGE_TOLERANCE if large else TOLERANCE

@@ -29,7 +29,7 @@ def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no
     features, rows, columns = filtered.shape
     height, width = rows + 2 * radius, columns + 2 * radius
     plane = np.empty(valid.shape)
-    lines, fewer = np.empty((height, valid.shape[1])), np.empty((rows, width))
+    lines, inner_lines = np.empty((height, valid.shape[1])), np.empty((rows, width))
     count = np.empty((height, width))
     _copy(valid, plane)
     _box_sums(plane, radius, lines, count)
@@ -37,7 +37,7 @@ def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no
     centred = np.empty((height, width))
     _copy(plane[radius : radius + height, radius : radius + width], centred)
     squares = np.empty((rows, columns))
-    _box_sums(centred, radius, fewer, squares)
+    _box_sums(centred, radius, inner_lines, squares)
 
     mean = np.empty((guides, height, width))
     for one in range(guides):
@@ -70,10 +70,10 @@ def guided(window, valid, radius, guides, epsilon, filtered):  # type: ignore[no
                     offset[row, column] -= slope[one, row, column] * mean[one, row, column]
                     slope[one, row, column] *= centred[row, column]
         _multiply(offset, centred, offset)
-        _box_sums(offset, radius, fewer, total)
+        _box_sums(offset, radius, inner_lines, total)
         _divide(total, squares)
         for one in range(guides):
-            _box_sums(slope[one], radius, fewer, smooth)
+            _box_sums(slope[one], radius, inner_lines, smooth)
             _divide(smooth, squares)
             for row in range(rows):
                 for column in range(columns):
