@@ -138,6 +138,29 @@ def test_climb__ends_where_no_lead_that_matters_is_left(monkeypatch, best, slow,
     assert search.reporter.notes == ([said] if scored == 1 else [])
 
 
+def test_finish__says_nothing_again_of_a_job_that_has_all_draws(monkeypatch):
+    offline(monkeypatch)
+
+    class Lines(Silent):
+        def __init__(self):
+            self.lines = []
+
+        def stage(self, name, text):
+            self.lines.append(text)
+
+    search = search_of(Fake(failing=[8]))
+    search.reporter = Lines()
+    first, second, failing = (
+        search.add(candidate(search.job, {"neighbors.k": k}), "") for k in (4, 16, 8)
+    )
+    search.steps = (0, 10)
+    search.finish([first, failing])
+    assert search.finish([first, second, failing]) == [second, first]
+    assert [line.partition(":")[0] for line in search.reporter.lines] == [
+        "finalist 1 of 2", "finalist 2 of 3"
+    ]  # fmt: skip
+
+
 def test_judge__one_draw_where_there_is_no_other():
     class Alone(Fake):
         def score(self, job, trials):

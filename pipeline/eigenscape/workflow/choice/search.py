@@ -307,9 +307,11 @@ class Search:
 
     def _try(self, one: Tried, draws: int, where: str) -> None:
         """Score a job on the draws that it lacks."""
+        if one.error is not None or one.drawn >= draws:
+            return  # and it was said
         there = self.unbeatable
         for trials in self._increments(draws):
-            if one.error is not None or one.drawn >= trials.last:
+            if one.drawn >= trials.last:
                 continue
             try:
                 scored = self._scored(one.candidate.job, trials)
