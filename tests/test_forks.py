@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from forks import Fork, fork_python, write_program
+from forks import Fork, fork_python, serving, write_program
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -96,3 +97,18 @@ def test_program__gives_a_command_and_ends_it_when_it_is_killed(tmp_path):
         client.kill()
         assert client.stdout.read() == ""  # held open by the fork until its end
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_serve__goes_on_where_a_fork_and_who_gave_it_end_at_once():
+    waits = "import time; print('here', flush=True); time.sleep(60)"
+    with serving() as address:
+        server = max(psutil.Process().children(), key=psutil.Process.create_time)
+        fork = Fork(["-c", waits], stdout=subprocess.PIPE, address=address)
+        assert fork.stdout.readline() == "here\n"
+        server.suspend()
+        fork.kill()
+        wait_until(lambda: psutil.Process(fork.pid).status() == psutil.STATUS_ZOMBIE)
+        fork.stdout.close()
+        fork._line.close()
+        server.resume()
+        assert fork_python("-c", "exit(3)", address=address).returncode == 3

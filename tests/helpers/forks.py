@@ -259,7 +259,7 @@ def serve(address: str) -> Asked:
                     return Asked(*json.loads(message), files)
                 for file in files:
                     os.close(file)
-                line.send(str(pid).encode())
+                _say(line, pid)
                 lines[pid] = line
                 end = os.pidfd_open(pid)
                 ends[end] = pid
@@ -272,12 +272,18 @@ def serve(address: str) -> Asked:
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 if line := lines.pop(pid, None):
                     waiting.unregister(line)
-                    line.send(str(status).encode())
+                    _say(line, status)
                     line.close()
             elif lines.get(key.data) is key.fileobj:
                 # Who gave it is gone.
                 waiting.unregister(lines.pop(key.data))
                 _end(key.data)
+
+
+def _say(line: socket.socket, number: int) -> None:
+    """Tell a number to who gave a command, unless that is gone: it may end at the same time as its fork."""
+    with suppress(ConnectionError):
+        line.send(str(number).encode())
 
 
 def _end(pid: int) -> None:
