@@ -100,15 +100,13 @@ def test_program__gives_a_command_and_ends_it_when_it_is_killed(tmp_path):
 
 
 def test_serve__goes_on_where_a_fork_and_who_gave_it_end_at_once():
-    waits = "import time; print('here', flush=True); time.sleep(60)"
+    wait = "import time; print('here', flush=True); time.sleep(60)"
     with serving() as address:
         server = max(psutil.Process().children(), key=psutil.Process.create_time)
-        fork = Fork(["-c", waits], stdout=subprocess.PIPE, address=address)
-        assert fork.stdout.readline() == "here\n"
-        server.suspend()
-        fork.kill()
-        wait_until(lambda: psutil.Process(fork.pid).status() == psutil.STATUS_ZOMBIE)
-        fork.stdout.close()
-        fork._line.close()
+        with Fork(["-c", wait], stdout=subprocess.PIPE, address=address) as fork:
+            assert fork.stdout.readline() == "here\n"
+            server.suspend()
+            fork.kill()
+            wait_until(lambda: psutil.Process(fork.pid).status() == psutil.STATUS_ZOMBIE)
         server.resume()
         assert fork_python("-c", "exit(3)", address=address).returncode == 3

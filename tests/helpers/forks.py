@@ -128,6 +128,19 @@ class Fork:
         """End it by SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
+    def close(self) -> None:
+        """Leave the command to itself: it is killed if it has not ended."""
+        self._line.close()
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> "Fork":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def communicate(self, timeout: float | None = None) -> tuple[str | None, str | None]:
         """Return what is left of stdout and stderr, once it has ended; kill it where that takes too long."""
         with ThreadPoolExecutor(2) as pool:
@@ -141,9 +154,7 @@ class Fork:
                 self.kill()
                 raise
             out, err = (None if one is None else one.result() for one in reading)
-        for stream in (self.stdout, self.stderr):
-            if stream is not None:
-                stream.close()
+        self.close()
         return out, err
 
 
@@ -240,6 +251,8 @@ def serve(address: str) -> Asked:
     ends: dict[int, int] = {}  # processes by the descriptor of their end
     while True:
         for key, _ in waiting.select():
+            if waiting.get_map().get(key.fd) is not key:
+                continue  # closed on an event before; another has its number by now
             if key.fd == 0:
                 for pid in lines:
                     _end(pid)
@@ -274,8 +287,7 @@ def serve(address: str) -> Asked:
                     waiting.unregister(line)
                     _say(line, status)
                     line.close()
-            elif lines.get(key.data) is key.fileobj:
-                # Who gave it is gone.
+            else:  # who gave it is gone
                 waiting.unregister(lines.pop(key.data))
                 _end(key.data)
 
