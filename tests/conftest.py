@@ -40,7 +40,7 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
-SLOW = ("slurm", "gridengine", "glusterfs", "shared_data")
+SLOW = ("slurm", "gridengine", "glusterfs", "shared_data", "exhaustive")
 """Marks of tests that are slow as well."""
 
 _OF_WORKERS = ("OPENBLAS_", "OMP_", "MKL_", "NUMBA_", "MALLOC_TRIM_", "PYTHONHASHSEED")
@@ -68,10 +68,12 @@ def pytest_runtest_setup() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in _mostly("exhaustive", items):
+        item.add_marker(pytest.mark.exhaustive)
     for item in items:
         if any(item.get_closest_marker(name) for name in SLOW):
             item.add_marker(pytest.mark.slow)
-    for item in _mostly(items):
+    for item in _mostly("slow", items):
         item.add_marker(pytest.mark.slow)
     # Nobody waits for a long one in the end; what compiles itself in each process comes in one of them.
     items.sort(
@@ -82,14 +84,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-def _mostly(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the cases of tests marked `mostly_slow` that are slow: all but some at even distances."""
+def _mostly(kind: str, items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the cases of tests of which most are of a kind: all but some at even distances."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("mostly_slow"):
+        if item.get_closest_marker(f"mostly_{kind}"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for own in cases.values():
-        (count,) = own[0].get_closest_marker("mostly_slow").args
+        (count,) = own[0].get_closest_marker(f"mostly_{kind}").args
         kept = {number * len(own) // count for number in range(count)}
         yield from (item for number, item in enumerate(own) if number not in kept)
 

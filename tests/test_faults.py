@@ -153,6 +153,7 @@ def little_disk(tmp_path):
     subprocess.run(["umount", str(path)], check=True)
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.parametrize("size", ["8k", "2m", "2400k"])
 def test_run__full_disk(job, calm, little_disk, size):
     disk, resize = little_disk

@@ -49,6 +49,7 @@ def test_run__killed_at_every_named_point_ends_as_if_undisturbed():
     assert done.returncode == 0
 
 
+@pytest.mark.exhaustive
 def test_run__goes_on_when_workers_are_killed_at_every_point_that_they_pass():
     script = SCRIPT.with_name("worker_kills.py")
     done = subprocess.run(

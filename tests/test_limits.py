@@ -63,6 +63,7 @@ def folder(make_scene, tmp_path_factory):
     return folder
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.parametrize("method", ["centroid-angle", "tikhonov"])
 def test_run__holds_no_more_than_its_limit(folder, method):
     def job(scene):

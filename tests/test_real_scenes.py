@@ -72,6 +72,7 @@ def landsat_runs(tmp_path_factory):
     return tmp_path_factory.mktemp("landsat")
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("labels", "field"),

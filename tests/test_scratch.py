@@ -96,6 +96,7 @@ class Weighing(Threads):
             self.most[name] = max(self.most.get(name, 0), size)
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.parametrize(
     "learn",
     [{"method": "centroid-angle"}, {"method": "interpolated"}, {"method": "svm", "smoothing": 1.0}],

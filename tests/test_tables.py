@@ -46,6 +46,7 @@ def load(write_job, **tables):
     return eigenscape.load_job(write_job(**job))
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [100, 3000])
 def test_tables__job_and_estimators_agree(tmp_path, write_job, blobs, rows):

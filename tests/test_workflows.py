@@ -64,6 +64,7 @@ def call(*arguments, cwd, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_snakemake__maps_what_can_be_mapped_and_nothing_twice(tiles):
     command = (
@@ -82,6 +83,7 @@ def test_snakemake__maps_what_can_be_mapped_and_nothing_twice(tiles):
     assert "Nothing to be done" in again.stderr + again.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_prefect__repeats_nothing_that_cannot_work(tiles):
     python = Path(program("prefect")).with_name("python")

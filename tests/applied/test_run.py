@@ -136,6 +136,7 @@ METHODS = [
 ]  # fmt: skip
 
 
+@pytest.mark.mostly_exhaustive(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "tables", "how"), METHODS)
 def test_apply__every_kind_of_run_knows_its_own_scene_and_the_next(
@@ -448,6 +449,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.mostly_exhaustive(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["euclidean", "angle"])
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: options["method"])

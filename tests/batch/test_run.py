@@ -66,6 +66,7 @@ def test_run_batch__one_bad_scene_does_not_stop_the_others(batch):
     assert batch_status(result.path)["state"] == "3 done, 2 failed"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_run_batch__enmap_tiles(tmp_path, shared_data):
     (tmp_path / "tiles").mkdir()

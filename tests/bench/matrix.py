@@ -1,7 +1,7 @@
 """Every value of every key of a job on scenes of several sizes: does it run, is it right, does it fit?
 
     python tests/bench/matrix.py [--size NAME]... [--only TEXT]... [--workers] [--directory DIR]
-                                 [--without LINES]... [--on FILE]
+                                 [--without LINES]... [--on FILE] [--every N]
 
 A cell is one key set to one value (with what that value needs), or one of the combinations below,
 on one scene. The keys come from the option models: a key or a value without a cell is an error.
@@ -613,6 +613,7 @@ def parse_arguments() -> argparse.Namespace:
                        "that stay from cell to cell")  # fmt: skip
     parser.add_argument("--directory", type=Path, help="for scenes and runs; a temporary one")
     parser.add_argument("--quick", action="store_true", help="all in this process, no job twice")
+    parser.add_argument("--every", type=int, default=1, help="of the cells, one in so many")
     return parser.parse_args()
 
 
@@ -634,7 +635,8 @@ def main() -> None:
         for size in given.size or scenery.SIZES:
             scene = scenery.make(size, folder / size)
             checked: set[str] = set()
-            for cell in chosen(scene, folder / size, given.only, quick=given.quick):
+            cells = chosen(scene, folder / size, given.only, quick=given.quick)
+            for cell in cells[:: given.every]:
                 if (cell.name, size, on.kind) in done:
                     continue
                 said = try_cell(cell, scene, folder / size, on, executor, checked)

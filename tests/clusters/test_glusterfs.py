@@ -64,6 +64,7 @@ def test_run__mounts_that_keep_stale_files_are_refused_by_name(stale_files, job,
         assert left.stdout == ""
 
 
+@pytest.mark.exhaustive
 def test_run__the_same_bits_on_mounts_that_are_close_to_open(shared_files, job, tmp_path):
     expected = files_of(run(load_job(job), run_dir=tmp_path / "here" / "run").path)
     on = existing(tmp_path, shared_files)

@@ -1,6 +1,7 @@
 """The documentation site: its references are complete, no link is dead, and all can use its pages.
 
-Building runs every cell of its pages: tutorial, how-tos and notebooks work as they are written.
+Building runs every cell of its pages: tutorial, how-tos and notebooks work as they are written. The tests
+that are not exhaustive build it without the cells.
 """
 
 import importlib.util
@@ -99,8 +100,18 @@ def test_texts__are_shown_whole_and_once(pages):
     assert shown >= texts | {"CHANGELOG.md", "CONTRIBUTING.md"}
 
 
+TEXTS = ["nb_execution_mode=off", "suppress_warnings=myst-nb.lexer"]
+"""Settings that leave the cells out: a kernel would say what language they are in."""
+
+BUILT = [
+    pytest.param(TEXTS, id="texts"),
+    pytest.param([], id="cells", marks=pytest.mark.exhaustive),
+]
+"""With what settings the site is built."""
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(tmp_path_factory, request):
     """Build the site; a warning is an error, and so is a cell that fails."""
     pytest.importorskip("myst_nb", reason="the extra docs is not installed")
     target, programs = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("programs")
@@ -118,7 +129,7 @@ def site(tmp_path_factory):
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d",
-         target / "doctrees", DOCS, target / "html"],
+         target / "doctrees", *(f"-D{setting}" for setting in request.param), DOCS, target / "html"],
         capture_output=True, text=True, check=False, env=around,
     )  # fmt: skip
     wrong = [line for line in done.stderr.splitlines() if "IPKernelApp" not in line]
@@ -145,6 +156,7 @@ class Links(HTMLParser):
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(5400)
+@pytest.mark.parametrize("site", BUILT, indirect=True)
 def test_site__has_no_dead_link_and_no_picture_without_words(site):
     # The theme leaves a template among its files.
     pages = [page for page in site.rglob("*.html") if "_static" not in page.parts]
@@ -171,6 +183,7 @@ def test_site__has_no_dead_link_and_no_picture_without_words(site):
 @pytest.mark.long
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("site", BUILT, indirect=True)
 def test_site__axe_finds_nothing_serious(site, scheme):
     if CHROMIUM is None:
         pytest.skip("chromium is not installed: apt-get install chromium")

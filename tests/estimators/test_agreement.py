@@ -15,6 +15,7 @@ def blobs(samples, classes, *, each=5, scale=1.0, seed=0):
     return Problem(scale * X, truth, few_labels(truth, each))
 
 
+@pytest.mark.mostly_exhaustive(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("problem", [blobs(600, 4), blobs(1000, 25, each=2)], ids=["4", "25"])

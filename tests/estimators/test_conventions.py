@@ -48,7 +48,11 @@ QUICK = {
     "check_n_features_in", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
     "check_set_params",
 }  # fmt: skip
-"""Checks that take few fits or none: they run always, the others, which take minutes, where slow ones do."""
+"""Checks that take few fits or none: they run always, the others, which take minutes, where slow ones do,
+those of further options of an estimator, and of `ALIKE`, where exhaustive ones do."""
+
+ALIKE = (SchroedingerEigenmaps, InterpolatedClassifier, TikhonovClassifier, GeodesicClassifier)
+"""Estimators that read what they are given by the code of another."""
 
 
 def cases():
@@ -64,7 +68,9 @@ def cases():
                 yield case
             elif not (other and check.func.__name__ in READING):
                 values = getattr(case, "values", case)
-                yield pytest.param(*values, marks=[*getattr(case, "marks", ()), pytest.mark.slow])
+                alike = other or type(estimator) in ALIKE
+                further = pytest.mark.exhaustive if alike else pytest.mark.slow
+                yield pytest.param(*values, marks=[*getattr(case, "marks", ()), further])
 
 
 def name_of(value):

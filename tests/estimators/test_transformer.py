@@ -184,6 +184,7 @@ def test_transformer__serves_tsne_and_hdbscan(groups):
     assert adjusted_rand_score(truth[:90], labels) > 0.95
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:precomputed_knn")
 def test_transformer__serves_scanpy_and_umap(groups):

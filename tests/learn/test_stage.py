@@ -273,6 +273,7 @@ def test_learn_stage__geodesic_nn_equals_networkx(learn, scene):
     assert (harness["labels/class"] > 0).all()
 
 
+@pytest.mark.mostly_exhaustive(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_learn_stage__goes_on_after_a_kill(learn, monkeypatch, method):

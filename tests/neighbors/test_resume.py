@@ -182,6 +182,7 @@ def other_process(undisturbed, tmp_path_factory):
     return {**json.loads(done.stdout), "paths": [Path(hurt) for hurt, *_ in plan]}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_neighbors_stage__goes_on_after_sigkill_in_each_step(undisturbed, other_process):
     assert other_process["ends"] == [-9] * len(FATAL)

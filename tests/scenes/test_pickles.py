@@ -174,6 +174,7 @@ def test_open_array__arrays_of_a_run_are_numbers(tmp_path, marker, write):
         _ = open_array(tmp_path / "a")[...]
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.npz", "a.mat"])
 def test_project_plan__a_small_file_that_would_unpack_to_much(tmp_path, name):

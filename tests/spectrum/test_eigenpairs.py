@@ -121,6 +121,7 @@ def test_eigenpairs__find_every_copy_of_an_eigenvalue():
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(20), atol=1e-9)
 
 
+@pytest.mark.mostly_exhaustive(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["chebyshev", "shift-invert", "dense"])
 @pytest.mark.parametrize("factor", [1e-12, 1e-6, 1e2, 1e12])

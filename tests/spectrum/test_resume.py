@@ -80,6 +80,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_solve__goes_on_after_sigkill_in_the_midst_of_a_pass(make_problem):
     W = nx.adjacency_matrix(nx.grid_2d_graph(50, 60)).astype(np.float64)

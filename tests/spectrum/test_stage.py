@@ -238,6 +238,7 @@ def test_spectrum_stage__gives_the_same_bits_for_any_threads_and_limit(solve, rn
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.mostly_exhaustive(4)
 @pytest.mark.slow
 @pytest.mark.usefixtures("iterate")
 @pytest.mark.parametrize("noted", [False, True])

@@ -260,6 +260,7 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
     assert cli("verify", path.parent).exit_code == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.long
 def test_damage__a_dozen_at_random():

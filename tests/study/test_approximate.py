@@ -28,6 +28,7 @@ def of(points, measure, variant, landmarks=""):
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_table_6_3__approximate_neighbours_cost_no_more_than_a_point(smith):
     points = smith.points
@@ -62,6 +63,7 @@ def test_table_6_3__has_its_pictures(smith):
         assert result.outputs[name].stat().st_size > 10_000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
     """Halevy 2011, 4.4.1: LERP keeps neighbours as LE does, Nystrom to a much lesser extent."""
@@ -73,6 +75,7 @@ def test_le_lerp_nystrom__a_projection_keeps_what_landmarks_lose(run_small):
     assert few < whole - 0.005
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
     points = run_small("le-lerp-nystrom-roll").points
@@ -81,6 +84,7 @@ def test_le_lerp_nystrom__few_landmarks_mix_the_turns_of_a_roll(run_small):
     assert few < of(points, "trustworthiness", "LE") - 0.05
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["helix", "roll"])
 def test_exact_or_approximate__unrolls_alike(run_small, name):

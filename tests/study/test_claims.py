@@ -28,6 +28,7 @@ def test_studies__have_a_title_a_source_and_both_versions(name):
 # --- made data: nothing has to be there
 
 
+@pytest.mark.exhaustive
 def test_plane_curve__more_unlabelled_points_help(run_small):
     """Belkin 2003, 3.2: they show the curve on which the few labels are far apart."""
     table = run_small("plane-curve")
@@ -39,6 +40,7 @@ def test_plane_curve__more_unlabelled_points_help(run_small):
     assert abs(nearest[0] - nearest[1]) < 5
 
 
+@pytest.mark.exhaustive
 def test_swiss_roll__many_neighbours_need_a_small_t(run_small):
     """Belkin 2003, 2.6.1: for small N all t are alike, for large N a small one is better."""
     table = run_small("swiss-roll")
@@ -78,6 +80,7 @@ def test_growth_of_time__bisection_finds_the_neighbours(run_small):
 # --- real data
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_brown_words__verbs_that_follow_one_another_nowhere_lie_together(run_small):
     """Belkin 2003, 2.6.3: words of one kind form clusters; here modal verbs and prepositions."""
@@ -100,12 +103,14 @@ def test_phoneme_embedding__frames_of_a_phoneme_lie_together(run_small):
     assert found > table("same_class", "PCA")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_phoneme_figure__more_unlabelled_phonemes_help(run_small):
     table = run_small("phoneme-figure-a11")
     assert table("error", "4509 phonemes", train=20) < table("error", "600 phonemes", train=20)
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "labels", "rule"), [("mnist-table-3-1", 50, 10), ("phoneme-table-3-3", 100, 20)]
@@ -125,6 +130,7 @@ def test_tables__a_fifth_as_many_eigenvectors_as_labels_is_near_the_best(
     assert ours < table("error", "best k-NN", train=labels)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_mnist_held_out__labels_of_eigenfunctions_teach_nearest_neighbours(run_small):
     """Belkin 2003, 3.8.4: better than nearest neighbours on the given labels alone."""
@@ -135,6 +141,7 @@ def test_mnist_held_out__labels_of_eigenfunctions_teach_nearest_neighbours(run_s
     assert found < table("error", "eigenfunctions", train=50) + 5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_mnist_geodesic__the_graph_knows_more_than_space(run_small):
     table = run_small("mnist-geodesic")
@@ -151,12 +158,14 @@ def test_mnist_few_labels__poisson_learning_needs_one_of_each(run_small):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 def test_mnist_cunha__eigenfunctions_beat_three_neighbours(run_small):
     table = run_small("mnist-cunha-table-1")
     assert table("error", "1,000 points", train=50) < table("error", "3-NN", train=50)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "measure", "key", "low", "high"),

@@ -57,6 +57,7 @@ def test_cards__of_job_plan_run_and_result(tmp_path):
             assert word in text, (name, word)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_notebook__a_cube_in_memory_to_a_map(tmp_path):
     """Five lines, on the client of the notebook; a browser asks for nothing outside, light and dark."""

@@ -13,6 +13,7 @@ from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError
 from eigenscape.graph.blocks import write_whole
+from eigenscape.graph.kernels.weights import row_sums
 from eigenscape.graph.stage import MOST_COMPONENTS, block_rows
 from eigenscape.spectrum.weights import check_weights
 from eigenscape.workflow.runner import Work
@@ -148,7 +149,8 @@ def _write_weights(graph: scipy.sparse.csr_array, context: Context) -> dict[str,
         write_whole(space, f"graph/{number}/indptr", starts - starts[0])
         write_whole(space, f"graph/{number}/indices", graph.indices[piece].astype(kind))
         write_whole(space, f"graph/{number}/data", graph.data[piece])
-    degree = np.asarray(graph.sum(axis=1, dtype=np.float64)).ravel()
+    # SciPy adds rows in the precision of the entries; D - W has a null vector only with exact degrees.
+    degree = row_sums(graph.indptr, graph.data)
     write_whole(space, "graph/degree", degree, "row")
     write_whole(space, "graph/sample", np.arange(samples), "row")
     write_whole(space, "graph/component", rank[found], "sample")

@@ -195,7 +195,7 @@ def nystrom(
         NaN for samples without weights.
     """
     form = FORMS[laplacian]
-    total = np.asarray(weights.sum(axis=1, dtype=np.float64))
+    total = kernels.row_sums(weights.indptr, weights.data)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = 1 - (values if form.normalized else values / total[:, None])
         factor = 1 / np.where(share >= LEAST_SHARE, share, np.nan)

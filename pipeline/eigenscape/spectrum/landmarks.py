@@ -29,6 +29,7 @@ from eigenscape.base.files.whole import written_whole
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.context import Context, Map
 from eigenscape.errors import InputError
+from eigenscape.graph.kernels.weights import row_sums
 from eigenscape.job.options import Laplacian
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended, nystrom
 from eigenscape.spectrum.iteration.solvers import choose, find_pairs
@@ -100,7 +101,7 @@ class Extension:
                 table, twins, degree, np.array(self.values), [(0, vectors)], self.laplacian
             )
             write_range(self.folder / "extended", rows[0], extended.astype(np.float32))
-            write_range(self.folder / "own", rows[0], table.sum(axis=1, dtype=np.float64))
+            write_range(self.folder / "own", rows[0], row_sums(table.indptr, table.data))
             lost += int(np.isnan(extended).any(axis=1).sum())
             finite = np.nan_to_num(extended)
             squares += (finite**2).sum(axis=0)
@@ -213,7 +214,7 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
     save_array(folder / "place.npy", place)
     _check_dimension(options.dimension, len(landmark))
     weights = _landmark_weights(Extension(graph, folder, (0.0,), form), context.map)
-    degree = np.asarray(weights.sum(axis=1, dtype=np.float64))
+    degree = row_sums(weights.indptr, weights.data)
     save_array(folder / "degree.npy", degree)
     choice = choose(options.solver, options.dimension, options.tolerance, form, degree)
     block = RowBlock(

@@ -56,6 +56,7 @@ def holder(places):
         process.kill()
 
 
+@pytest.mark.mostly_exhaustive(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_fit__sweeps_what_killed_processes_left(places, holder, end):

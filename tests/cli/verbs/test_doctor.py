@@ -84,6 +84,7 @@ def test_doctor__tries_a_directory_by_two_processes(tmp_path):
     assert doctor.diagnose(tmp_path / "file").problems
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_doctor__compiles_what_a_run_needs(tmp_path):
     scene = tmp_path / "scene.npy"

@@ -69,6 +69,7 @@ def test_check__a_python_that_is_not_there(slurm, table, cli, tmp_path):
     wait_until(lambda: slurm.call("squeue", "-h") == "")
 
 
+@pytest.mark.exhaustive
 def test_connect__a_partition_that_is_away_for_a_while(slurm, table):
     said = []
     partition(slurm, "INACTIVE")
@@ -108,6 +109,7 @@ def test_connect__a_node_that_is_drained(slurm, table):
     assert any("waiting (PENDING: Nodes required for job are DOWN" in line for line in said)
 
 
+@pytest.mark.exhaustive
 def test_run__one_of_two_jobs_is_lost_while_the_queue_refuses(slurm, table):
     said = []
     with open_for(table, said, jobs=2) as executor:
@@ -126,6 +128,7 @@ def test_run__one_of_two_jobs_is_lost_while_the_queue_refuses(slurm, table):
     assert f"job {lost} of workers is lost: another takes its place" in said
 
 
+@pytest.mark.exhaustive
 def test_run__a_job_that_is_suspended(slurm, table, monkeypatch):
     monkeypatch.setattr(watch, "SILENT_S", 12.0)
     monkeypatch.setattr(watch, "_KILL_S", 3.0)

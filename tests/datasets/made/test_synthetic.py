@@ -91,6 +91,7 @@ def test_land__creek_and_roads_are_long_and_thin():
         assert np.median(inside.sum(axis=1)[inside.any(axis=1)]) < 80
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_synthesize__memory_does_not_grow_with_the_height(tmp_path):
     peaks = []

@@ -20,6 +20,7 @@ def _scene(height, width, classes):
     return rgb, ((x + 3 * y) % (classes + 1)).astype(np.uint16)
 
 
+@pytest.mark.mostly_exhaustive(9)
 @pytest.mark.mostly_slow(6)
 @pytest.mark.parametrize("shape", [(40, 40), (400, 30), (30, 400), (1, 1), (1, 900), (900, 1)])
 @pytest.mark.parametrize("classes", [0, 3, 100])

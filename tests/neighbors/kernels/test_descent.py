@@ -24,6 +24,7 @@ def check_descent(features, index, distance):
     assert (np.diff(index, axis=1)[steps == 0] > 0).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_descend__finds_most_neighbours(rng):
     features = clustered(rng, 1500, 8)

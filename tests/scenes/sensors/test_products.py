@@ -89,6 +89,7 @@ JOBS = {
 }
 
 
+@pytest.mark.mostly_exhaustive(8)
 @pytest.mark.mostly_slow(4)
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("name", JOBS)

@@ -27,6 +27,7 @@ def ink(path):
     return (pixels.min(axis=2) < 0.9).mean(), len(np.unique(colors))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_draw_plot__shows_ours_and_theirs(finished, tmp_path):
     study, result = finished

@@ -256,6 +256,7 @@ DOUBTS = {
 graph, a lead of theirs, and draws in the whole scene that differ much."""
 
 
+@pytest.mark.mostly_exhaustive(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("reason", DOUBTS)
 @pytest.mark.parametrize(("graph", "method"), [(0.65, False), (0.75, True)])

@@ -30,6 +30,7 @@ from eigenscape.base.files.mapped import (
 )
 from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
+from eigenscape.graph.kernels.weights import row_sums
 from eigenscape.graph.lists import FlatLists
 from eigenscape.graph.spatial import spatial_bandwidth, spatial_lists, spatial_rows
 from eigenscape.job.options import SpatialOptions
@@ -211,7 +212,7 @@ def _bandwidth(lists: FlatLists, _: str) -> float:
 def _weigh(lists: FlatLists, bandwidth: float, folder: Path, block: Block) -> tuple[int, float]:
     """Write rows of the Laplacian; return their entries and the largest degree."""
     weights = spatial_rows(lists, bandwidth, block)
-    degree = np.asarray(weights.sum(axis=1, dtype=np.float64))
+    degree = row_sums(weights.indptr, weights.data)
     for array, (name, end) in zip((weights.indptr, weights.indices), _FILES, strict=False):
         kind = np.int64 if name == "indptr" else array.dtype
         save_array(folder / f"{name}-{block[0]}{end}", array.astype(kind))
