@@ -175,7 +175,10 @@ def choose_copies_slowly(rows: Any, k: int, most: int) -> dict[int, int]:
     large = [group for group in groups.values() if len(group) > most]
     left = len(rows) - sum(len(group) for group in large)
     keep = 1
-    while large and left + sum(min(keep, len(group)) for group in large) <= k:
+    while large:
+        here = left + sum(min(keep, len(group)) for group in large)
+        if here > (4 * k if keep < k else k):
+            break
         keep += 1
     return {
         number: group[place % keep]

@@ -32,12 +32,20 @@ def test_choose_copies__equals_the_slow_way(groups, k, most):
 
 
 def test_choose_copies__representatives_share_the_copies_evenly():
-    # Two values, each of which must keep 4 for lists of 6.
+    # Two values, each of which keeps 6 for lists of 6.
     hashes = np.array([7, 9] * 50, np.uint64)
     copies, represented = choose_copies(hashes, 6, 1)
-    np.testing.assert_array_equal(copies, np.arange(8, 100))
-    np.testing.assert_array_equal(np.unique(represented), np.arange(8))
-    assert set(np.unique(represented, return_counts=True)[1]) == {11, 12}
+    np.testing.assert_array_equal(copies, np.arange(12, 100))
+    np.testing.assert_array_equal(np.unique(represented), np.arange(12))
+    assert set(np.unique(represented, return_counts=True)[1]) == {7, 8}
+
+
+def test_choose_copies__four_lists_are_left_where_groups_have_as_many():
+    hashes = np.repeat(np.arange(20, dtype=np.uint64), 50)
+    assert len(hashes) - len(choose_copies(hashes, 12, 3)[0]) == 60
+    assert len(hashes) - len(choose_copies(hashes, 12, 50)[0]) == 1000
+    # One more would leave a list nothing but its own value.
+    assert 100 - len(choose_copies(hashes[:100], 12, 3)[0]) == 24
 
 
 def test_most_equal__is_a_quarter_of_a_list_and_at_least_one():
@@ -131,7 +139,7 @@ def test_neighbors_stage__takes_fewer_values_than_neighbours(find, rng, kind, me
     features = KINDS[kind](values[rng.integers(0, distinct, 700)])
     found = find(features, method=method, k=10, leaf_size=100, overlap=0.5)
     left = 700 - found.summary["copies"]
-    assert 10 < left <= 10 + distinct
+    assert left == (11 if distinct == 1 else distinct * min(10, 40 // distinct + 1))
     check_exact(features, found)
 
 

@@ -4,8 +4,8 @@ Scenes hold thousands of identical pixels (saturated, filled, quantised). Their 
 nothing but each other, and the graph would fall apart into as many pieces as there are such values.
 So groups of more than k // 4 identical samples are represented by one of them, the first: only it
 is searched and found. The others, its *copies*, take over its list with the representative itself in
-front. Should fewer than k + 1 samples be left that way, groups keep as many representatives as it
-takes.
+front. Should no more than 4 k samples be left that way, groups keep up to k representatives; should
+fewer than k + 1 be left, as many as it takes.
 
 Groups are found by a 64-bit hash of the features: two different samples share one of 10^8 with odds
 below 1e-3, and a false group would need k // 4 more of them.
@@ -32,6 +32,12 @@ def most_equal(k: int) -> int:
     return max(1, k // 4)
 
 
+_LISTS = 4
+"""Lists' worth of samples that are left where groups have as many. With hardly more than one list, all lists
+reach over nearly all values. Measured on images of 4, 11, 21 and 29 values, each of one class only, by squares,
+with k = 12: 35, 30, 55 and 81 % right with k + 1 left, 100 % with 4 k."""
+
+
 def find_copies(source: Rows, folder: Path, k: int, most: int, budget: int, map_blocks: Map) -> int:
     """Find the samples that others represent, and note both.
 
@@ -45,7 +51,7 @@ def find_copies(source: Rows, folder: Path, k: int, most: int, budget: int, map_
         Gets ``copies.npy``, the copies in ascending order, and ``represented.npy``, the sample
         that stands for each.
     k
-        More than this many samples must be left.
+        Length of the lists.
     most
         Size up to which groups of identical samples are left alone.
     budget
@@ -79,7 +85,7 @@ def choose_copies(
     ----------
     hashes : array, shape (samples,)
     k
-        More than this many samples must be left.
+        Length of the lists; 0 where one sample of a group is enough.
     most
         Size up to which a group is left alone.
 
@@ -98,7 +104,8 @@ def choose_copies(
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     size = np.diff(np.concatenate([first, [len(order)]]))
     keep = 1
-    while int(np.where(size > most, np.minimum(size, keep), size).sum()) <= k:
+    # With k of a group left at most, a list holds another value.
+    while _left(size, most, keep) <= (k if keep >= k else _LISTS * k):
         keep += 1
     place = np.arange(len(order)) - np.repeat(first, size)
     surplus = (place >= keep) & np.repeat(size > most, size)
@@ -107,6 +114,11 @@ def choose_copies(
     represented = order[np.repeat(first, size)[surplus] + place[surplus] % keep]
     ascending = np.argsort(copies)
     return copies[ascending], represented[ascending]
+
+
+def _left(size: NDArray[np.int64], most: int, keep: int) -> int:
+    """Return how many samples are left if groups of more than `most` keep so many."""
+    return int(np.where(size > most, np.minimum(size, keep), size).sum())
 
 
 def include_copies(

@@ -102,7 +102,7 @@ def lay_out(
     leaves
         How parts are cut, and the length of the lists that are found on the way (0 for none).
     least
-        More than this many samples must be left once copies are taken out.
+        Neighbours that every sample must have: more samples are left once copies are taken out.
     most_equal
         Size up to which groups of identical samples are left alone.
     """
