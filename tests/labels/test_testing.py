@@ -111,6 +111,23 @@ def test_plan_fits__nothing_to_test_on_or_to_learn_from_is_refused(planned, numb
         planned(np.full(600, number, np.uint16))
 
 
+def test_plan_fits__classes_that_the_file_to_train_on_leaves_out_are_not_tested(planned, tmp_path):
+    tested = np.where(np.arange(600) % 3 == 0, np.arange(600) % 4, 0).astype(np.uint16)
+    given = np.where(np.arange(600) % 3, 1 + np.arange(600) % 3, 0).astype(np.uint16)
+    given[1::6] = 1
+    np.save(tmp_path / "marks.npy", ((given > 0) & (given < 3)).reshape(30, 20))
+    _, labelled, fits = planned(tested, given=given, train="marks.npy")
+    assert fits == {"file": [0], TEST: [0]}
+    assert set(labelled.numbers[labelled.classes[labelled.train[0]]]) == {1, 2}
+    assert set(labelled.numbers[labelled.classes[labelled.tested]]) == {1, 2}
+    report = labelled.disjoint.report()
+    assert report["unknown_classes"] == {"3": (tested == 3).sum()}
+    assert report["classes_without_test"] == []
+    only = np.where(tested == 3, tested, 0)
+    with pytest.raises(InputError, match=r"have the classes 3, and learn\.train has 1, 2"):
+        planned(only, given=given, train="marks.npy")
+
+
 def test_plan_fits__test_classes_that_are_not_learned_are_refused(planned):
     given = np.where(np.arange(600) < 300, 1 + np.arange(600) % 2, 0).astype(np.uint16)
     tested = np.where(np.arange(600) >= 300, 9, 0).astype(np.uint16)

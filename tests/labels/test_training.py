@@ -50,3 +50,10 @@ def test_draws__of_few_labels_have_five_of_each_class(labelled, train, trained):
     draws = Draws(options, classes, row, column, Grid(height=60, width=60))
     for trial in range(3):
         assert draws.draw("random", trial).sum() == trained
+
+
+def test_labelled__classes_that_the_first_fit_learns_nothing_of():
+    classes = np.array([0, 0, 1, 1, 1, 2])
+    train = np.array([[True, False, False, False, False, True], [True] * 6])
+    labelled = Labelled(np.arange(6), classes, np.array([3, 5, 9], np.uint16), train)
+    assert labelled.untaught == {5: 3}

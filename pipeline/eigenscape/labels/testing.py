@@ -54,7 +54,7 @@ class Disjoint:
     def report(self) -> dict[str, Any]:
         """Return what was tested on, as JSON values."""
         numbers, counts = np.unique(self.tested[self.tested > 0], return_counts=True)
-        absent = np.setdiff1d(self.given[self.given > 0], numbers)
+        absent = np.setdiff1d(self.given[self.given > 0], [*numbers, *self.unknown])
         return {
             "file": self.file,
             "pixels": int(counts.sum()),
@@ -74,17 +74,17 @@ class Disjoint:
         if self.unknown:
             notes.append(
                 f"{sum(self.unknown.values())} test pixels are left out of the scores: nothing is learned "
-                f"of their classes {_listed(self.unknown, self.names)}"
+                f"of their classes {listed(self.unknown, self.names)}"
             )
         if found["classes_without_test"]:
             notes.append(
-                f"no test pixel has the class {_listed(found['classes_without_test'], self.names)}: "
+                f"no test pixel has the class {listed(found['classes_without_test'], self.names)}: "
                 "its accuracy is not measured"
             )
         few = [int(number) for number, count in found["per_class"].items() if count <= _FEW]
         if few:
             notes.append(
-                f"the class {_listed(few, self.names)} has one or two test pixels: its accuracy says little"
+                f"the class {listed(few, self.names)} has one or two test pixels: its accuracy says little"
             )
         return notes
 
@@ -93,7 +93,11 @@ _FEW = 2
 
 
 def read_disjoint(
-    test: str, given: NDArray[np.uint16], pixel: NDArray[np.int64], scene: IngestedScene
+    test: str,
+    given: NDArray[np.uint16],
+    pixel: NDArray[np.int64],
+    scene: IngestedScene,
+    marked: NDArray[np.uint16] | None = None,
 ) -> Disjoint:
     """Read the labels of ``learn.test`` at all samples.
 
@@ -105,6 +109,8 @@ def read_disjoint(
         Label of each sample in ``scene.labels``, 0 for none, and its pixel.
     scene
         Their scene.
+    marked : array, shape (samples,), optional
+        Of the labels those that a file in ``learn.train`` marks: no others are learned from.
 
     Raises
     ------
@@ -116,14 +122,16 @@ def read_disjoint(
     tested = _read_tested(labels, pixel, scene.grid)
     given, shared = _left_to_learn(test, given, tested)
     asked = f"learn.test = {test!r}"
-    known = np.isin(tested, np.unique(given))
+    learned = given if marked is None else _left_to_learn(test, marked, tested)[0]
+    known = np.isin(tested, np.unique(learned))
     numbers, counts = np.unique(tested[(tested > 0) & ~known], return_counts=True)
     unknown = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     tested = np.where(known, tested, np.uint16(0))
     if not tested.any():
         why = (
-            f"its {sum(unknown.values())} pixels have the classes {_listed(unknown, names)}, and "
-            f"scene.labels has {_listed(np.unique(given[given > 0]).tolist(), names)}"
+            f"its {sum(unknown.values())} pixels have the classes {listed(unknown, names)}, and "
+            f"{'scene.labels' if marked is None else 'learn.train'} has "
+            f"{listed(np.unique(learned[learned > 0]).tolist(), names)}"
             if unknown
             else "none of its labels lies on a valid pixel of the scene"
         )
@@ -192,6 +200,6 @@ def read_at(
     return found
 
 
-def _listed(numbers: Iterable[int], names: Mapping[int, str]) -> str:
+def listed(numbers: Iterable[int], names: Mapping[int, str]) -> str:
     """Return classes by their names; a class that only the test file names has a number nobody knows."""
     return ", ".join(names.get(number) or str(number) for number in numbers)

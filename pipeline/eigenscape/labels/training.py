@@ -74,6 +74,14 @@ class Labelled:
     mapped: bool = True
     folder: Path | None = None
 
+    @property
+    def untaught(self) -> dict[int, int]:
+        """Samples of each class that the first fit learns nothing of."""
+        count = np.bincount(self.classes)
+        learned = np.bincount(self.classes[self.train[0]], minlength=len(count))
+        left = np.flatnonzero((learned == 0) & (count > 0))
+        return dict(zip(self.numbers[left].tolist(), count[left].tolist(), strict=True))
+
     def stored(self, folder: Path) -> "Labelled":
         """Return the same with its arrays in files of a folder, which are mapped.
 
@@ -308,7 +316,10 @@ def plan_fits(
     InputError
         The draw that ``learn.split`` asks for cannot be made from these labels.
     """
-    disjoint = None if options.test is None else read_disjoint(options.test, given, pixel, scene)
+    taught = marked_labels(options, given, pixel, scene)
+    disjoint = (
+        None if options.test is None else read_disjoint(options.test, given, pixel, scene, taught)
+    )
     given, marked = (given, given) if disjoint is None else (disjoint.given, disjoint.marked)
     sample, row, column = labelled_samples(marked, pixel, scene.grid.width)
     learnable = given[sample] > 0
@@ -323,10 +334,10 @@ def plan_fits(
         train[learnable] = draws.draw(split, trial)
         return train
 
-    marks = training_from_file(options.train_file, scene, row, column)
-    if marks is not None:
+    if taught is not None:
         fits = {"file": [0]}
-        return labelled([marks & learnable]), fits if disjoint is None else {**fits, TEST: [0]}
+        train = (taught[sample] > 0) & learnable
+        return labelled([train]), fits if disjoint is None else {**fits, TEST: [0]}
     draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.grid)
     sets: list[NDArray[np.bool_]] = []
     fits = {}
@@ -360,41 +371,45 @@ def labelled_samples(
     return sample, row, column
 
 
-def training_from_file(
-    train: str | None,
+def marked_labels(
+    options: LearnOptions,
+    given: NDArray[np.uint16],
+    pixel: NDArray[np.int64],
     scene: IngestedScene,
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-) -> NDArray[np.bool_] | None:
-    """Return the mask of the labelled samples that the file of ``learn.train`` marks.
+) -> NDArray[np.uint16] | None:
+    """Return the labels of the samples that the file of ``learn.train`` marks.
 
     The file is read by strips of the scene.
 
     Parameters
     ----------
-    train
-        The file; None if ``learn.train`` names none.
+    options
+        ``[learn]`` of the job.
+    given, pixel : array, shape (samples,)
+        Label of each sample, 0 for none, and its pixel.
     scene
-        The scene of the samples.
-    row, column : array of int, shape (labelled,)
-        Positions of the labelled samples.
+        Their scene.
 
     Returns
     -------
-    array of bool, shape (labelled,), or None
-        None without a file.
+    array of uint16, shape (samples,), or None
+        0 for samples that are not marked. None if ``learn.train`` names no file.
 
     Raises
     ------
     SceneError
-        The file marks none of them.
+        The file marks no labelled sample.
     """
+    train = options.train_file
     if train is None:
         return None
-    marked = read_at(scene.open_marks(train), scene.grid, row, column) > 0
-    if not marked.any():
+    sample, row, column = labelled_samples(given, pixel, scene.grid.width)
+    marked = sample[read_at(scene.open_marks(train), scene.grid, row, column) > 0]
+    if not len(marked):
         raise SceneError(
-            f"learn.train = {train!r}: none of the {len(row)} labelled pixels is marked "
+            f"learn.train = {train!r}: none of the {len(sample)} labelled pixels is marked "
             "in this file. Mark training pixels with any number above 0."
         )
-    return marked
+    labels = np.zeros_like(given)
+    labels[marked] = given[marked]
+    return labels

@@ -20,7 +20,7 @@ from eigenscape.job.options import LearnOptions
 from eigenscape.labels.nested import Nested, Part
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import read_disjoint, read_learnable
-from eigenscape.labels.training import Labelled, labelled_samples, training_from_file
+from eigenscape.labels.training import Labelled, labelled_samples, marked_labels
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
 from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
 from eigenscape.learn.decide.smoothing import prepare_smoothing
@@ -53,10 +53,11 @@ def scoring_stage(
     scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
     options = context.job.learn
     given, pixel = context.open("labels/given")[...], context.open("samples/pixel")[...]
-    given, tested = _labels(options, part, given, pixel, scene)
+    marked = marked_labels(options, given, pixel, scene)
+    given, tested = _labels(options, part, given, marked, pixel, scene)
     sample, row, column = labelled_samples(given, pixel, scene.grid.width)
     numbers, classes = np.unique(given[sample], return_inverse=True)
-    seen = training_from_file(options.train_file, scene, row, column)
+    seen = None if marked is None else marked[sample] > 0
     if tested is not None:
         tested = tested[sample]
         seen = ~tested if seen is None else seen & ~tested
@@ -92,6 +93,7 @@ def _labels(
     options: LearnOptions,
     part: Part,
     given: NDArray[np.uint16],
+    marked: NDArray[np.uint16] | None,
     pixel: NDArray[np.int64],
     scene: IngestedScene,
 ) -> tuple[NDArray[np.uint16], NDArray[np.bool_] | None]:
@@ -99,7 +101,7 @@ def _labels(
     if options.test is None:
         return given, None
     if part == "judging":
-        disjoint = read_disjoint(options.test, given, pixel, scene)
+        disjoint = read_disjoint(options.test, given, pixel, scene, marked)
         return disjoint.marked, disjoint.tested > 0
     # What the job is tested on has no part in the choice.
     return read_learnable(options.test, given, pixel, scene), np.zeros(len(given), np.bool_)

@@ -26,6 +26,7 @@ from eigenscape.base.memory import rows_within
 from eigenscape.base.shares import lead
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
+from eigenscape.labels.testing import listed
 from eigenscape.labels.training import TEST, Labelled, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.classmap import ClassMap, class_numbers
@@ -69,6 +70,11 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     if labelled.disjoint is not None:
         for note in labelled.disjoint.notes():
             context.reporter.note(note)
+    elif options.train_file is not None and (untaught := labelled.untaught):
+        context.reporter.note(
+            f"{options.train_file} marks no pixel of the class {listed(untaught, scene.class_names)}: its "
+            f"{sum(untaught.values()):,} labels count as wrong"
+        )
     class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
     folder = context.workspace.folder("learn")
     labelled = labelled.stored(folder)

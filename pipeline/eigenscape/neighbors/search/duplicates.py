@@ -34,8 +34,8 @@ def most_equal(k: int) -> int:
 
 _LISTS = 4
 """Lists' worth of samples that are left where groups have as many. With hardly more than one list, all lists
-reach over nearly all values. Measured on images of 4, 11, 21 and 29 values, each of one class only, by squares,
-with k = 12: 35, 30, 55 and 81 % right with k + 1 left, 100 % with 4 k."""
+reach over nearly all values. Measured on images of 4, 11, 21 and 29 values, each of one class only, by
+squares, with k = 12: 35, 30, 55 and 81 % right with k + 1 left, 100 % with 4 k."""
 
 
 def find_copies(source: Rows, folder: Path, k: int, most: int, budget: int, map_blocks: Map) -> int:
