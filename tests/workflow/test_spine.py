@@ -6,7 +6,9 @@ import pytest
 import rasterio
 
 from eigenscape import load_job, plan, run
+from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import ClusterOptions
+from eigenscape.errors import SceneError
 from eigenscape.store.run import Run
 from eigenscape.workflow.directories import status
 from eigenscape.workflow.stages import STAGES, stage_keys
@@ -262,6 +264,30 @@ def test_run__that_fails_goes_on(job, monkeypatch):
 
 
 @pytest.mark.mostly_slow(1)
+@pytest.mark.parametrize(("key", "stage"), [("scene.labels", "ingest"), ("learn.test", "learn")])
+def test_run__a_file_that_changes_while_it_is_read(
+    written, write_job, write_tif, tmp_path, key, stage
+):
+    write_tif("test.tif", written.labels * (np.arange(40) % 2).astype(np.uint8), nodata=0)
+    path = write_job(scene={"labels": "labels.tif"}, learn={"test": "test.tif"})
+    file = {"scene.labels": "labels.tif", "learn.test": "test.tif"}[key]
+    kept = (tmp_path / file).read_bytes()
+
+    class Editor(Silent):
+        def stage(self, name, text):
+            if (name, text) == (stage, "running"):
+                write_tif(file, np.roll(written.labels, 7, axis=0), nodata=0)
+
+    with pytest.raises(SceneError, match=f"^{file} changed while the stage {stage} read it"):
+        run(load_job(path), run_dir=tmp_path / "run", reporter=Editor())
+    (tmp_path / file).write_bytes(kept)
+    again = run(load_job(path), run_dir=tmp_path / "run")
+    assert stage not in [one["name"] for one in again.stages if one["reused"]]
+    fresh = run(load_job(path), run_dir=tmp_path / "elsewhere" / "run")
+    np.testing.assert_array_equal(again.class_map, fresh.class_map)
+    assert again.scores == fresh.scores
+
+
 @pytest.mark.parametrize("components", ["connect", "largest", "each"])
 def test_run__components(job, write_tif, rng, components):
     # Two clouds so far apart that no list crosses.

@@ -17,14 +17,21 @@ from eigenscape.base.process.progress import Logged, Reporter
 from eigenscape.base.version import __version__, installed_version
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect
 from eigenscape.context import Context
-from eigenscape.errors import EigenscapeError, ScratchError, StoreError, TaskMemoryError, reason_of
+from eigenscape.errors import (
+    EigenscapeError,
+    SceneError,
+    ScratchError,
+    StoreError,
+    TaskMemoryError,
+    reason_of,
+)
 from eigenscape.job.files.named import job_with_files
 from eigenscape.job.jobfile import Job
 from eigenscape.store.manifest import Record, date_after_others
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
 from eigenscape.store.verification import find_wrong
-from eigenscape.workflow.stages import Stage
+from eigenscape.workflow.stages import Stage, check_unchanged
 
 _PACKAGES = (
     "dask", "distributed", "numba", "numpy", "pynndescent", "rasterio", "scipy", "xarray", "zarr",
@@ -60,7 +67,14 @@ class StageRunner:
     reporter: Reporter
     project_again: Callable[[float], None] = lambda neighbors: None
 
-    def run(self, name: str, key: str, work: Work, job: Job) -> Record:
+    def run(
+        self,
+        name: str,
+        key: str,
+        work: Work,
+        job: Job,
+        check: Callable[[], None] = lambda: None,
+    ) -> Record:
         """Run a stage, or resume it; return its record, which is then in the manifest.
 
         Parameters
@@ -71,9 +85,13 @@ class StageRunner:
             Function that does the work of the stage.
         job
             The job with the options of the stage.
+        check
+            Called before the result is kept; raises an error if it does not belong to the key.
 
         Raises
         ------
+        SceneError
+            See `check`: the stage begins anew when it is run again.
         StoreError
             A file was damaged while the stage ran.
         TaskMemoryError
@@ -85,6 +103,11 @@ class StageRunner:
         with memory.watch() as peak, _damage_explained(self.directory.path, name):
             context, summary = self._work(name, key, work, job)
         reached("stage worked", name)
+        try:
+            check()
+        except SceneError:
+            discard(context.workspace.path)
+            raise
         record = Record(
             key=key,
             seconds=round(time.perf_counter() - start, 3),
@@ -270,7 +293,8 @@ class Runner:
                     else:
                         runner = stage_runner()
                         memory.release()
-                        record = runner.run(stage.name, key, stage.work, fitted)
+                        check = partial(check_unchanged, self.job, stage, self.keys, time.time())
+                        record = runner.run(stage.name, key, stage.work, fitted, check)
                     times.append(_stage_json(stage.name, record, reused=reused))
                     if stage.name == "ingest":
                         self.check(fitted, record.summary)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eigenscape.base.fingerprint import (
@@ -18,7 +19,7 @@ from eigenscape.base.fingerprint import (
 from eigenscape.base.memory import check_chunk_rows
 from eigenscape.errors import JobError, SceneError
 from eigenscape.export.format import format_modules
-from eigenscape.job.files.named import NAMED_FILES
+from eigenscape.job.files.named import NAMED_FILES, job_with_files
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import REGISTRIES, PotentialOptions
 from eigenscape.job.registry import MethodOptions
@@ -201,16 +202,62 @@ STAGES = (
 def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
     """Return the content key of every stage: options, code and inputs, hashed."""
     check_chunk_rows()
-    scene, readers = _scene(job), reader_modules(job.scene, job.resolve)
-    keys = {"samples": _hash("samples", _code(_INGEST.module, readers), scene)}
+    keys = {"samples": _samples_key(job)}
     for stage in stages:
-        inputs = [keys[name] for name in stage.follows]
-        code = _code(stage.module, _method_modules(job, stage.name))
-        keys[stage.name] = _hash(stage.name, code, stage.depends(job), inputs)
+        keys[stage.name] = _stage_key(job, stage, keys)
     if job.open and "export" in keys:
         # What is chosen nobody can say yet: it is another job than that with the defaults.
         keys["export"] = _hash("open", keys["export"])
     return keys
+
+
+def check_unchanged(job: Job, stage: Stage, keys: Mapping[str, str], began: float) -> None:
+    """Check that what a stage has read is what its key describes.
+
+    Parameters
+    ----------
+    job
+        The job whose keys these are.
+    stage
+        A stage that has done its work.
+    keys
+        See `stage_keys`.
+    began
+        Time of day at which the stage began, for the message.
+
+    Raises
+    ------
+    SceneError
+        A file has changed since the keys were made.
+    """
+    known = {**keys, "samples": _samples_key(job)} if stage.name == "ingest" else keys
+    if _stage_key(job, stage, known) == keys[stage.name]:
+        return
+    newer: list[str] = []
+
+    def note(path: str) -> str:
+        with suppress(OSError):
+            if Path(job.resolve(path)).stat().st_mtime >= began:
+                newer.append(path)
+        return path
+
+    job_with_files(job, note)
+    raise SceneError(
+        f"{', '.join(newer) or 'A file of the job'} changed while the stage {stage.name} read it. Nothing of "
+        "the stage is kept: give the same command again."
+    )
+
+
+def _samples_key(job: Job) -> str:
+    readers = reader_modules(job.scene, job.resolve)
+    return _hash("samples", _code(_INGEST.module, readers), _scene(job))
+
+
+def _stage_key(job: Job, stage: Stage, keys: Mapping[str, str]) -> str:
+    """Return the key of a stage, given those of the stages before it."""
+    inputs = [keys[name] for name in stage.follows]
+    code = _code(stage.module, _method_modules(job, stage.name))
+    return _hash(stage.name, code, stage.depends(job), inputs)
 
 
 def _hash(*parts: Any) -> str:
