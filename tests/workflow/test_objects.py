@@ -1,5 +1,6 @@
 """A cube in memory to a class map: the same as by files."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import xarray
 
 import eigenscape
 from eigenscape.datasets.made.synthetic import synthesize
-from eigenscape.errors import InputError, JobError
+from eigenscape.errors import InputError, JobError, SceneError
 
 KEYS = {
     "preset": "halevy-2011",
@@ -292,3 +293,56 @@ def test_job_for__a_scene_opened_by_rioxarray_is_that_of_its_path(tmp_path):
         result = eigenscape.run(job, run_dir=tmp_path / f"run{number}")
         found.append(eigenscape.open_run(result)["values"].values)
     np.testing.assert_array_equal(*found)
+
+
+def tables(count=300):
+    rng = np.random.default_rng(2)
+    kind = rng.integers(3, size=count)
+    values = rng.normal(size=(count, 5)) + 6 * np.eye(3, 5)[kind]
+    frame = pandas.DataFrame(values, columns=list("abcde"))
+    return frame.assign(species=np.array(["elm", "fir", "oak"])[kind]), kind + 1
+
+
+@pytest.mark.parametrize("parquet", [True, False])
+def test_frames__columns_are_known_by_name(tmp_path, monkeypatch, parquet):
+    if not parquet:
+        found = importlib.util.find_spec
+        monkeypatch.setattr(
+            "importlib.util.find_spec", lambda name: None if name == "pyarrow" else found(name)
+        )
+    frame, kind = tables()
+    learn = {"method": "interpolated", "trials": 2}
+    job = eigenscape.job_for(
+        frame, directory=tmp_path, scene={"labels_field": "species"}, features={"method": "none"},
+        learn=learn, spectrum={"dimension": 4},
+    )  # fmt: skip
+    assert job.scene.path.endswith(".parquet" if parquet else ".csv")
+    trained = eigenscape.run(job)
+    other = frame[["species", "c", "a", "e", "b", "d"]].convert_dtypes()
+    applied = eigenscape.apply(trained, other, run_dir=tmp_path / "applied")
+    assert (np.asarray(applied.class_map) == kind).mean() > 0.98
+    # Columns without names are known by their places.
+    plain = pandas.DataFrame(frame[list("abcde")].to_numpy())
+    again = eigenscape.run(
+        eigenscape.job_for(
+            plain, kind, directory=tmp_path, features={"method": "none"}, learn=learn
+        )
+    )
+    assert (np.asarray(again.class_map) == kind).mean() > 0.98
+
+
+def test_frames__what_is_no_table_of_numbers_is_refused(tmp_path):
+    frame, _ = tables(20)
+    twice = frame.set_axis(["a", "b", "c", "d", "a", "species"], axis=1)
+    with pytest.raises(SceneError, match="several columns are called 'a'"):
+        eigenscape.job_for(twice, directory=tmp_path)
+    with pytest.raises(SceneError, match=r"scene: an array of type object and shape \(20, 6\)"):
+        eigenscape.job_for(frame.to_numpy(), directory=tmp_path)
+
+
+def test_labels__numbers_beside_missing_ones(tmp_path):
+    frame, kind = tables(30)
+    labels = pandas.Series(kind, dtype="Int64").mask(np.arange(30) % 3 == 0)
+    job = eigenscape.job_for(frame[list("abcde")], labels, directory=tmp_path)
+    written = np.load(job.scene.labels)
+    np.testing.assert_array_equal(written, np.where(np.arange(30) % 3 == 0, np.nan, kind))

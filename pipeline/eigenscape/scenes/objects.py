@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,10 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     values[pandas.isna(values)] = ""
     kinds = {type(value) for value in values[values != ""].tolist()}
     if kinds != {str}:
+        if kinds and all(issubclass(kind, Number) for kind in kinds):
+            # As pandas keeps numbers beside missing ones.
+            values = np.where(values == "", np.nan, values).astype(np.float64)
+            return (labels.copy(data=values) if hasattr(labels, "dims") else values), {}
         if str in kinds:
             others = sorted(kind.__name__ for kind in kinds - {str})
             raise SceneError(

@@ -5,6 +5,7 @@ The same cube is written once, and a second run of the same job takes over what 
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from eigenscape.scenes.labels.vectorlayers import attributes
 from eigenscape.scenes.objects import Raster
 
 _STRIP_BYTES = 32 * 2**20
+_GROUP_ROWS = 2**15
+"""Rows of a group of a Parquet file, which is read from its first row on."""
 
 
 def write_raster(raster: Raster, folder: Path, name: str) -> Path:
@@ -117,6 +120,50 @@ def write_table(values: Any, folder: Path, name: str) -> Path:
         target.flush()
 
     return _write_named(folder, name, ".npy", write)
+
+
+def has_named_columns(given: Any) -> bool:
+    """Whether a table is a data frame of pandas whose columns have names."""
+    return hasattr(given, "iloc") and all(
+        isinstance(name, str) for name in getattr(given, "columns", [None])
+    )
+
+
+def write_columns(frame: Any, folder: Path, name: str) -> Path:
+    """Write a data frame under the names of its columns: as Parquet, or as CSV without the extra "tables".
+
+    Parameters
+    ----------
+    frame
+        A data frame for which `has_named_columns` is true.
+    folder, name
+        As of `write_raster`.
+
+    Raises
+    ------
+    SceneError
+        Columns have the same name.
+    OutputError
+        It cannot be written.
+    """
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise SceneError(f"scene: several columns are called {twice!r}. Rename or drop one.")
+    frame = frame.infer_objects()
+    for column in frame.select_dtypes("object").columns:
+        frame[column] = frame[column].map(str, na_action="ignore")
+    parquet = importlib.util.find_spec("pyarrow") is not None
+
+    def write(path: Path, digest: Any) -> None:
+        if parquet:
+            frame.to_parquet(path, index=False, engine="pyarrow", row_group_size=_GROUP_ROWS)
+        else:
+            frame.to_csv(path, index=False)
+        with path.open("rb") as stream:
+            while block := stream.read(_STRIP_BYTES):
+                digest.update(block)
+
+    return _write_named(folder, name, ".parquet" if parquet else ".csv", write)
 
 
 def write_frame(frame: Any, folder: Path, name: str, field: str | None = None) -> Path:

@@ -11,7 +11,9 @@ from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import Job, load_job, parse_job
 from eigenscape.scenes.objects import filled, numbered, raster_of
 from eigenscape.scenes.writing import (
+    has_named_columns,
     holds_points,
+    write_columns,
     write_frame,
     write_points,
     write_raster,
@@ -64,7 +66,8 @@ def job_for(
     scene
         `xarray.DataArray` or `xarray.Dataset` with axes y, x and band, and the coordinate system that
         rioxarray or a coordinate ``spatial_ref`` gives it; a NumPy or dask array, shape (rows, columns,
-        bands), or (samples, features) for a table; or what ``scene.path`` takes: a path, or a list of paths.
+        bands), or (samples, features) for a table; a `pandas.DataFrame`, whose columns keep their names; or
+        what ``scene.path`` takes: a path, or a list of paths.
     labels
         Class of each pixel, a number with 0 for none, or a name that is empty where there is none: a
         `xarray.DataArray` on any grid; an array, list or series of shape (rows, columns) or (samples,); a
@@ -151,6 +154,8 @@ def files_of(
     given: dict[str, Any] = {}
     if _is_path(scene) or (isinstance(scene, list | tuple) and all(map(_is_path, scene))):
         given["path"] = str(scene) if _is_path(scene) else [str(path) for path in scene]
+    elif has_named_columns(scene):
+        given["path"] = str(write_columns(scene, folder, name).resolve())
     else:
         given["path"] = str(_write(scene, folder, name, "scene", flat=2).resolve())
     if labels is None:
@@ -196,6 +201,11 @@ def _write(given: Any, folder: Path, name: str, what: str, *, flat: int) -> Path
     if not hasattr(given, "dims") and not hasattr(given, "data_vars"):
         values, nodata = filled(given)
         if values.ndim == flat:
+            if values.dtype.kind not in "uifb":
+                raise SceneError(
+                    f"{what}: an array of type {values.dtype} and shape {values.shape}; real numbers are "
+                    f"needed. The first value is {values.flat[0]!r}."
+                )
             if nodata is not None:
                 # A table has NaN alone to mark what is missing.
                 values = np.where(values == nodata, np.nan, values)
