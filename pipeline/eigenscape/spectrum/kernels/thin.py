@@ -32,7 +32,8 @@ _FILTER_PRODUCTS = 50
 """Products with all columns that a factorisation may cost: those of a filter on an easy graph."""
 
 _SHIFT = 1e-9
-"""Of the bound of the spectrum: the shifted operator has a condition number of its inverse."""
+"""Of twice the median diagonal entry, or of the bound of the spectrum if that is smaller. Of the bound alone, which
+a potential on one sample raises, the shift would be above all small eigenvalues, and nothing told them apart."""
 
 _TOLERANCE = 1e-12
 _MOST_DEFLATIONS = 5
@@ -132,7 +133,7 @@ def shifted_pairs(
     if count >= operator.rows:
         return dense_pairs(operator, null, count)  # ARPACK finds all but one at most
     A = scipy.sparse.csc_array(operator.matrix())
-    shift = _SHIFT * operator.bound
+    shift = _SHIFT * min(operator.bound, 2 * float(np.median(A.diagonal())))
     solve = _factorise(A, shift).solve
     values, vectors = _invert(A, solve, shift, null, count, None)
     for _ in range(_MOST_DEFLATIONS):
