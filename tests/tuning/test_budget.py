@@ -42,13 +42,13 @@ def score(budget, clock, seconds, *, fresh=True):
 
 
 def test_budget__counts_what_earlier_calls_have_spent(tmp_path, clock):
-    budget = Budget(100, tmp_path / "tune.json")
+    budget = Budget(100, tmp_path / "tune.json", "key")
     assert budget.allows()
     clock.now += 3  # whatever is done beside the scores
     score(budget, clock, 4)
     score(budget, clock, 0.5, fresh=False)
     assert budget.spent == 7.5
-    following = Budget(100, tmp_path / "tune.json")
+    following = Budget(100, tmp_path / "tune.json", "key")
     assert following.spent == 7.5
     clock.now += 1
     assert following.spent == 8.5
@@ -57,8 +57,22 @@ def test_budget__counts_what_earlier_calls_have_spent(tmp_path, clock):
     assert not budget.allows(18)
 
 
+def test_budget__what_was_spent_on_something_else_does_not_count(tmp_path, clock):
+    path = tmp_path / "tune.json"
+    score(Budget(100, path, "key"), clock, 60)
+    again, other = Budget(100, path, "key"), Budget(100, path, "other")
+    assert (again.spent, again.continues) == (60, True)
+    assert (other.spent, other.continues) == (0, False)
+    # A directory of an earlier version says nothing of what was tuned.
+    path.write_text('{"spent_seconds": 60.0, "budget_seconds": 100}')
+    assert not Budget(100, path, "key").continues
+    score(other, clock, 5)
+    assert Budget(100, path, "other").spent == 5
+    assert not Budget(100, path, "key").continues
+
+
 def test_budget__allows_as_many_as_took_no_longer_than_the_last_ones(tmp_path, clock):
-    budget = Budget(200, tmp_path / "tune.json")
+    budget = Budget(200, tmp_path / "tune.json", "key")
     score(budget, clock, 60)
     for _ in range(4):
         score(budget, clock, 8)
@@ -70,7 +84,7 @@ def test_budget__allows_as_many_as_took_no_longer_than_the_last_ones(tmp_path, c
 
 
 def test_budget__leaves_time_for_what_follows_the_last_score(tmp_path, clock):
-    budget = Budget(100, tmp_path / "tune.json")
+    budget = Budget(100, tmp_path / "tune.json", "key")
     clock.now += 96.9
     assert budget.allows()
     clock.now += 0.2

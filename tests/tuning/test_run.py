@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from eigenscape import load_job, plan, tune
 from eigenscape.base.files.tables import read_table
 from eigenscape.errors import InputError
+from eigenscape.job.files.overrides import changed_name
 from eigenscape.labels.nested import Nested
 from eigenscape.scenes.types import Grid
 from eigenscape.store.manifest import read_manifest
@@ -23,7 +24,7 @@ from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.search import Search
 from eigenscape.workflow.choice.tried import Interval
-from harness import Counted
+from harness import Counted, Notes
 from ladders import RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
@@ -182,6 +183,38 @@ def test_tune__ends_when_the_budget_is_spent(write_tunable):
     tried = [one for one in tuned.tried if one.accuracy]
     assert 1 <= len(tried) <= 3
     assert tuned.judged["blocked"].draws == 5
+
+
+def test_tune__the_budget_begins_anew_where_labels_have_changed(write_tunable):
+    path, reporter = write_tunable(), Notes()
+    first = tune(load_job(path), budget=0.001)
+    clock = first.path / "tune.json"
+    noted = json.loads(clock.read_text())
+    clock.write_text(json.dumps({**noted, "spent_seconds": 1e6}))
+    assert tune(load_job(path), budget=300, reporter=reporter).seconds > 1e6
+    assert not any("begins anew" in note for note in reporter.notes)
+    labels = np.load(path.with_name("labels.npy"))
+    labels[:3] = 0
+    np.save(path.with_name("labels.npy"), labels)
+    changed = tune(load_job(path), budget=0.001, reporter=reporter)
+    assert changed.path == first.path
+    assert changed.seconds < 1000
+    assert json.loads(clock.read_text())["key"] != noted["key"]
+    (note,) = [note for note in reporter.notes if "begins anew" in note]
+    assert note.startswith(f"{first.path / 'best.toml'}: was chosen for another job")
+
+
+def test_tune__a_job_changed_by_set_has_its_own_directory(write_tunable, cli):
+    path = write_tunable(learn={"method": "k-nn"})
+    for changes in ([], ["--set", "learn.k=3"], ["--set", "limits.threads=1"]):
+        done = cli("tune", path, "--budget", ".001s", *changes)
+        assert done.exit_code == 0, done.output
+    runs = path.parent / "runs"
+    other = f"{path.stem}{changed_name(['learn.k=3'])}-tuned"
+    assert sorted(one.name for one in runs.iterdir()) == sorted([f"{path.stem}-tuned", other])
+    assert load_job(runs / other / "best.toml").learn.k == 3
+    assert cli("tune", path, "--set", "learn.k=3", "--run-dir", runs / "own").exit_code == 0
+    assert (runs / "own" / "best.toml").exists()
 
 
 def test_tune__refuses_labels_that_leave_nothing_to_test_on(write_tunable):

@@ -53,7 +53,7 @@ def as_seconds(budget: Any) -> float:
 
 
 class Budget:
-    """Seconds that are left, by the clock; what calls before this one have spent counts too.
+    """Seconds that are left, by the clock; what earlier calls have spent on the same counts too.
 
     Parameters
     ----------
@@ -61,11 +61,16 @@ class Budget:
         All of them.
     path
         Where what is spent is noted after every job.
+    key
+        Key of the job that is tuned and of its files: time spent on others does not count.
     """
 
-    def __init__(self, seconds: float, path: Path) -> None:
-        self.seconds, self._path = seconds, path
-        self._before, self._start = _read(path), time.monotonic()
+    def __init__(self, seconds: float, path: Path, key: str) -> None:
+        self.seconds, self._path, self._key = seconds, path, key
+        before = _read(path, key)
+        self.continues = before is not None
+        """Whether an earlier call has tuned the same."""
+        self._before, self._start = before or 0.0, time.monotonic()
         self._took: list[float] = []
         self._began = self._start
 
@@ -90,15 +95,17 @@ class Budget:
             self._took.append(time.monotonic() - self._began)
         with explain_write_errors(self._path):
             times = {"spent_seconds": round(self.spent, 3), "budget_seconds": self.seconds}
-            write_json(self._path, times)
+            write_json(self._path, {**times, "key": self._key})
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""
         return f"{self.spent:.0f} s of {self.seconds:.0f} s, "
 
 
-def _read(path: Path) -> float:
+def _read(path: Path, key: str) -> float | None:
+    """Return the seconds that earlier calls have spent, None if they tuned something else, or nothing."""
     try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["spent_seconds"])
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        return float(noted["spent_seconds"]) if noted["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
+        return None

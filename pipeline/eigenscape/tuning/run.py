@@ -6,14 +6,15 @@
         best.toml         the chosen job, with what is known of it
         table.csv         a row for each job that was tried
         accuracy.png      accuracy with its interval against seconds
-        tune.json         how many seconds are spent, of how many
+        tune.json         how many seconds are spent, of how many, and the key of what is tuned
         window.npy        mask of the part of a big scene that is tuned on
         variants/         a run directory for each job; equal stages are shared by hard links
 
 The manifests of the variants record what is finished: a call after a kill continues and repeats nothing.
+If the job or its files have changed, the budget begins anew.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from eigenscape.base.shares import counted
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
+from eigenscape.job.files.overrides import changed_name
 from eigenscape.job.jobfile import Job
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import path_of
@@ -60,6 +62,7 @@ from eigenscape.workflow.directories import (
 )
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
+from eigenscape.workflow.stages import stage_keys
 
 MOST_PIXELS = 2**16
 """Largest number of pixels used for tuning; of a larger scene, a part is used, unless few labels are
@@ -86,8 +89,8 @@ def tune(
     job
         A job with at least a scene and labels, as in `eigenscape.run`.
     budget
-        Time limit, in seconds or as text such as "10min", including earlier calls. A candidate that has begun
-        is completed.
+        Time limit, in seconds or as text such as "10min", including earlier calls on the same job and files.
+        A candidate that has begun is completed.
     on, client
         Cluster or client to run on, as in `eigenscape.run`. A cluster is started only once.
     run_dir
@@ -130,9 +133,10 @@ def tune(
         )
     path, is_open = tuning_directory(job, run_dir), job.open
     check_ours(path, TUNING_FILE)
-    check_kept(job, path / "best.toml")
+    best = output_files(path)["job"]
+    check_kept(job, best)
+    scene, key = survey(job), stage_keys(job)["export"]
     job = job.model_copy(update={"preset": None})  # what is chosen is said
-    scene = survey(job)
     job = candidate(job, fitted(job, scene)).job
     clusters = job.learn.unsupervised or not scene.labelled
     with explain_write_errors(path):
@@ -140,7 +144,12 @@ def tune(
     with hold(path, reporter.note):
         with explain_write_errors(path):
             (path / "variants").mkdir(exist_ok=True)
-        spent = Budget(seconds, path / TUNING_FILE)
+        spent = Budget(seconds, path / TUNING_FILE, key)
+        if not spent.continues and best.exists():
+            reporter.note(
+                f"{best}: was chosen for another job, for other files or by another version, and will be "
+                "replaced; the budget begins anew. To keep it, give another directory with --run-dir."
+            )
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed, judged=True)
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):
@@ -181,11 +190,11 @@ def _tried(path: Path) -> Iterator[Path]:
             yield from variants.iterdir()
 
 
-def tuning_directory(job: Job, run_dir: str | Path | None) -> Path:
-    """Return where a job is tuned."""
+def tuning_directory(job: Job, run_dir: str | Path | None, overrides: Sequence[str] = ()) -> Path:
+    """Return where a job is tuned; with overrides of its file elsewhere, so that the results of both stay."""
     if run_dir is not None:
         return path_of(run_dir).resolve()
-    return (parent_directory(job) / f"{job.name}-tuned").resolve()
+    return (parent_directory(job) / f"{job.name}{changed_name(overrides)}-tuned").resolve()
 
 
 def split_of(job: Job, *, table: bool) -> str:

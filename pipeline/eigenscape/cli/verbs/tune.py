@@ -38,13 +38,13 @@ def tune_command(
         from eigenscape.tuning.budget import as_seconds
 
         seconds = as_seconds(budget)
-        loaded, cluster = load_job(job, overrides(set_, check_input)), load_cluster(on)
+        given = overrides(set_, check_input)
+        loaded, cluster = load_job(job, given), load_cluster(on)
 
         from eigenscape.base.process.progress import console_reporter
         from eigenscape.cli.printing.tuning import print_tuned
-        from eigenscape.tuning.run import tune
+        from eigenscape.tuning.run import tune, tuning_directory
 
-        tuned = tune(
-            loaded, budget=seconds, on=cluster, run_dir=run_dir, reporter=console_reporter()
-        )
+        path = tuning_directory(loaded, run_dir, given)
+        tuned = tune(loaded, budget=seconds, on=cluster, run_dir=path, reporter=console_reporter())
         print(json.dumps(tuned.to_json())) if as_json else print_tuned(tuned)

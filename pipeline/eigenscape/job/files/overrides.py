@@ -11,11 +11,11 @@ from eigenscape.job.explanations import Tables, keys_of
 from eigenscape.job.study import flatten
 
 _NO_RESULT = ("limits.", "output.directory", "scene.check_input")
-"""Prefixes of the keys that change no result of a study."""
+"""Prefixes of the keys that change no result of a study or a tuning."""
 
 
 def changed_name(overrides: Sequence[str]) -> str:
-    """Return a suffix for the name of a study with overrides, so that the results of the file are kept."""
+    """Return a suffix for the name of a job with overrides, so that the results of the file are kept."""
     changes = sorted(text.strip() for text in overrides if not text.strip().startswith(_NO_RESULT))
     return f"-{hashlib.sha256(chr(10).join(changes).encode()).hexdigest()[:8]}" if changes else ""
 
