@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,14 @@ def scenes(write_scenes):
     return write_scenes()
 
 
+def find(source):
+    return source.find(Path("runs", "many")).scenes
+
+
 def test_find__a_pattern_gives_sorted_scenes_with_names_of_their_own(scenes, source_of):
     (scenes / "tiles" / "more").mkdir()
     (scenes / "tiles" / "more" / "a.npy").touch()
-    found = source_of(scenes, scenes=str(scenes / "tiles" / "**" / "*.npy")).find()
+    found = find(source_of(scenes, scenes=str(scenes / "tiles" / "**" / "*.npy")))
     names = [scene.name for scene in found]
     assert names[1:3] == ["b", "c"]
     assert len(set(names)) == 4
@@ -33,14 +38,32 @@ def test_find__a_pattern_gives_sorted_scenes_with_names_of_their_own(scenes, sou
     assert found[1].job.scene.path == str(scenes / "tiles" / "b.npy")
     assert found[1].job.resolve(found[1].job.scene.labels) == str(scenes / "labels.npy")
     # One that is alone with its stem keeps its name when others arrive.
-    assert [scene.name for scene in source_of(scenes).find()] == ["a", "b", "c"]
-    assert source_of(scenes, overrides=("neighbors.k=9",)).find()[0].job.neighbors.k == 9
+    assert [scene.name for scene in find(source_of(scenes))] == ["a", "b", "c"]
+    assert find(source_of(scenes, overrides=("neighbors.k=9",)))[0].job.neighbors.k == 9
+
+
+def test_find__results_are_no_scenes_of_a_pattern(tmp_path, scenes, source_of):
+    batch, run = tmp_path / "runs" / "many", tmp_path / "other" / "scene-0123456789"
+    for folder in (tmp_path, tmp_path / "runs", batch / "failures", run / "outputs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{folder.name}.npy").touch()
+    (run / "manifest.json").touch()
+    source = source_of(scenes, scenes=str(tmp_path / "**" / "*.npy"))
+    # What has a manifest alone may be of another program.
+    assert source.find(batch).left_out == 1
+    (run / "store.zarr").mkdir()
+    found = source.find(batch)
+    assert found.left_out == 2
+    assert [Path(scene.job.scene.path).parent for scene in found.scenes] == [
+        tmp_path / "runs",
+        tmp_path,
+    ]
 
 
 def test_find__a_table_gives_keys_and_paths_relative_to_itself(scenes, source_of):
     table = scenes / "scenes.csv"
     table.write_text(TABLE)
-    found = {s.name: s for s in source_of(scenes, scenes=None, table=table).find()}
+    found = {s.name: s for s in find(source_of(scenes, scenes=None, table=table))}
     assert list(found) == ["east", "b", "west", "north", "indian-pines"]
     assert found["east"].job.scene.path == str(scenes / "tiles" / "a.npy")
     assert found["east"].job.neighbors.k == 7
@@ -66,7 +89,7 @@ def test_find__refuses_a_table_that_is_wrong_for_all(scenes, source_of, text, sa
     table = scenes / "wrong.csv"
     table.write_text(text)
     with pytest.raises(InputError, match=said):
-        source_of(scenes, scenes=None, table=table).find()
+        find(source_of(scenes, scenes=None, table=table))
 
 
 def test_find__of_job_files_a_wrong_one_fails_alone(scenes):
@@ -75,7 +98,7 @@ def test_find__of_job_files_a_wrong_one_fails_alone(scenes):
     wrong, study = scenes / "wrong.toml", scenes / "study.toml"
     wrong.write_text("[scene]\npath = 3\n")
     study.write_text('[scene]\npath = "a"\n[study.grid]\nneighbors.k = [1, 2]\n')
-    found = Source(jobs=(good, wrong, study)).find()
+    found = find(Source(jobs=(good, wrong, study)))
     assert [scene.name for scene in found] == ["good", "wrong", "study"]
     assert found[0].error is None
     assert "scene.path = 3" in found[1].error
@@ -102,6 +125,6 @@ def test_source__says_what_goes_together(keys, said):
 def test_find__a_table_may_name_the_geometry_of_each_scene(scenes, source_of):
     table = scenes / "scenes.csv"
     table.write_text("scene.path,scene.geometry\ntiles/a.npy,a_glt\ntiles/b.npy,none\n")
-    first, second = source_of(scenes, scenes=None, table=table).find()
+    first, second = find(source_of(scenes, scenes=None, table=table))
     assert first.job.scene.geometry == str(scenes / "a_glt")
     assert second.job.scene.geometry == "none"

@@ -113,6 +113,23 @@ def test_run_batch__a_table_may_be_away_while_it_is_written(write_scenes, source
     assert " ".join(reporter.notes).count("The watch continues") == 1
 
 
+def test_run_batch__its_own_results_are_no_scenes(write_scenes, source_of, looks):
+    reporter = Notes()
+    directory = write_scenes(("a",))
+    source = source_of(directory, scenes=str(directory / "**" / "[!l]*.npy"))
+    results = directory / "runs" / "many" / "scenes"
+    looks(
+        lambda: [(path / "outputs" / "map.npy").touch() for path in results.iterdir()],
+        lambda: [(path / "outputs" / "other.npy").touch() for path in results.iterdir()],
+        lambda: None,
+    )
+    result = run_batch(source, watch=30, at_once=1, reporter=reporter)
+    assert [outcome.scene.name for outcome in result.outcomes] == ["a"]
+    (note,) = [note for note in reporter.notes if "left out" in note]
+    assert "1 path left out: results of this batch" in note
+    assert "name them in a table" in note
+
+
 def test_newest__a_file_may_be_gone_again(tmp_path, monkeypatch):
     (tmp_path / "scene").mkdir()
     kept, gone = tmp_path / "scene" / "kept.tif", tmp_path / "scene" / "gone.tif"

@@ -12,7 +12,9 @@ from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
 @pytest.fixture(scope="module")
 def scene(write_scenes, source_of):
     directory = write_scenes(("a",))
-    outcome = plan_outcome(source_of(directory).find()[0], directory / "batch")
+    outcome = plan_outcome(
+        source_of(directory).find(directory / "batch").scenes[0], directory / "batch"
+    )
     return WholeScene(outcome.scene.job, outcome.path, ClusterOptions())
 
 

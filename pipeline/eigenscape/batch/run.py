@@ -77,8 +77,9 @@ def run_batch(
     """
     path = batch_directory(source, run_dir)
     check_ours(path, BATCH_TABLE)
+    batch = _Batch(path, on or ClusterOptions(), at_once, reporter or LogLines())
     # Before the directory is made: a wrong pattern leaves nothing behind.
-    scenes: Sequence[Scene] = source.find()
+    scenes = batch.find(source)
     if not scenes and watch is None:
         raise InputError(
             f"{source.scenes or source.table}: no scene found. Give a pattern in quotes, "
@@ -89,7 +90,6 @@ def run_batch(
     with hold(path, _refuse):
         with explain_write_errors(path):
             (path / "scenes").mkdir(exist_ok=True)
-        batch = _Batch(path, on or ClusterOptions(), at_once, reporter or LogLines())
         arrivals = Arrivals(watch)
         while True:
             batch.work(arrivals.plan([plan_outcome(scene, path) for scene in scenes]))
@@ -129,8 +129,19 @@ class _Batch:
     ) -> None:
         self.outcomes: list[SceneOutcome] = []
         self._places: dict[str, int] = {}
-        self._said = ""
+        self._said, self._left_out = "", False
         self._path, self._on, self._at_once, self._reporter = path, on, at_once, reporter
+
+    def find(self, source: Source) -> Sequence[Scene]:
+        """Return the scenes as they are now; say once that results are not among them."""
+        found = source.find(self._path)
+        if found.left_out and not self._left_out:
+            self._left_out = True
+            self._reporter.note(
+                f"{source.scenes}: {counted(found.left_out, 'path')} left out: results of this batch or "
+                "files of another run. To classify such files, name them in a table (--table)."
+            )
+        return found.scenes
 
     def look(self, source: Source, scenes: Sequence[Scene]) -> Sequence[Scene]:
         """Return the scenes as they are now; those given if their table cannot be read at the moment.
@@ -138,7 +149,7 @@ class _Batch:
         The table may be gone or incomplete while another program writes it.
         """
         try:
-            scenes, self._said = source.find(), ""
+            scenes, self._said = self.find(source), ""
         except InputError as error:
             if str(error) != self._said:
                 self._said = str(error)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from eigenscape.errors import EigenscapeError, InputError, JobError
 from eigenscape.job.files.named import NAMED_FILES, with_files
 from eigenscape.job.jobfile import Job, load_job, unknown_key
 from eigenscape.scenes.registry import is_registered
+from eigenscape.store.manifest import is_run
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,22 @@ class Scene:
     name: str
     job: Job | None
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a source finds.
+
+    Attributes
+    ----------
+    scenes
+        In a fixed order.
+    left_out
+        Number of paths of the pattern that are no scenes: they lie in the directory of the batch or of a run.
+    """
+
+    scenes: tuple[Scene, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,34 +123,52 @@ class Source:
             )
         return job
 
-    def find(self) -> list[Scene]:
-        """Return the scenes as they are now, in a fixed order.
+    def find(self, directory: Path) -> Found:
+        """Return the scenes as they are now.
+
+        Parameters
+        ----------
+        directory
+            That of the batch. A pattern may cover it; results are no scenes.
 
         Raises
         ------
         InputError
-            There is none, or the table cannot be used. What is wrong with one scene is its `error`.
+            The table cannot be used. What is wrong with one scene is its `error`.
         """
         if self.table is not None:
-            return _from_table(self.table, self._load)
+            return Found(tuple(_from_table(self.table, self._load)))
         if self.scenes is not None:
-            paths = [
+            given = [
                 Path(path).resolve() for path in sorted(glob.glob(self.scenes, recursive=True))
             ]
-            names = _distinct_names(paths)
-            return [
+            is_result = _results(directory.resolve())
+            paths = [path for path in given if not is_result(path.parent)]
+            scenes = (
                 self._load(name, {"scene.path": _quoted(path)})
-                for name, path in zip(names, paths, strict=True)
-            ]
+                for name, path in zip(_distinct_names(paths), paths, strict=True)
+            )
+            return Found(tuple(scenes), len(given) - len(paths))
         names = _distinct_names([path.resolve() for path in self.jobs])
-        return [
-            _load(name, path, self.overrides) for name, path in zip(names, self.jobs, strict=True)
-        ]
+        jobs = zip(names, self.jobs, strict=True)
+        return Found(tuple(_load(name, path, self.overrides) for name, path in jobs))
 
     def _load(self, name: str, values: Mapping[str, str]) -> Scene:
         assert self.template is not None, "scenes have a template"
         changes = [f"{key}={value}" for key, value in values.items()]
         return _load(name, self.template, [*self.overrides, *changes])
+
+
+def _results(directory: Path) -> Callable[[Path], bool]:
+    """Return a function that tells whether a folder lies in the directory of a batch, or of any run."""
+
+    @cache
+    def is_result(folder: Path) -> bool:
+        if folder == directory or (is_run(folder) and (folder / "store.zarr").exists()):
+            return True
+        return folder != folder.parent and is_result(folder.parent)
+
+    return is_result
 
 
 def _load(name: str, path: Path, overrides: Sequence[str]) -> Scene:
