@@ -13,7 +13,7 @@ from eigenscape.workflow.stages import STAGES
 def make_run(tmp_path):
     """Return a function that makes a run directory that is finished, or begun."""
 
-    def make(name, key, minute, *, finished=True, parent="runs", **manifest):
+    def make(name, key, minute, *, finished=True, parent="runs", scene="/data/s.tif", **manifest):
         path = tmp_path / parent / f"{name}-{key}"
         (path / "outputs").mkdir(parents=True)
         record = {
@@ -21,6 +21,7 @@ def make_run(tmp_path):
             "finished": "2026-11-22T03:00:00+0000",
         }  # fmt: skip
         stages = {stage.name: record for stage in STAGES[: None if finished else 3]}
+        (path / "job.toml").write_text(tomlkit.dumps({"scene": {"path": scene}}))
         write_manifest(path, {"format": FORMAT, "name": name, "stages": stages, **manifest})
         os.utime(path / "manifest.json", (1.7e9 + 60 * minute,) * 2)
         return path

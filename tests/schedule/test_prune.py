@@ -24,6 +24,34 @@ def test_prune_runs__keeps_the_newest_finished_of_each_job(make_run, tmp_path):
     assert prune_runs(tmp_path / "runs", 1, names={"b"}).deleted == ()
 
 
+def test_prune_runs__of_each_scene_of_a_name(make_run, tmp_path):
+    north = [make_run("a", key, int(key), scene="/north/s.tif") for key in "12"]
+    south = [make_run("a", key, int(key), scene=["/south/1.tif", "/south/2.tif"]) for key in "34"]
+    unknown = [make_run("a", key, int(key)) for key in "56"]
+    (unknown[0] / "job.toml").unlink()
+    (unknown[1] / "job.toml").write_text("scene = 3")
+    assert prune_runs(tmp_path / "runs", 1).deleted == (south[0], north[0])
+    assert all(path.exists() for path in (north[1], south[1], *unknown))
+
+
+def test_prune_runs__of_each_model_on_a_scene(make_run, tmp_path):
+    early, late, other = (
+        make_run(name, key, 0, parent="models")
+        for name, key in (("m", "1"), ("m", "2"), ("o", "1"))
+    )
+    first, second, third = (
+        make_run("map", str(minute), minute, applies={"run": str(model)})
+        for minute, model in enumerate((early, late, other))
+    )
+    # A model that was trained again is that of the same job.
+    assert prune_runs(tmp_path / "runs", 1).deleted == (first,)
+    early.rename(early.with_name("gone"))
+    late.rename(late.with_name("away"))
+    lost = make_run("map", "9", 9, applies={"run": str(early)})
+    assert prune_runs(tmp_path / "runs", 1).deleted == ()
+    assert all(path.exists() for path in (second, third, lost))
+
+
 def test_prune_runs__never_one_that_is_in_use_or_referred_to(make_run, tmp_path):
     held, linked, applied, old, newest = (make_run("a", key, int(key)) for key in "12345")
     make_run("map", "1", 0, applies={"run": str(applied)})

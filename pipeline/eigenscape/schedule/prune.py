@@ -1,10 +1,14 @@
 """Old runs, deleted by a rule: the newest finished ones of each job stay."""
 
+import json
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Collection
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +60,9 @@ def prune_runs(
 ) -> Pruned:
     """Delete the finished runs of each job but the newest.
 
+    Runs are of one job if their names and scenes are equal, and those of the runs that they apply, if any.
+    A run whose job cannot be read is the only one of its job.
+
     Never deleted are runs that a process holds, runs that are not finished, those that the table of
     a batch, a symbolic link or a run of `eigenscape apply` beside them refers to, and studies.
     Stages that other runs share with a deleted one stay theirs: they are hard links. Runs that this user
@@ -93,14 +100,14 @@ def prune_runs(
     # Whose runs these are cannot be known.
     kept = unread if names is None else []
     failed: list[tuple[Path, str]] = []
-    counted: dict[str, int] = {}
+    counted: Counter[Any] = Counter()
     # Going over a finished run again touches its manifest.
     for path in sorted(runs, key=lambda path: _changed(path), reverse=True):
         name = runs[path].get("name", "")
         if (names is not None and name not in names) or not path.exists():
             continue
-        why = _why_kept(path, referred)
-        if not why and counted.get(name, 0) < keep:
+        job, why = _job_of(path, runs[path]), _why_kept(path, referred)
+        if not why and counted[job] < keep:
             kept.append((path, "among the newest"))
         elif why:
             kept.append((path, why))
@@ -115,7 +122,7 @@ def prune_runs(
                 kept.append((path, "in use"))
             except OSError as error:
                 failed.append((path, _reason(error)))
-        counted[name] = counted.get(name, 0) + (not why or why == "referred to")
+        counted[job] += not why or why == "referred to"
     return Pruned(tuple(deleted), tuple(kept), tuple(failed))
 
 
@@ -139,16 +146,34 @@ def _runs(directory: Path) -> tuple[dict[Path, dict[str, Any]], list[tuple[Path,
 def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
     """Return what a link, a batch's table or a run that applies another one refers to."""
     found = {path.resolve() for path in directory.iterdir() if path.is_symlink()}
-    for manifest in runs.values():
-        applied = manifest.get("applies")
-        if isinstance(applied, dict):
-            applied = applied.get("run")
-        if isinstance(applied, str):
-            found.add(Path(applied).resolve())
+    found |= {Path(run).resolve() for run in map(_applied, runs.values()) if run is not None}
     if is_batch(directory.parent):
         rows = table_rows(directory.parent)
         found |= {Path(row["run"]).resolve() for row in rows if "run" in row}
     return found
+
+
+def _applied(manifest: dict[str, Any]) -> str | None:
+    """Return the run that a run applies, None if it applies none."""
+    applied = manifest.get("applies")
+    if isinstance(applied, dict):
+        applied = applied.get("run")
+    return applied if isinstance(applied, str) else None
+
+
+def _job_of(path: Path, manifest: dict[str, Any]) -> Hashable:
+    """Return what the runs of one job have in common: name, scene, and the job of the run that they apply."""
+    try:
+        job = tomllib.loads((path / "job.toml").read_text(encoding="utf-8"))
+        scene = json.dumps(job["scene"]["path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return path
+    model: Hashable = _applied(manifest)
+    if isinstance(model, str):
+        # A model that is trained again has another directory, and its maps are those of the same job.
+        with suppress(StoreError, OSError):
+            model = _job_of(Path(model), read_manifest(Path(model)))
+    return manifest.get("name", ""), scene, model
 
 
 def _why_kept(path: Path, referred: set[Path]) -> str:

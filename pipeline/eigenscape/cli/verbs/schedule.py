@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 Keep = Annotated[
     int | None,
     typer.Option(
-        "--keep", metavar="N", min=1, help="Number of finished runs to keep for each job."
+        "--keep", metavar="N", min=1,
+        help="Number of finished runs to keep for each job: of the same name on the same scene.",
     ),
-]
+]  # fmt: skip
 
 
 def schedule_command(
@@ -135,7 +136,10 @@ def prune_command(
     keep: Annotated[
         int,
         typer.Option(
-            "--keep", metavar="N", min=0, help="Number of finished runs to keep for each job."
+            "--keep",
+            metavar="N",
+            min=0,
+            help="Number of finished runs to keep for each job: of the same name on the same scene.",
         ),
     ],
     dry_run: Annotated[
