@@ -11,6 +11,7 @@ import rasterio
 import eigenscape
 import filtering
 from eigenscape.applied import extending, footprint, index, machine
+from eigenscape.applied.model import applied_job, open_model
 from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
@@ -181,6 +182,30 @@ def test_apply__compares_classes_by_name(scenes, trained, tmp_path):
     assert few.scores["unknown_classes"] == []
     assert few.scores["confusion"][2:] == whole.scores["confusion"][2:]
     assert not np.any(few.scores["confusion"][:2])
+
+
+def test_apply__a_raster_or_an_array_has_no_field_of_the_run(scenes, trained, tmp_path):
+    table = {
+        "row": [0, 1, 2, 3],
+        "column": [0, 1, 2, 3],
+        "kind": list("abab"),
+        "other": [1, 2, 3, 4],
+    }
+    pandas.DataFrame(table).to_csv(tmp_path / "left.csv", index=False)
+    labels = {"labels": str(tmp_path / "left.csv"), "labels_field": "kind"}
+    run = trained("centroid-angle", scene=labels, learn={"train": "all"})
+    raster = scenes / "right_labels.tif"
+    with rasterio.open(raster) as source:
+        array = source.read(1)
+    for number, given in enumerate((raster, array)):
+        applied = apply(
+            run, scenes / "right.tif", labels=given, overrides=SAY, run_dir=tmp_path / str(number)
+        )
+        assert applied.scores["overall_accuracy"] is not None
+    model = open_model(run)
+    for name in ("right.csv", "right.gpkg"):
+        job = applied_job(model, str(scenes / "right.tif"), {"labels": str(tmp_path / name)})
+        assert job.scene.labels_field == "kind"
 
 
 def test_apply__names_classes_that_the_run_has_not(scenes, trained, tmp_path):
