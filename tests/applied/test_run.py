@@ -208,6 +208,19 @@ def test_apply__a_raster_or_an_array_has_no_field_of_the_run(scenes, trained, tm
         assert job.scene.labels_field == "kind"
 
 
+def test_apply__a_cube_is_written_beside_the_directory_of_the_run_that_applies(
+    scenes, trained, tmp_path
+):
+    run = trained("centroid-angle")
+    with rasterio.open(scenes / "right.tif") as source:
+        cube = np.moveaxis(source.read(), 0, -1)
+    before = set(run.parent.rglob("*"))
+    applied = apply(run, cube, overrides=SAY, run_dir=tmp_path / "maps" / "right")
+    assert set(run.parent.rglob("*")) == before
+    assert {path.name for path in (tmp_path / "maps").iterdir()} == {"right", "scenes"}
+    assert applied.path == tmp_path / "maps" / "right"
+
+
 def test_apply__names_classes_that_the_run_has_not(scenes, trained, tmp_path):
     table = {"row": [1, 2], "column": [3, 4], "kind": ["moor", "moor"]}
     pandas.DataFrame(table).to_csv(tmp_path / "moor.csv", index=False)

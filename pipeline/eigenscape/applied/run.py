@@ -61,7 +61,7 @@ def apply(
     scene
         The other scene, with the bands of the run's scene, alone or among others; bands that it lacks are
         resampled by wavelength: a file, a list of files, a URL, a registered data set; or a cube in memory as
-        `eigenscape.job_for` takes it, which is written beside the run.
+        `eigenscape.job_for` takes it, which is written to ``scenes`` beside `run_dir`, or beside the run.
     labels
         Labels of the other scene, a path or in memory, to measure the accuracy. Where these and those of the
         run have names of classes, they are compared by name.
@@ -101,7 +101,8 @@ def apply(
     '...class_map.tif'
     """
     model = open_model(path_of(run))
-    files = files_of(scene, labels, model.path.parent, "applied")
+    beside = model.path if run_dir is None else path_of(run_dir).resolve()
+    files = files_of(scene, labels, beside.parent, "applied")
     job = applied_job(model, files.pop("path"), files, overrides)
     stages = applied_stages(model)
     keys = stage_keys(job, stages)
