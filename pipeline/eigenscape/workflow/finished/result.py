@@ -89,7 +89,8 @@ class Result:
     applied
         For a run of `eigenscape.apply`: the way of classification (``how``), number of samples and warnings.
     class_map, confidence, eigenvectors
-        Maps as lazy `xarray.DataArray`, with coordinates and the coordinate system (``.rio.crs``).
+        Maps as lazy `xarray.DataArray`, with coordinates and the coordinate system: ``.rio.crs`` after
+        ``import rioxarray``, an optional package (``pip install rioxarray``).
 
     Examples
     --------
