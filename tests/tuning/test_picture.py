@@ -57,6 +57,20 @@ def test_tried_figure__of_the_given_job_as_the_best_one_ring():
     assert set(rings(axes)) == {"chosen, as given"}
 
 
+@pytest.mark.parametrize("best", [[0.97, 1.0, 1.0], [1.0, 1.0, 1.0]])
+def test_tried_figure__nothing_lies_above_100_percent(best):
+    tried, *rest = draw((1, 2, 3))
+    figure = tried_figure([*tried, Tried(candidate(a=4), "third", best, 3, 4)], *rest)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    assert low < 40
+    assert high == 100
+    for bars in axes.collections:
+        if bars.get_label().startswith("_"):
+            assert max(segment[:, 1].max() for segment in bars.get_segments()) <= 100
+
+
 @pytest.mark.parametrize("seconds", [(0.6, 0.7, 0.9), (0.4, 3, 20), (1, 90, 4000)])
 def test_tried_figure__ticks_are_plain_numbers(seconds):
     figure = tried_figure(*draw(seconds))

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GREY, _DPI, _SIZE = "#5f6770", 160, (7.6, 4.8)
+_MOST = 100.0
+"""Percent. Intervals are symmetric and may reach beyond, where no accuracy is."""
+
 _NARROW = 4
 """Ratio of longest to shortest time below which ticks are evenly spaced."""
 
@@ -57,9 +60,11 @@ def tried_figure(
     for number, rung in enumerate(rungs):
         own = [one for one in shown if one.rung == rung]
         found = [Interval.of(one.accuracy) for one in own]
+        below = [each.half or 0 for each in found]
+        above = [min(each.half or 0, _MOST - each.mean) for each in found]
         axes.errorbar(
             [max(one.seconds, 1e-3) for one in own], [each.mean for each in found],
-            yerr=[each.half or 0 for each in found], linestyle="none", elinewidth=0.7, capsize=2,
+            yerr=[below, above], linestyle="none", elinewidth=0.7, capsize=2, clip_on=False,
             marker=MARKERS[number % len(MARKERS)], color=COLORS[number % len(COLORS)],
             # The given job has a ring, and its own rung.
             markersize=5, label=f"_{rung}" if rung == "as given" else rung,
@@ -75,8 +80,9 @@ def tried_figure(
             axes.scatter(
                 max(own[-1].seconds, 1e-3), Interval.of(own[-1].accuracy).mean, s=150,
                 facecolors="none", edgecolors="black", linewidths=1.5, linestyle=line, zorder=5,
-                label=name,
+                label=name, clip_on=False,
             )  # fmt: skip
+    axes.set_ylim(top=min(axes.get_ylim()[1], _MOST))
     axes.set_xscale("log")
     # Seconds as such: most pictures span no power of ten.
     seconds = [max(one.seconds, 1e-3) for one in shown] or [1.0]
