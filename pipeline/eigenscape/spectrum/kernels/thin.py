@@ -32,8 +32,8 @@ _FILTER_PRODUCTS = 50
 """Products with all columns that a factorisation may cost: those of a filter on an easy graph."""
 
 _SHIFT = 1e-9
-"""Of twice the median diagonal entry, or of the bound of the spectrum if that is smaller. Of the bound alone, which
-a potential on one sample raises, the shift would be above all small eigenvalues, and nothing told them apart."""
+"""Of twice the median diagonal entry, or of the bound of the spectrum if that is smaller. A potential on one
+sample raises the bound: a shift by that would be above all small eigenvalues, and nothing told them apart."""
 
 _TOLERANCE = 1e-12
 _MOST_DEFLATIONS = 5
