@@ -148,7 +148,9 @@ def _open_lines(
     first = resolve(given[0])
     # Numbers of bad bands count those of all files, where each has one.
     alone = _of_one(options, given[0]).model_copy(update={"bad_bands": ()})
-    if len(open_by(find_reader(first), first, alone, resolve).bands.good) == 1:
+    scene = open_by(find_reader(first), first, alone, resolve)
+    # An alpha band masks the others.
+    if len(scene.bands.good) - len(getattr(scene, "alpha", ())) == 1:
         return None
     if options.geometry not in ("auto", "none"):
         raise SceneError(

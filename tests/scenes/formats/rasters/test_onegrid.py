@@ -86,6 +86,48 @@ def test_coarser__means_without_pixels_of_either_nodata(marked, besides, dtype, 
     np.testing.assert_allclose(values[valid][:, 0], means[expected], rtol=1e-6)
 
 
+@pytest.mark.parametrize("grid", ["finest", "coarsest"])
+@pytest.mark.parametrize(
+    ("marked", "besides"), [(None, None), (200, None), (None, 200), (200, 201)]
+)
+def test_alpha_band__leaves_its_pixels_out(grid, marked, besides, write, scene):
+    fine = np.arange(1, 49, dtype="uint8").reshape(6, 8)
+    opaque = np.full((6, 8), 255, "uint8")
+    opaque[:2, :2] = opaque[3, 3] = 0
+    missing = opaque == 0
+    for place, value in ((4, marked), (5, besides)):
+        if value is not None:
+            fine[place, place] = value
+            missing[place, place] = True
+    alpha = {"photometric": "MINISBLACK", "alpha": "yes", "nodata": marked}
+    coarse = np.stack([np.full((3, 4), 7, "uint8"), np.full((3, 4), 255, "uint8")])
+    coarse[1, 0, 3] = 0
+    paths = [
+        write("a.tif", np.stack([fine, opaque]), transform=FINE, **alpha),
+        write("b.tif", coarse, transform=FINE @ Affine.scale(2), **alpha),
+    ]
+    for each in (paths, paths[::-1]):
+        opened = scene(each, grid=grid, nodata=besides)
+        values, valid = opened.read(0, opened.grid.height)
+        values = values if each is paths else values[..., ::-1]
+        if grid == "finest":
+            expected = ~missing
+            expected[:2, 6:] = False
+            np.testing.assert_array_equal(values[valid][:, 0], fine[expected])
+        else:
+            expected = np.full((3, 4), True)
+            expected[0, 0] = expected[0, 3] = False
+            blocks = np.where(missing, np.nan, fine).reshape(3, 2, 4, 2)[:, :, 1:3]
+            means = np.nanmean(blocks, axis=(1, 3))
+            np.testing.assert_allclose(
+                values[:, 1:3, 0][expected[:, 1:3]],
+                means.ravel()[expected[:, 1:3].ravel()],
+                rtol=1e-6,
+            )
+        np.testing.assert_array_equal(valid, expected)
+        assert (values[valid][:, 1] == 7).all()
+
+
 def test_nodata__that_the_type_cannot_hold_leaves_the_own_one(write, scene):
     fine = np.arange(1, 49).reshape(6, 8).astype("uint16")
     fine[0, 0] = 0

@@ -157,6 +157,33 @@ def test_alpha_band_of_many_bands__masks_its_pixels(write, scene, cube, nodata):
     assert "band 2 left out: alpha band" in opened.notes[0]
 
 
+@pytest.mark.parametrize("nodata", [None, 7])
+@pytest.mark.parametrize("with_alpha", [(0, 1, 2), (0,), (1, 2)])
+def test_list_of_files__alpha_bands_mask_and_are_no_bands(write, scene, cube, with_alpha, nodata):
+    plain, paths = [], []
+    valid = np.isin(cube[:3], [7], invert=True).all(axis=0) if nodata else np.full((20, 13), True)
+    for band in range(3):
+        opaque = np.full((20, 13), 255, "int16")
+        opaque[band, 2:7] = 0
+        plain.append(write(f"plain{band}.tif", cube[band], nodata=nodata))
+        if band in with_alpha:
+            alpha = {"photometric": "MINISBLACK", "alpha": "yes", "nodata": nodata}
+            paths.append(write(f"alpha{band}.tif", np.stack([cube[band], opaque]), **alpha))
+            valid &= opaque > 0
+        else:
+            paths.append(plain[-1])
+    opened, expected = scene(paths), scene(plain)
+    assert opened.bands == expected.bands
+    values, given = opened.read(0, 20)
+    np.testing.assert_array_equal(given, valid)
+    np.testing.assert_array_equal(values[valid], expected.read(0, 20)[0][valid])
+    note = f"{len(with_alpha)} of 3 files have an alpha band: it marks missing pixels"
+    assert note in opened.notes
+    # A number is that of a file.
+    left = scene(paths, bad_bands=[2]).read(0, 20)[0]
+    np.testing.assert_array_equal(left[valid], values[valid][:, [0, 2]])
+
+
 def test_mask_of_the_file_and_alpha_band(write, scene, cube):
     keep = np.ones((20, 13), bool)
     keep[3, 4] = False

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,16 @@ class BandMetadata:
     nodata: tuple[float | None, ...]
     colors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def of_bands(self, places: Sequence[int]) -> "BandMetadata":
+        """Return the metadata of some of the bands, by their places from 0."""
+        per_band = {field.name: getattr(self, field.name) for field in fields(self)}
+        del per_band["notes"]
+        chosen: dict[str, Any] = {
+            name: None if values is None else tuple(values[place] for place in places)
+            for name, values in per_band.items()
+        }
+        return replace(self, **chosen)
 
 
 def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMetadata:

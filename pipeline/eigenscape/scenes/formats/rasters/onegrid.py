@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from rasterio.crs import CRS
-from rasterio.enums import Resampling
+from rasterio.enums import ColorInterp, Resampling
 from rasterio.transform import Affine
 from rasterio.vrt import WarpedVRT
 
@@ -137,7 +137,7 @@ def onto_grid(
         Its grid and the new one.
     nodata
         Stored values of missing pixels, two at most; the yielded raster has the first one. Without one
-        its last band says where the raster reaches.
+        its alpha band says where the raster reaches.
     classes
         Whether the numbers are classes or bits.
 
@@ -148,7 +148,9 @@ def onto_grid(
     coarser = _is_coarser(onto, grid) and not classes
     kind = resampled_type(grid, onto, np.result_type(*opened.dtypes).name) if coarser else None
     marks = nodata if coarser else nodata[:1]
-    warped = partial(WarpedVRT, crs=opened.crs, tolerance=_EXACT)
+    # An alpha band has no nodata: pixels are missing where their own band is.
+    warped = partial(WarpedVRT, crs=opened.crs, tolerance=_EXACT, UNIFIED_SRC_NODATA="NO")
+    adds_alpha = not marks and ColorInterp.alpha not in opened.colorinterp
     with ExitStack() as stack:
         source, mark = opened, marks[0] if marks else None
         if len(marks) > 1:
@@ -162,7 +164,7 @@ def onto_grid(
             )  # fmt: skip
         yield stack.enter_context(
             warped(
-                source, **_place(onto), src_nodata=mark, nodata=mark, add_alpha=mark is None,
+                source, **_place(onto), src_nodata=mark, nodata=mark, add_alpha=adds_alpha,
                 resampling=Resampling.average if coarser else Resampling.nearest,
                 **({"dtype": kind} if kind else {}),
             )

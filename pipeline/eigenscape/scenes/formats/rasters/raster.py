@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rasterio.enums import MaskFlags
+from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
@@ -112,7 +112,8 @@ class RasterPart:
             with onto_grid(dataset, self.grid, self.onto, nodata=self.nodata) as moved:
                 stored, given = _read_window(moved, self.bands, self.mask_bands, window)
                 if not self.nodata:
-                    reached = moved.read(moved.count, window=window) != 0
+                    alpha = moved.colorinterp.index(ColorInterp.alpha) + 1
+                    reached = moved.read(alpha, window=window) != 0
                     given = reached if given is None else given & reached
                 return stored, given
 
@@ -174,6 +175,10 @@ class _Opened:
     dtype: str
     masked: tuple[tuple[bool, bool], ...]
     """Per band: has a mask shared by all bands, has one of its own."""
+    numbers: tuple[int, ...]
+    """Of the bands that `metadata` describes, from 1."""
+    alpha: tuple[int, ...]
+    """Numbers of the alpha bands."""
     alpha_masks: bool
     """Whether GDAL makes the mask of all bands of an alpha band."""
     unplaced: str | None
@@ -194,8 +199,8 @@ def open_raster_scene(
     Parameters
     ----------
     paths
-        One raster of any number of bands, or several of one band; of several grids they are brought
-        onto one.
+        One raster of any number of bands, or several of one band (and an alpha band, which masks it); of
+        several grids they are brought onto one.
     bad_bands
         Bands to leave out besides those that the metadata marks; see `parse_bad_bands`.
     scale
@@ -213,7 +218,11 @@ def open_raster_scene(
         A file cannot be used, the files do not lie in one place, or no band is left.
     """
     opened = [_inspect(path, lists) for path in paths]
-    onto = _choose_grid(opened, grid) if len(opened) > 1 else opened[0].grid
+    if len(opened) > 1:
+        opened = [_of_one_band(item) for item in opened]
+        onto = _choose_grid(opened, grid)
+    else:
+        onto = opened[0].grid
     count = sum(len(item.metadata.good) for item in opened)
     wavelength = _joined(opened, "wavelength")
     bad = parse_bad_bands(bad_bands, count, wavelength)
@@ -243,10 +252,11 @@ def open_raster_scene(
         parts=tuple(parts),
         notes=(
             *_note_grid(opened, onto),
+            *_note_alpha(opened),
             *unplaced[:1],
             *ignored[:_TOLD],
         ),
-        alpha=_alpha([color for item in opened for color in item.metadata.colors]),
+        alpha=opened[0].alpha if len(opened) == 1 else (),
     )
 
 
@@ -266,12 +276,13 @@ def _inspect(path: str, lists: BandLists | None) -> _Opened:
                 )
         check_axes(dataset, path)
         flags = [set(band) for band in dataset.mask_flag_enums]
+        metadata = read_band_metadata(dataset, lists)
         return _Opened(
             path=path,
             grid=read_grid(dataset, path),
             files=dataset_files(dataset, path),
             blocks=block_sizes(dataset),
-            metadata=read_band_metadata(dataset, lists),
+            metadata=metadata,
             dtype=np.result_type(*dataset.dtypes).name,
             masked=tuple(
                 (
@@ -280,9 +291,33 @@ def _inspect(path: str, lists: BandLists | None) -> _Opened:
                 )
                 for band in flags
             ),
+            numbers=tuple(range(1, dataset.count + 1)),
+            alpha=tuple(n for n, color in enumerate(metadata.colors, 1) if color == "alpha"),
             alpha_masks=any(MaskFlags.alpha in band for band in flags),
             unplaced=note_unplaced(dataset, path),
         )
+
+
+def _of_one_band(item: _Opened) -> _Opened:
+    """Return one file of a list: its only band, which an alpha band masks.
+
+    Raises
+    ------
+    SceneError
+        It has several.
+    """
+    places = [number - 1 for number in item.numbers if number not in item.alpha]
+    if len(places) != 1:
+        raise SceneError(
+            f"{item.path}: has {len(places)} bands; in a list each file has one. "
+            "Give a file of many bands alone, or split it with gdal_translate -b."
+        )
+    return replace(
+        item,
+        metadata=item.metadata.of_bands(places),
+        masked=tuple(item.masked[place] for place in places),
+        numbers=tuple(item.numbers[place] for place in places),
+    )
 
 
 def _make_part(
@@ -292,11 +327,11 @@ def _make_part(
     metadata = item.metadata
     moved = not is_one_grid([item.grid, onto])
     automatic = isinstance(scale, str)
-    shared = [index + 1 for index in chosen if item.masked[index][0]]
-    own = [index + 1 for index in chosen if item.masked[index][1]]
+    shared = [item.numbers[index] for index in chosen if item.masked[index][0]]
+    own = [item.numbers[index] for index in chosen if item.masked[index][1]]
     return RasterPart(
         path=item.path,
-        bands=tuple(index + 1 for index in chosen),
+        bands=tuple(item.numbers[index] for index in chosen),
         calibration=calibrate(
             [metadata.scale[index] if automatic else float(scale) for index in chosen],
             [metadata.offset[index] if automatic else 0.0 for index in chosen],
@@ -309,13 +344,8 @@ def _make_part(
         nodata=marks_of((nodata, metadata.nodata[chosen[0]]), item.dtype) if moved else (),
         chunk_bytes=item.blocks[1],
         row_bytes=0 if moved else item.blocks[2],
-        alpha_bands=() if item.alpha_masks else _alpha(metadata.colors),
+        alpha_bands=() if item.alpha_masks else item.alpha,
     )
-
-
-def _alpha(colors: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of the alpha bands, from 1."""
-    return tuple(number for number, color in enumerate(colors, 1) if color == "alpha")
 
 
 def _colors(opened: Sequence[_Opened]) -> tuple[int, int, int] | None:
@@ -337,12 +367,6 @@ def _joined(opened: Sequence[_Opened], name: str) -> tuple[float, ...] | None:
 
 def _choose_grid(opened: Sequence[_Opened], wanted: str | float) -> Grid:
     """Return the grid of bands in files of their own."""
-    for item in opened:
-        if len(item.metadata.good) != 1:
-            raise SceneError(
-                f"{item.path}: has {len(item.metadata.good)} bands; in a list each file has one. "
-                "Give a file of many bands alone, or split it with gdal_translate -b."
-            )
     grids = [item.grid for item in opened]
     if isinstance(wanted, str):
         if is_one_grid(grids):
@@ -387,3 +411,11 @@ def _note_grid(opened: Sequence[_Opened], onto: Grid) -> tuple[str, ...]:
         return ()
     sides = sorted({round(cell_size(item.grid), 6) for item in opened})
     return (note_resampled(sides, onto),)
+
+
+def _note_alpha(opened: Sequence[_Opened]) -> tuple[str, ...]:
+    """Say how many files of a list have an alpha band."""
+    count = sum(bool(item.alpha) for item in opened)
+    if len(opened) == 1 or not count:
+        return ()
+    return (f"{count} of {len(opened)} files have an alpha band: it marks missing pixels",)
