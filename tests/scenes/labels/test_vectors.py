@@ -108,6 +108,25 @@ def test_shapefile_parts_are_files(write, labels, save, cube, tmp_path):
         ({"code": ["10", "9", "10"]}, None, [10, 9, 10], {}),
         ({"label": ["x", "a", "x"], "id": [0, 1, 0]}, None, [2, 1, 2], {1: "a", 2: "x"}),
         ({"label": ["x", "a"], "OBJECTID": [7, 9]}, None, [2, 1], {1: "a", 2: "x"}),
+        ({"class": [1, 2], "date": ["2020-05-03", "2020-05-01"]}, None, [1, 2], {}),
+        (
+            {"class": [1, 2], "date": ["y", "x"], "Class_Name": ["b", "a"]},
+            None,
+            [1, 2],
+            {1: "b", 2: "a"},
+        ),
+        (
+            {"class": [1, 2, 2], "day": [*"xyy"], "name": [*"baa"]},
+            None,
+            [1, 2, 2],
+            {1: "b", 2: "a"},
+        ),
+        ({"class": ["x", "a"], "count": [7, 9]}, None, [2, 1], {1: "a", 2: "x"}),
+        ({"class": ["x", "a"], "count": [7, 9], "code": [4, 3]}, None, [4, 3], {4: "x", 3: "a"}),
+        ({"what": ["x", "a"], "count": [7, 9]}, None, [2, 1], {1: "a", 2: "x"}),
+        ({"code": [4, 3], "day": ["x", "a"]}, None, [4, 3], {}),
+        ({"code": [4, 3], "name": ["x", "a"]}, None, [4, 3], {4: "x", 3: "a"}),
+        ({"gml_id": ["x", "a"], "kind": ["b", "c"]}, None, [1, 2], {1: "b", 2: "c"}),
         ({"label": ["1_1", "11", "1_2"]}, None, [2, 1, 3], {1: "11", 2: "1_1", 3: "1_2"}),
     ],
 )
@@ -235,6 +254,20 @@ def test_points__of_different_classes_in_a_pixel(write, labels, save, cube):
         "points of different classes lie in 1 pixel: the last point in the file gives the class",
     )
     assert opened.read(4, 5)[0, 3] == 2
+
+
+def test_partner__is_told(write, labels, save, cube):
+    points = centres((1, 1), (2, 2), (3, 3))
+    scene, day = write("scene.tif", cube), ["a", "b", "c"]
+    path = save("names.gpkg", points, **{"class": [1, 2, 1], "what": [*"xyx"], "day": day})
+    assert labels(scene, labels=path).notes == (
+        "the class is read from the attribute class (not day)",
+        "numbers and names of the classes are read from the attributes class and what",
+    )
+    path = save("numbers.gpkg", points, **{"class": [*"xyx"], "nr": [4, 9, 4]})
+    assert labels(scene, labels=path, labels_field="class").notes == (
+        "numbers and names of the classes are read from the attributes class and nr",
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ LIKELY = (
     "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
     "landcover", "land_cover", "lulc", "category", "fclass",
 )  # fmt: skip
-_NEVER = {"fid", "objectid", "ogc_fid", "gid"}
+_PARTS = {"code", "id", "name", "nr", "number", "value"}
+_NEVER = {"fid", "objectid", "ogc_fid", "gid", "gml_id"}
 
 
 def classify(
@@ -35,8 +36,8 @@ def classify(
     numbers : array of uint16, shape (features,)
         0 where the attribute is empty.
     names : dict
-        By class number. Texts are numbered in alphabetic order from 1, unless another column of
-        whole numbers, which does not number the features, stands for them one to one.
+        By class number. Texts are numbered in alphabetic order from 1, unless another column has
+        their numbers; see `find_partner`.
 
     Raises
     ------
@@ -48,26 +49,73 @@ def classify(
     if name in numeric:
         numbers = numeric[name]
         _check_range(numbers, name, path)
-        partner = next((other for other in texts.values() if _one_to_one(numbers, other)), None)
-        return numbers.astype(np.uint16), _pairs(numbers, partner)
+        partner = find_partner(columns, name)
+        return numbers.astype(np.uint16), _pairs(numbers, texts[partner] if partner else None)
     if name not in texts:
         values = columns[name]
         broken = next((value for value in values if not _is_whole(value)), None)
         raise label_out_of_range(broken, f"{path}: attribute {name}")
     words = texts[name]
-    for other, numbers in numeric.items():
-        if other.lower() in _NEVER:
-            continue
-        positive = numbers[words != ""]
-        usable = positive.size and positive.min() > 0 and positive.max() <= MOST_CLASSES
-        if usable and _one_to_one(numbers, words):
-            return np.where(words != "", numbers, 0).astype(np.uint16), _pairs(numbers, words)
+    if partner := find_partner(columns, name):
+        numbers = np.where(words != "", numeric[partner], 0)
+        return numbers.astype(np.uint16), _pairs(numbers, words)
     known = sorted(set(words.tolist()) - {""})
     if len(known) > MOST_CLASSES:
         raise label_out_of_range(len(known), f"{path}: attribute {name}, number of distinct texts")
     order = {word: number for number, word in enumerate(known, start=1)}
     numbered = np.array([order.get(word, 0) for word in words.tolist()], np.uint16)
     return numbered, {number: word for word, number in order.items()}
+
+
+def find_partner(columns: Mapping[str, NDArray[Any]], name: str) -> str | None:
+    """Return the attribute with the names of classes that are numbers, or the numbers of named ones.
+
+    It stands for the class one to one. Where no class has two features any attribute would, such as the
+    date or the area of each: there it must be called like one of a class.
+
+    Parameters
+    ----------
+    columns : mapping of arrays, shape (features,)
+        The attributes.
+    name
+        The one that holds the class.
+
+    Returns
+    -------
+    str or None
+        One that is called like one of a class before others; None where there is none.
+    """
+    numeric, texts = _kinds(columns)
+    if name in numeric:
+        numbers = numeric[name]
+        fit = [other for other, words in texts.items() if _one_to_one(numbers, words)]
+        distinct = _all_distinct(numbers[numbers != 0])
+    else:
+        words = texts[name]
+        fit = [
+            other
+            for other, numbers in numeric.items()
+            if _are_numbers(numbers[words != ""]) and _one_to_one(numbers, words)
+        ]
+        distinct = _all_distinct(words[words != ""])
+    fit = [other for other in fit if other.lower() not in _NEVER]
+    telling = [other for other in fit if _tells_class(other)]
+    return next(iter(telling if telling or distinct else fit), None)
+
+
+def _tells_class(name: str) -> bool:
+    """Return whether an attribute is called like one of a class: "code", "class_name"."""
+    stem, _, part = name.lower().rpartition("_")
+    return name.lower() in {*LIKELY, "code", "name", "value"} or (stem in LIKELY and part in _PARTS)
+
+
+def _all_distinct(values: NDArray[Any]) -> bool:
+    return len(set(values.tolist())) == len(values)
+
+
+def _are_numbers(numbers: NDArray[np.float64]) -> bool:
+    """Return whether numbers can be those of classes, of which each feature has one."""
+    return bool(numbers.size and numbers.min() > 0 and numbers.max() <= MOST_CLASSES)
 
 
 def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, path: str) -> str:
@@ -97,7 +145,9 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
     if len(possible) == 2 and len(words) == 1:
         other = next(name for name in possible if name != words[0])
         if _one_to_one(numeric[other], texts[words[0]]):
-            return words[0]
+            # Text beside one code for each feature may be anything, such as a date.
+            named = find_partner(columns, other) is not None or not _tells_class(other)
+            return words[0] if named else other
     if possible:
         raise SceneError(
             f"{path}: several attributes could hold the class: {', '.join(possible)}. Name one in "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.grids import check_overlap, extent
-from eigenscape.scenes.labels.vectorclasses import choose_attribute, classify
+from eigenscape.scenes.labels.vectorclasses import choose_attribute, classify, find_partner
 from eigenscape.scenes.labels.vectorlayers import attributes, choose_layer
 from eigenscape.scenes.types import Grid, Legend
 
@@ -143,10 +143,16 @@ def open_vector_labels(
             geometry = geometry.to_crs(scene.crs_wkt)
     columns = attributes(frame.drop(columns=geometry.name))
     name = choose_attribute(columns, field, path)
-    if field is None and len(columns) > 1:
-        others = ", ".join(other for other in columns if other != name)
-        notes = (*notes, f"the class is read from the attribute {name} (not {others})")
     numbers, names = classify(columns, name, path)
+    partner = find_partner(columns, name)
+    if field is None and (others := [other for other in columns if other not in (name, partner)]):
+        notes = (
+            *notes,
+            f"the class is read from the attribute {name} (not {', '.join(others)})",
+        )
+    if partner is not None:
+        both = f"{name} and {partner}"
+        notes = (*notes, f"numbers and names of the classes are read from the attributes {both}")
     bounds = geometry.bounds.to_numpy()
     placed = np.isfinite(bounds).all(axis=1)  # NaN where empty or missing
     if not placed.any():
