@@ -73,7 +73,8 @@ def test_plan__refuses_another_size_with_both(written, planned, tmp_path, shape,
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(0, "no pixel of the scene has a label"), (3, "hold one class only")]
+    ("value", "words"),
+    [(0, "no pixel of the scene has a label"), (3, "hold one class only"), (1, "0 means no label")],
 )
 def test_plan__refuses_labels_that_cannot_train(written, planned, tmp_path, value, words):
     np.save(tmp_path / "gt.npy", np.full((30, 40), value, np.uint8))

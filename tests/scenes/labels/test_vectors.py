@@ -126,13 +126,16 @@ def test_shapefile_parts_are_files(write, labels, save, cube, tmp_path):
         ({"what": ["x", "a"], "count": [7, 9]}, None, [2, 1], {1: "a", 2: "x"}),
         ({"code": [4, 3], "day": ["x", "a"]}, None, [4, 3], {}),
         ({"code": [4, 3], "name": ["x", "a"]}, None, [4, 3], {4: "x", 3: "a"}),
+        ({"water": [True, False, True]}, None, [2, 1, 2], {1: "False", 2: "True"}),
+        ({"water": [True, None, False]}, None, [2, 0, 1], {1: "False", 2: "True"}),
+        ({"class": [5, 6, 5], "wet": [True, False, True]}, None, [5, 6, 5], {}),
         ({"gml_id": ["x", "a"], "kind": ["b", "c"]}, None, [1, 2], {1: "b", 2: "c"}),
         ({"label": ["1_1", "11", "1_2"]}, None, [2, 1, 3], {1: "11", 2: "1_1", 3: "1_2"}),
     ],
 )
 def test_classify(columns, field, numbers, names):
     arrays = {
-        key: np.array(values, dtype=object if any(isinstance(v, str) for v in values) else None)
+        key: np.array(values, object if any(isinstance(v, str | bool) for v in values) else None)
         for key, values in columns.items()
     }
     found, found_names = classify(arrays, field, "file")
@@ -218,6 +221,52 @@ def test_vectors__notes_count_what_is_left_out(write, labels, save, cube):
     opened = labels(write("scene.tif", cube), labels=save("poly.gpkg", drawn, kind=[*"ABA"]))
     assert opened.notes == ("2 of 3 polygons lie outside of the scene and are left out",)
     np.testing.assert_array_equal(np.argwhere(opened.read(0, 20))[[0, -1]], [[1, 1], [3, 3]])
+
+
+def test_vectors__booleans_are_classes(write, labels, save, cube):
+    points = centres((1, 1), (2, 2), (3, 3))
+    for kinds in ([True, False, True], [True, False, None]):
+        opened = labels(write("s.tif", cube), labels=save("bool.gpkg", points, water=kinds))
+        assert opened.legend.names == {1: "False", 2: "True"}
+        assert opened.read(1, 3)[[0, 1], [1, 2]].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2, np.nan], ["0", "1", "2", None]])
+def test_vectors__zero_is_told_apart_from_empty(write, labels, save, cube, numbers):
+    points = centres((1, 1), (2, 2), (3, 3), (4, 4))
+    path = save("zero.gpkg", points, **{"class": numbers})
+    assert labels(write("scene.tif", cube), labels=path).notes == (
+        "0 in the attribute 'class' means no label. If it is a class, number the classes from 1 or give "
+        "them names",
+        "1 of 4 features of the labels have no class and are left out",
+        "1 of 4 features of the labels have the class 0 and are left out",
+    )
+
+
+def test_vectors__of_another_system_than_theirs(write, labels, save, cube, tmp_path):
+    path, points = write("scene.tif", cube), centres((1, 1), (2, 2))
+    # What a reader takes a file of metres without a system for.
+    frame = geopandas.GeoDataFrame({"label": [1, 2]}, geometry=points, crs="EPSG:4326")
+    frame.to_file(tmp_path / "metres.geojson")
+    words = r"from 364140 to 364170 and from .* no degrees of EPSG:4326.*-a_srs"
+    with pytest.raises(SceneError, match=words):
+        labels(path, labels="metres.geojson")
+    with pytest.raises(SceneError, match="has no feature with a geometry"):
+        labels(path, labels=save("none.gpkg", [Point(), None], label=[1, 2]))
+    # No point of the ellipsoid has these coordinates.
+    frame = geopandas.GeoDataFrame({"label": [1, 2]}, geometry=points, crs=UTM).to_crs("EPSG:3035")
+    frame.loc[0, "geometry"] = Point(1e9, 1e9)
+    frame.to_file(tmp_path / "far.gpkg")
+    opened = labels(path, labels="far.gpkg")
+    assert opened.notes == (
+        "1 of 2 features of the labels cannot be brought into the coordinate system of the scene and are "
+        "left out",
+    )
+    assert opened.read(2, 3)[0, 2] == 2
+    frame.loc[1, "geometry"] = Point(2e9, 1e9)
+    frame.to_file(tmp_path / "lost.gpkg")
+    with pytest.raises(SceneError, match=r"no feature can be brought .* 1e\+09 to 2e\+09 .*LAEA"):
+        labels(path, labels="lost.gpkg")
 
 
 def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):

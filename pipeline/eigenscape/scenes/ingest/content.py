@@ -214,7 +214,8 @@ def check_two_classes(labelled: Mapping[Any, int]) -> None:
         (number, count), *_ = labelled.items()
         raise SceneError(
             f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
-            "needs two or more. Check scene.labels, scene.labels_variable and scene.labels_field. A "
+            "needs two or more. 0 means no label: if it is a class, number the classes from 1. Check "
+            "scene.labels, scene.labels_variable and scene.labels_field. A "
             "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
             'and learn.method = "spectral-clustering" needs no labels.'
         )

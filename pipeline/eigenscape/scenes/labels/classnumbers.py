@@ -24,6 +24,19 @@ def to_number(value: Any) -> float:
     return float(value)
 
 
+def is_zero(value: Any) -> bool:
+    """Return whether a number or a numeral is 0, which means no label."""
+    try:
+        return to_number(value) == 0
+    except (TypeError, ValueError):
+        return False
+
+
+def told_zero_of(what: str) -> str:
+    """Return what 0 means in a column or an attribute, for those who mean a class by it."""
+    return f"0 in {what} means no label. If it is a class, number the classes from 1 or give them names"
+
+
 def class_numbers(
     values: NDArray[Any], source: str, *, first_row: int = 0, raster: bool = False
 ) -> NDArray[np.uint16]:

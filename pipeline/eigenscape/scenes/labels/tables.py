@@ -14,7 +14,13 @@ from eigenscape.scenes.formats.tables.tabularfiles import (
     find_label_column,
     open_tabular,
 )
-from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range, to_number
+from eigenscape.scenes.labels.classnumbers import (
+    MOST_CLASSES,
+    is_zero,
+    label_out_of_range,
+    to_number,
+    told_zero_of,
+)
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend
 
@@ -98,11 +104,8 @@ def label_column(file: TabularFile, field: str | None) -> TableLabels:
     name = file.columns[column].name
     numbers, names = _number_classes(_distinct(file, column), name, path)
     notes: tuple[str, ...] = ()
-    if any(number == 0 and _is_zero(value) for value, number in numbers.items()):
-        notes = (
-            f"0 in the column {name!r} means no label. If it is a class, number the classes from 1 "
-            "or give them names",
-        )
+    if any(number == 0 and is_zero(value) for value, number in numbers.items()):
+        notes = (told_zero_of(f"the column {name!r}"),)
     return TableLabels(file, column, numbers, Legend(names), notes)
 
 
@@ -133,10 +136,3 @@ def _number_classes(
         return {}, {}
     numbers, names = classify({name: column}, name, path)
     return dict(zip(given, numbers.tolist(), strict=True)), names
-
-
-def _is_zero(value: Any) -> bool:
-    try:
-        return to_number(value) == 0
-    except ValueError:
-        return False

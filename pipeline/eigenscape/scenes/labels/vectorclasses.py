@@ -88,7 +88,12 @@ def find_partner(columns: Mapping[str, NDArray[Any]], name: str) -> str | None:
     numeric, texts = _kinds(columns)
     if name in numeric:
         numbers = numeric[name]
-        fit = [other for other, words in texts.items() if _one_to_one(numbers, words)]
+        fit = [
+            other
+            for other, words in texts.items()
+            # Booleans name no class that has a number.
+            if not {*words.tolist()} <= {"", "False", "True"} and _one_to_one(numbers, words)
+        ]
         distinct = _all_distinct(numbers[numbers != 0])
     else:
         words = texts[name]
@@ -162,7 +167,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
 
 
 def possible_attributes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
-    """Return the names of the attributes of whole numbers or texts, in their order."""
+    """Return the names of the attributes of whole numbers, texts or booleans, in their order."""
     numeric, texts = _kinds(columns)
     return [name for name in columns if name in numeric or name in texts]
 
@@ -170,7 +175,7 @@ def possible_attributes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
 def _kinds(
     columns: Mapping[str, NDArray[Any]],
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[Any]]]:
-    """Return the attributes of whole numbers, and those of texts."""
+    """Return the attributes of whole numbers, and those of texts or booleans."""
     numeric = {name: numbers for name in columns if (numbers := _whole(columns[name])) is not None}
     texts = {
         name: words
@@ -192,6 +197,8 @@ def _why_unfit(name: str, column: NDArray[Any]) -> str:
 
 
 def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False  # a class by its name, as in CSV and Parquet files
     try:
         return value is None or np.isnan(to_number(value)) or to_number(value).is_integer()
     except (TypeError, ValueError):
@@ -207,13 +214,15 @@ def _whole(column: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _words(column: NDArray[Any]) -> NDArray[Any] | None:
-    """Return a column of texts, empty entries as ""; None if it is none."""
+    """Return a column of texts or booleans as texts, empty entries as ""; None if it is none."""
     values: Sequence[Any] = column.tolist()
-    if column.dtype.kind != "O" or not any(isinstance(value, str) for value in values):
+    if column.dtype.kind != "O" or not any(isinstance(value, str | bool) for value in values):
         return None
-    if not all(value is None or isinstance(value, str | float) for value in values):
+    if not all(value is None or isinstance(value, str | bool | float) for value in values):
         return None
-    return np.array([value.strip() if isinstance(value, str) else "" for value in values])
+    return np.array(
+        [str(value).strip() if isinstance(value, str | bool) else "" for value in values]
+    )
 
 
 def _one_to_one(numbers: NDArray[np.float64], words: NDArray[Any]) -> bool:

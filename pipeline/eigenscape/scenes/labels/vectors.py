@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.grids import check_overlap, extent
+from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
 from eigenscape.scenes.labels.vectorclasses import choose_attribute, classify, find_partner
 from eigenscape.scenes.labels.vectorlayers import attributes, choose_layer
 from eigenscape.scenes.types import Grid, Legend
@@ -139,7 +140,11 @@ def open_vector_labels(
         frame = read_dataframe(path, layer=layer)
         _check_crs(frame.crs, scene, path)
         geometry = frame.geometry
+        drawn = _has_place(geometry)
+        if not drawn.any():
+            raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
         if geometry.crs is not None:
+            _check_degrees(geometry, path)
             geometry = geometry.to_crs(scene.crs_wkt)
     columns = attributes(frame.drop(columns=geometry.name))
     name = choose_attribute(columns, field, path)
@@ -153,15 +158,22 @@ def open_vector_labels(
     if partner is not None:
         both = f"{name} and {partner}"
         notes = (*notes, f"numbers and names of the classes are read from the attributes {both}")
-    bounds = geometry.bounds.to_numpy()
-    placed = np.isfinite(bounds).all(axis=1)  # NaN where empty or missing
+    placed = _has_place(geometry)
     if not placed.any():
-        raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
-    labelled = numbers > 0
+        raise SceneError(
+            f"{path}: no feature can be brought into the coordinate system of the scene "
+            f"({_told_reach(frame.geometry)}). Check the coordinates and their system ({frame.crs.name})."
+        )
+    unlabelled = placed & (numbers == 0)
+    zero = unlabelled & np.array([is_zero(value) for value in columns[name].tolist()])
     left_out = (
-        (~placed, "have no geometry"),
-        (placed & ~labelled, "have no class"),
+        (~drawn, "have no geometry"),
+        (drawn & ~placed, "cannot be brought into the coordinate system of the scene"),
+        (unlabelled & ~zero, "have no class"),
+        (zero, "have the class 0"),
     )
+    if zero.any():
+        notes = (*notes, told_zero_of(f"the attribute {name!r}"))
     notes = (
         *notes,
         *(
@@ -173,11 +185,32 @@ def open_vector_labels(
     parts = geometry[placed].force_2d().explode(index_parts=False)
     numbers = numbers[np.asarray(parts.index)]
     # Parts of a collection may be empty.
-    usable = np.isfinite(parts.bounds.to_numpy()).all(axis=1)
+    usable = _has_place(parts)
     parts, numbers = parts[usable], numbers[usable]
     _check_kinds(set(parts.geom_type), path)
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
     return _to_pixels(parts, numbers, Legend(names), _parts_of(path), notes, scene)
+
+
+def _has_place(geometry: Any) -> NDArray[np.bool_]:
+    """Return which geometries are not empty or missing, and have finite coordinates."""
+    placed: NDArray[np.bool_] = np.isfinite(geometry.bounds.to_numpy()).all(axis=1)
+    return placed
+
+
+def _check_degrees(geometry: Any, path: str) -> None:
+    """Refuse metres in a file that says degrees, such as GeoJSON without a coordinate system."""
+    least_x, least_y, most_x, most_y = geometry.total_bounds
+    if geometry.crs.is_geographic and (max(-least_x, most_x) > 360 or max(-least_y, most_y) > 90):
+        raise SceneError(
+            f"{path}: {_told_reach(geometry)}, which are no degrees of {geometry.crs.to_string()}. Give "
+            "the file its coordinate system, for example: ogr2ogr -a_srs EPSG:32633 OUT.gpkg IN"
+        )
+
+
+def _told_reach(geometry: Any) -> str:
+    least_x, least_y, most_x, most_y = geometry.total_bounds
+    return f"coordinates reach from {least_x:.9g} to {most_x:.9g} and from {least_y:.9g} to {most_y:.9g}"
 
 
 def _to_pixels(
