@@ -51,8 +51,11 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         They cannot be read, are not of the scene's size, or label nothing.
     """
     train, subset = job.learn.train_file, subset_of(scene)
+    marking: list[str] = []
     if train is not None:
-        open_marks(job.resolve(train), scene.grid, subset, locate(scene, job.scene))
+        located = locate(scene, job.scene)
+        marks = open_marks(job.resolve(train), job.scene, scene.grid, subset, located)
+        marking = [f"training pixels: {_place(marks)}", *notes_of(marks)]
     labels = open_labels(job.scene, scene, job.resolve)
     if labels is None:
         if job.learn.test is not None:
@@ -66,6 +69,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         check_labelled([], labels, counts)
         if fill := told_fill(labels, counts):
             notes.append(fill)
+    notes += marking
     if job.learn.test is not None:
         located = locate(scene, job.scene)
         path = job.resolve(job.learn.test)

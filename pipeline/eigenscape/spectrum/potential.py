@@ -22,7 +22,7 @@ from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 from eigenscape.scenes.formats.rasters.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.ingest.ingested import IngestedScene
-from eigenscape.scenes.labels.sources import open_marks
+from eigenscape.scenes.labels.sources import open_classes
 from eigenscape.scenes.types import Grid, Scene
 from eigenscape.scenes.views.subset import subset_of
 from eigenscape.spectrum.kernels.forms import FORMS
@@ -180,7 +180,7 @@ def check_potential_files(
     if options.raster:
         _open_values(resolve(options.raster), scene.grid)
     elif options.labels and options.labels not in ("train", "all"):
-        open_marks(resolve(options.labels), scene.grid, subset_of(scene), located)
+        open_classes(resolve(options.labels), scene.grid, subset_of(scene), located)
 
 
 def make_potential(
@@ -334,7 +334,7 @@ def _read_classes(
         number = given[sample]
         note("potential: made of all labels, so that held-out accuracy proves nothing")
     else:
-        marks, grid = scene.open_marks(str(options.labels)), scene.grid
+        marks, grid = scene.open_classes(str(options.labels)), scene.grid
         parts = []
         for start, stop in blocks(grid.height, max(1, _STRIP_PIXELS // grid.width)):
             flat = marks.read(start, stop).ravel()

@@ -1,14 +1,20 @@
 import pickle
 from pathlib import Path
 
+import geopandas
 import numpy as np
+import pandas as pd
 import pytest
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 from rasterio.warp import transform
+from shapely.geometry import Point
 
 from eigenscape.errors import SceneError
+from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import notes_of
+from eigenscape.scenes.labels.sources import open_marks
+from eigenscape.scenes.types import Grid
 
 TRANSFORMS = {
     "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
@@ -277,3 +283,65 @@ def test_names_of_the_job(write, labels, cube, tmp_path):
     assert opened.read(0, 20).max() == 1
     with pytest.raises(SceneError, match=r"scene\.classes.*has no labels.*leave the table out"):
         labels(path, classes={1: "oats"})
+
+
+@pytest.fixture
+def marked(write, scene, cube, resolve):
+    """Return the notes on a file of learn.train, and the pixels that it marks."""
+
+    def read(name, **keys):
+        keys = {"path": write("scene.tif", cube), "labels": "labels.gpkg", **keys}
+        grid = scene(keys["path"]).grid
+        opened = open_marks(resolve(name), SceneOptions(**keys), grid, None)
+        return opened.notes, np.argwhere(opened.read(0, 20)).tolist()
+
+    return read
+
+
+@pytest.fixture
+def three_points():
+    """Points in the pixels (1, 1), (2, 2), (3, 3) of the scene."""
+    places = [TRANSFORMS["north-up"] @ (n + 0.5, n + 0.5) for n in (1, 2, 3)]
+    return geopandas.GeoDataFrame(
+        {"id": [4, 5, 6], "kind": ["a", None, "a"]},
+        geometry=[Point(place) for place in places],
+        crs="EPSG:32633",
+    )
+
+
+def test_marks__of_a_vector_file_follow_the_keys_of_the_labels(marked, three_points, tmp_path):
+    every = "every feature marks pixels: no attribute holds the class"
+    three_points.to_file(tmp_path / "p.gpkg", layer="points")
+    assert marked("p.gpkg", labels_field="kind")[1] == [[1, 1], [3, 3]]
+    notes, pixels = marked("p.gpkg", labels_field="crop", labels_layer="crops")
+    assert (notes, pixels) == ((every,), [[1, 1], [2, 2], [3, 3]])
+    with pytest.raises(SceneError, match="several attributes could hold the class: id, kind"):
+        marked("p.gpkg")
+    three_points[["geometry"]].to_file(tmp_path / "bare.gpkg")
+    assert marked("bare.gpkg") == ((every,), [[1, 1], [2, 2], [3, 3]])
+    three_points[:1].to_file(tmp_path / "p.gpkg", layer="fields")
+    assert marked("p.gpkg", labels_layer="fields", labels_field="crop")[1] == [[1, 1]]
+
+
+def test_marks__of_a_table_of_points_follow_the_keys_of_the_labels(marked, three_points, tmp_path):
+    every = "every point marks its pixel: no column holds the class"
+    pixels = pd.DataFrame({"row": [1, 2], "column": [1, 2]})
+    pixels.to_csv(tmp_path / "p.csv", index=False)
+    # The labels lie on a map, and these points count pixels.
+    for keys in ({}, {"labels_field": "kind", "labels_crs": "EPSG:3035"}):
+        assert marked("p.csv", **keys) == ((every,), [[1, 1], [2, 2]])
+    moved = three_points.to_crs("EPSG:3035")
+    table = moved[["id", "kind"]].assign(x=moved.geometry.x, y=moved.geometry.y)
+    table.to_csv(tmp_path / "xy.csv", index=False)
+    crs = {"labels_crs": "EPSG:3035"}
+    assert marked("xy.csv", labels_field="kind", **crs)[1] == [[1, 1], [3, 3]]
+    assert marked("xy.csv", labels_field="crop", **crs)[1] == [[1, 1], [2, 2], [3, 3]]
+    with pytest.raises(SceneError, match="several columns could hold the class"):
+        marked("xy.csv", **crs)
+
+
+def test_marks__of_samples_in_a_column_of_another_name(tmp_path):
+    pd.DataFrame({"train": [0, 1, 1]}).to_csv(tmp_path / "train.csv", index=False)
+    options = SceneOptions(path="table.csv", labels_field="species")
+    opened = open_marks(str(tmp_path / "train.csv"), options, Grid(3, 1), None)
+    assert opened.read(0, 3).ravel().tolist() == [0, 1, 1]

@@ -7,7 +7,7 @@ from typing import Any
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
-from eigenscape.scenes.labels.sources import open_marks, open_test_labels
+from eigenscape.scenes.labels.sources import open_classes, open_marks, open_test_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Grid, Labels
 from eigenscape.scenes.views.draws import Subset
@@ -60,8 +60,12 @@ class IngestedScene:
         )
 
     def open_marks(self, path: str) -> Labels:
-        """Open a file of the job that marks samples; see `eigenscape.scenes.labels.sources.open_marks`."""
-        return open_marks(self.resolve(path), self.grid, self.subset, self._located())
+        """Open a file of the job with training pixels: `eigenscape.scenes.labels.sources.open_marks`."""
+        return open_marks(self.resolve(path), self.options, self.grid, self.subset, self._located())
+
+    def open_classes(self, path: str) -> Labels:
+        """Open a file of the job with other classes: `eigenscape.scenes.labels.sources.open_classes`."""
+        return open_classes(self.resolve(path), self.grid, self.subset, self._located())
 
     def open_test_labels(self, path: str) -> Labels:
         """Open a file of the job with test labels: `eigenscape.scenes.labels.sources.open_test_labels`."""

@@ -53,7 +53,9 @@ class PointLabels:
         return labels.reshape(stop - start, self.width)
 
 
-def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid) -> PointLabels:
+def open_point_labels(
+    path: str, field: str | None, crs: str | None, scene: Grid, *, marks: bool = False
+) -> PointLabels:
     """Open the points of a table and bring them onto a scene's grid.
 
     Columns ``row`` and ``column`` count pixels from 0; else ``x`` and ``y``, ``easting`` and
@@ -69,6 +71,8 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
         Coordinate system of the coordinates, if it is another one (``scene.labels_crs``).
     scene
         Grid to label, of an image.
+    marks
+        Whether the points only mark pixels: without a column of the class each has class 1.
 
     Raises
     ------
@@ -77,16 +81,10 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
     """
     file = open_tabular(path)
     kind, places = _coordinates(file, scene)
-    column = label_column(file, field or _class_column(file, places))
-    coordinates, classes = _numbers(file, places), column.read(0, file.rows).ravel()
+    coordinates = _numbers(file, places)
+    legend, classes, notes = _classes(file, field, places, marks=marks)
     known = np.isfinite(coordinates).all(axis=1)
     used = known & (classes > 0)
-    notes = list(column.notes)
-    named = [place for place, one in enumerate(file.columns) if one.name]
-    others = [file.columns[n].name for n in named if n not in (*places, column.column)]
-    if field is None and others:
-        name = file.columns[column.column].name
-        notes.append(f"the class is read from the column {name} (not {', '.join(others)})")
     if not used.any():
         raise SceneError(f"{path}: no row has both coordinates and a class. Give points with both.")
     if (missing := int((~known).sum())) > 0:
@@ -112,7 +110,7 @@ def open_point_labels(path: str, field: str | None, crs: str | None, scene: Grid
     found, numbers = _one_class_each(flat, classes[rows[inside]], rows[inside], scene.width, path)
     if len(found) < len(flat):
         notes.append(f"{len(flat)} points label {len(found)} pixels: several lie in the same one")
-    return PointLabels(column.legend, (path,), tuple(notes), scene.width, found, numbers)
+    return PointLabels(legend, (path,), tuple(notes), scene.width, found, numbers)
 
 
 def counts_pixels(path: str) -> bool:
@@ -147,15 +145,37 @@ def _coordinates(file: TabularFile, scene: Grid) -> tuple[str, list[int]]:
     )
 
 
-def _class_column(file: TabularFile, coordinates: Sequence[int]) -> str:
-    """Return the name of the column of the class, where the job does not say it."""
+def _classes(
+    file: TabularFile, field: str | None, places: Sequence[int], *, marks: bool
+) -> tuple[Legend, NDArray[np.uint16], list[str]]:
+    """Return the names of the classes, the class of each point, and what a user should know of them."""
+    possible = _possible_classes(file, places)
+    if marks and not (possible if field is None else any(c.name == field for c in file.columns)):
+        told = "every point marks its pixel: no column holds the class"
+        return Legend(), np.ones(file.rows, np.uint16), [told]
+    column = label_column(file, field or _class_column(file, possible))
+    notes = list(column.notes)
+    named = [place for place, one in enumerate(file.columns) if one.name]
+    others = [file.columns[n].name for n in named if n not in (*places, column.column)]
+    if field is None and others:
+        name = file.columns[column.column].name
+        notes.append(f"the class is read from the column {name} (not {', '.join(others)})")
+    return column.legend, column.read(0, file.rows).ravel(), notes
+
+
+def _possible_classes(file: TabularFile, coordinates: Sequence[int]) -> list[str]:
+    """Return the names of the columns besides those of coordinates."""
     every = {name for pairs in (_PIXELS, _GEOGRAPHIC, _PLANE) for pair in pairs for name in pair}
-    others = [
+    return [
         column.name
         for place, column in enumerate(file.columns)
         # pandas writes the numbers of its rows in a column without a name.
         if place not in coordinates and column.name and column.name.lower() not in every
     ]
+
+
+def _class_column(file: TabularFile, others: Sequence[str]) -> str:
+    """Return which of some columns is that of the class, where the job does not say it."""
     likely = [name for name in others if name.lower() in LIKELY]
     if likely or len(others) == 1:
         return likely[0] if likely else others[0]

@@ -174,14 +174,23 @@ def library_bytes(job: Job) -> int:
 
 
 def open_marks(
-    path: str, grid: Grid, subset: Subset | None, located: Located | None = None
+    path: str,
+    options: SceneOptions,
+    grid: Grid,
+    subset: Subset | None,
+    located: Located | None = None,
 ) -> Labels:
-    """Open a file that marks samples of a scene by class numbers, such as training pixels.
+    """Open the file of the training pixels (``learn.train``), in the forms of ``scene.labels``.
+
+    Every number above 0 marks a pixel. Where the points or features of a file have no class, each marks.
 
     Parameters
     ----------
     path
         An absolute path.
+    options
+        ``[scene]`` of the job: column, layer and coordinate system of ``scene.labels`` are those of the file
+        too, where it has such.
     grid, subset, located
         Of the scene.
 
@@ -190,7 +199,7 @@ def open_marks(
     SceneError
         The file cannot be read, or cannot be brought onto the scene's grid.
     """
-    return _open_beside(SceneOptions(path=path, labels=path), grid, subset, located)
+    return _open_beside(_alike(path, options, grid), grid, subset, located, marks=True)
 
 
 def open_test_labels(
@@ -202,37 +211,42 @@ def open_test_labels(
 ) -> Labels:
     """Open the labels that a map is tested on (``learn.test``), in the forms of ``scene.labels``.
 
-    Parameters
-    ----------
-    path
-        An absolute path.
-    options
-        ``[scene]`` of the job: column and coordinate system of ``scene.labels`` are those of the file too,
-        where it has such.
-    grid, subset, located
-        Of the scene.
-
-    Raises
-    ------
-    SceneError
-        See `open_marks`.
+    Its parameters are those of `open_marks`; a file without the column of ``scene.labels`` is refused.
     """
+    return _open_beside(_alike(path, options, grid), grid, subset, located)
+
+
+def open_classes(
+    path: str, grid: Grid, subset: Subset | None, located: Located | None = None
+) -> Labels:
+    """Open a file of other classes than those of the scene (``graph.potential.labels``); see `open_marks`."""
+    return _open_beside(SceneOptions(path=path, labels=path), grid, subset, located)
+
+
+def _alike(path: str, options: SceneOptions, grid: Grid) -> SceneOptions:
+    """Return the options of a file that is read as the labels of a scene are."""
+    check_exists(path)
     tabular, vector = is_tabular(path), Path(path).suffix.lower() in _VECTORS
-    own = SceneOptions(
+    on_map = tabular and not grid.is_table and options.labels_crs and not _has_no_place(path)
+    return SceneOptions(
         path=path,
         labels=path,
         labels_field=options.labels_field if tabular or vector else None,
         labels_layer=options.labels_layer if vector else None,
-        labels_crs=options.labels_crs if tabular and not grid.is_table else None,
+        labels_crs=options.labels_crs if on_map else None,
     )
-    return _open_beside(own, grid, subset, located)
 
 
 def _open_beside(
-    options: SceneOptions, grid: Grid, subset: Subset | None, located: Located | None
+    options: SceneOptions,
+    grid: Grid,
+    subset: Subset | None,
+    located: Located | None,
+    *,
+    marks: bool = False,
 ) -> Labels:
     whole = grid if subset is None else Grid(subset.total, 1)
-    labels = _open(str(options.labels), options, whole, located)
+    labels = _open(str(options.labels), options, whole, located, marks=marks)
     return labels if subset is None else SubsetLabels(labels, subset)
 
 
@@ -284,13 +298,20 @@ def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | N
     return labels
 
 
-def _open(path: str, options: SceneOptions, grid: Grid, located: Located | None = None) -> Labels:
+def _open(
+    path: str,
+    options: SceneOptions,
+    grid: Grid,
+    located: Located | None = None,
+    *,
+    marks: bool = False,
+) -> Labels:
     check_exists(path)
     path, told = _of_several(path, options.labels_variable, grid)
     if located is None or _has_no_place(path):
-        labels = _open_on(path, options, grid)
+        labels = _open_on(path, options, grid, marks=marks)
     else:
-        labels = CarriedLabels(_open_on(path, options, located.grid), located)
+        labels = CarriedLabels(_open_on(path, options, located.grid, marks=marks), located)
     return replace(labels, notes=(*told, *labels.notes)) if told else labels  # type: ignore[type-var, attr-defined]
 
 
@@ -317,11 +338,12 @@ def _has_no_place(path: str) -> bool:
     return inspect_plane(path, key="labels")[0].transform is None
 
 
-def _open_on(path: str, options: SceneOptions, grid: Grid) -> Labels:
+def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> Labels:
     if is_tabular(path) and not grid.is_table:
         from eigenscape.scenes.labels.points import open_point_labels
 
-        return open_point_labels(path, options.labels_field, options.labels_crs, grid)
+        crs = options.labels_crs
+        return open_point_labels(path, options.labels_field, crs, grid, marks=marks)
     if options.labels_crs is not None:
         raise SceneError(
             f"scene.labels_crs = {options.labels_crs!r}: names the coordinate system of points in a CSV "
@@ -330,14 +352,15 @@ def _open_on(path: str, options: SceneOptions, grid: Grid) -> Labels:
     if is_tabular(path):
         from eigenscape.scenes.labels.tables import open_table_labels
 
-        return open_table_labels(path, options.labels_field, grid)
+        return open_table_labels(path, options.labels_field, grid, marks=marks)
     if array_format(path) is not None:
         plane = find_plane(path, options.labels_variable, grid, key="labels")
         return PlaneLabels(plane, Legend())
     if Path(path).suffix.lower() in _VECTORS:
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
-        return open_vector_labels(path, options.labels_layer, options.labels_field, grid)
+        layer = options.labels_layer
+        return open_vector_labels(path, layer, options.labels_field, grid, marks=marks)
     if options.labels_field is not None:
         raise SceneError(
             f"{path}: scene.labels_field = {options.labels_field!r} names an attribute of a vector "

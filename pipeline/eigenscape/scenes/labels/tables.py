@@ -72,7 +72,9 @@ class TableLabels:
         return np.concatenate(parts)[:, np.newaxis]
 
 
-def open_table_labels(path: str, field: str | None, scene: Grid) -> TableLabels:
+def open_table_labels(
+    path: str, field: str | None, scene: Grid, *, marks: bool = False
+) -> TableLabels:
     """Open the labels in a table, whose classes are collected in one pass.
 
     Parameters
@@ -83,6 +85,8 @@ def open_table_labels(path: str, field: str | None, scene: Grid) -> TableLabels:
         Name of the column; by default the only one, or one with a telling name.
     scene
         Grid of the scene: a table of as many rows.
+    marks
+        Whether the labels only mark samples: in a file without the column `field` another one may.
 
     Raises
     ------
@@ -95,6 +99,8 @@ def open_table_labels(path: str, field: str | None, scene: Grid) -> TableLabels:
             f"{path}: has labels for {file.rows} rows, and the scene is a table of {scene.height} "
             "samples. Give one for each sample, in their order; empty where there is none."
         )
+    if marks and all(column.name != field for column in file.columns):
+        field = None
     return label_column(file, field)
 
 

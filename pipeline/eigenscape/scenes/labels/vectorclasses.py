@@ -139,7 +139,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
             )
         return field
     numeric, texts = _kinds(columns)
-    possible = [name for name in possible_attributes(columns) if name.lower() not in _NEVER]
+    possible = _possible_classes(columns)
     by_name = {name.lower(): name for name in reversed(possible)}
     likely = [by_name[name] for name in LIKELY if name in by_name]
     if likely:
@@ -156,7 +156,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
     if possible:
         raise SceneError(
             f"{path}: several attributes could hold the class: {', '.join(possible)}. Name one in "
-            "scene.labels_field (--labels-field of `eigenscape init`)."
+            "scene.labels_field (--labels-field of `eigenscape init`), or leave the others out of the file."
         )
     unfit = "; ".join(f"{name} {_why_unfit(name, columns[name])}" for name in columns)
     raise SceneError(
@@ -164,6 +164,24 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
         f"{unfit or 'it has no attributes'}. Add an attribute with the class, or name one in "
         "scene.labels_field."
     )
+
+
+def choose_mark(columns: Mapping[str, NDArray[Any]], field: str | None, path: str) -> str | None:
+    """Return the attribute whose classes mark the features; None where each of them marks.
+
+    That is so where no attribute is called `field`, or none could hold a class; see `choose_attribute`.
+
+    Raises
+    ------
+    SceneError
+        Several could be meant.
+    """
+    without = not _possible_classes(columns) if field is None else field not in columns
+    return None if without else choose_attribute(columns, field, path)
+
+
+def _possible_classes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
+    return [name for name in possible_attributes(columns) if name.lower() not in _NEVER]
 
 
 def possible_attributes(columns: Mapping[str, NDArray[Any]]) -> list[str]:

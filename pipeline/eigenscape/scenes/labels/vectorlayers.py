@@ -11,7 +11,9 @@ from eigenscape.scenes.labels.vectorclasses import classify
 _USABLE = ("Point", "Polygon", "Unknown", "GeometryCollection")
 
 
-def choose_layer(path: str, layer: str | None, field: str | None) -> tuple[str, tuple[str, ...]]:
+def choose_layer(
+    path: str, layer: str | None, field: str | None, *, marks: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """Return the layer of the labels, and what a user should know of the choice.
 
     Parameters
@@ -23,6 +25,8 @@ def choose_layer(path: str, layer: str | None, field: str | None) -> tuple[str, 
         that can hold the class.
     field
         Attribute that holds the class (``scene.labels_field``), None if it is not given.
+    marks
+        Whether the features only mark pixels: they need no class, and may lie in a layer of another name.
 
     Raises
     ------
@@ -37,19 +41,19 @@ def choose_layer(path: str, layer: str | None, field: str | None) -> tuple[str, 
         raise SceneError(
             f"{path}: none of its layers has geometries. Give a file of points or polygons."
         )
-    if layer is not None:
-        if layer not in kinds:
-            raise SceneError(
-                f"{path}: has no layer {layer!r} (scene.labels_layer).{did_you_mean(layer, names)} "
-                f"Layers: {', '.join(names)}."
-            )
+    if layer in kinds:
         return layer, ()
+    if layer is not None and not marks:
+        raise SceneError(
+            f"{path}: has no layer {layer!r} (scene.labels_layer).{did_you_mean(layer, names)} "
+            f"Layers: {', '.join(names)}."
+        )
     if len(names) == 1:
         return names[0], ()
     usable = [
         name
         for name, kind in kinds.items()
-        if any(word in kind for word in _USABLE) and _has_class(path, name, field)
+        if any(word in kind for word in _USABLE) and (marks or _has_class(path, name, field))
     ]
     if len(usable) == 1:
         others = ", ".join(name for name in names if name not in usable)

@@ -16,7 +16,12 @@ from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
 from eigenscape.scenes.grids import check_overlap, extent
 from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
-from eigenscape.scenes.labels.vectorclasses import choose_attribute, classify, find_partner
+from eigenscape.scenes.labels.vectorclasses import (
+    choose_attribute,
+    choose_mark,
+    classify,
+    find_partner,
+)
 from eigenscape.scenes.labels.vectorlayers import attributes, choose_layer
 from eigenscape.scenes.types import Grid, Legend
 
@@ -102,7 +107,7 @@ class VectorLabels:
 
 
 def open_vector_labels(
-    path: str, layer: str | None, field: str | None, scene: Grid
+    path: str, layer: str | None, field: str | None, scene: Grid, *, marks: bool = False
 ) -> VectorLabels:
     """Read the features of a layer and bring them onto a scene's grid.
 
@@ -116,6 +121,8 @@ def open_vector_labels(
         Attribute that holds the class; see `classify`.
     scene
         Grid to label. Vectors without a CRS are taken to be in that of the scene.
+    marks
+        Whether the features only mark pixels: without an attribute of the class each has class 1.
 
     Raises
     ------
@@ -136,7 +143,7 @@ def open_vector_labels(
     with _reading(path), _restricted(path):
         from pyogrio import read_dataframe
 
-        layer, notes = choose_layer(path, layer, field)
+        layer, notes = choose_layer(path, layer, field, marks=marks)
         frame = read_dataframe(path, layer=layer)
         _check_crs(frame.crs, scene, path)
         geometry = frame.geometry
@@ -147,6 +154,9 @@ def open_vector_labels(
             _check_degrees(geometry, path)
             geometry = geometry.to_crs(scene.crs_wkt)
     columns = attributes(frame.drop(columns=geometry.name))
+    if marks and choose_mark(columns, field, path) is None:
+        columns, field = {"mark": np.ones(len(frame))}, None
+        notes = (*notes, "every feature marks pixels: no attribute holds the class")
     name = choose_attribute(columns, field, path)
     numbers, names = classify(columns, name, path)
     partner = find_partner(columns, name)

@@ -109,7 +109,7 @@ def labels_by_role(job: Job, scene: Scene) -> Roles:
     seen: Labels = labels
     judging: Labels | None = None
     if marking is not None:
-        marks = open_marks(job.resolve(marking), grid, subset, located)
+        marks = open_marks(job.resolve(marking), job.scene, grid, subset, located)
         seen = KeptLabels(seen, lambda start, stop: marks.read(start, stop) > 0)
         judging = KeptLabels(labels, lambda start, stop: marks.read(start, stop) == 0)
     if test is not None:
