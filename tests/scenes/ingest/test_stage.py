@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+import rasterio
 
 from eigenscape import plan
 from eigenscape.base.process.progress import Silent
@@ -102,6 +103,16 @@ def test_ingest_stage__labels_are_counted_where_the_scene_is_valid(
     write_tif("labels.tif", given)
     summary, _ = ingested(labels="labels.tif")
     assert summary["labelled"]["3"] == (small.labels == 3).sum()
+
+
+def test_ingest_stage__colours_are_those_of_classes(ingested, written, tmp_path):
+    table = {number: (number, 90, 0) for number in range(256)}
+    with rasterio.open(tmp_path / "labels.tif", "r+") as stored:
+        stored.write_colormap(1, table)
+    summary, _ = ingested(labels="labels.tif")
+    assert summary["class_colors"] == {str(number): [number, 90, 0] for number in range(1, 5)}
+    summary, _ = ingested(labels="labels.tif", classes={"9": "none yet"}, directory="named")
+    assert summary["class_colors"]["9"] == [9, 90, 0]
 
 
 def test_ingest_stage__one_labelled_class_is_no_error_of_its_own(

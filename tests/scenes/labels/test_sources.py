@@ -161,6 +161,25 @@ def test_several_bands_and_labels_field(write, labels, cube):
         labels(path, labels=one, labels_field="x")
 
 
+@pytest.mark.parametrize(
+    ("table", "colors"),
+    [
+        ({n: (n, n, n) for n in range(256)}, {}),
+        ({1: (255, 0, 0)}, {1: (255, 0, 0)}),
+        (
+            {n: (255, 255, 255) if n > 2 else (n, 90, 0) for n in range(256)},
+            {1: (1, 90, 0), 2: (2, 90, 0)},
+        ),
+        ({n: (9, 9, 99) for n in range(256)} | {2: (2, 90, 0)}, {2: (2, 90, 0)}),
+    ],
+    ids=["greys", "one", "filled with white", "filled"],
+)
+def test_legend_of_color_table__that_tells_no_classes_apart(write, labels, cube, table, colors):
+    stored = write("labels.tif", np.ones((20, 13), "uint8"),
+                   after=lambda dataset: dataset.write_colormap(1, table))  # fmt: skip
+    assert labels(write("scene.tif", cube), labels=stored).legend.colors == colors
+
+
 def test_legend_of_color_table_and_category_names(write, labels, cube, tmp_path):
     path = write("scene.tif", cube)
     table = {1: (255, 0, 0, 255), 2: (0, 255, 0, 255), 3: (0, 0, 0, 255)}

@@ -47,7 +47,7 @@ from eigenscape.scenes.ingest.strips import join, save_values, write_dense, writ
 from eigenscape.scenes.labels.renumbered import renumbered
 from eigenscape.scenes.labels.sources import numbered_like, open_labels
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.types import Bands, Labels, Scene
+from eigenscape.scenes.types import Bands, Labels, Legend, Scene
 from eigenscape.scenes.views.centred import centred, stored_type
 from eigenscape.scenes.views.centring import find_origin
 from eigenscape.scenes.views.masks import told_shares
@@ -148,7 +148,9 @@ def ingest_stage(
             write_rows(target, 0, join(scratch, strips, name).astype(kind))
     if located is not None:
         write_lookup(context, located, scratch, strips, counts)
-    legend = labels.legend if labels else None
+    legend = labels.legend if labels else Legend()
+    # A colour table has entries for more numbers than there are classes.
+    colors = {k: v for k, v in legend.colors.items() if k in legend.names or k in labelled}
     return {
         "samples": samples,
         "grid": grid.to_json(),
@@ -157,8 +159,8 @@ def ingest_stage(
         "bands": asdict(scene.bands),
         "labels_on_invalid": lost,
         "labelled": {str(number): count for number, count in labelled.items()},
-        "class_names": {str(k): v for k, v in legend.names.items()} if legend else {},
-        "class_colors": {str(k): list(v) for k, v in legend.colors.items()} if legend else {},
+        "class_names": {str(k): v for k, v in legend.names.items()},
+        "class_colors": {str(k): list(v) for k, v in colors.items()},
         "files": list(scene.files),
         "label_files": list(labels.files) if labels else [],
         "told": told,

@@ -1,6 +1,7 @@
 """Names and colours of the classes as a label raster carries them."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ def read_legend(dataset: Any, path: str) -> Legend:
 
     Taken from, the later winning: its colour table, items ``class_1`` and so on of its first band (as our own
     class maps have them), ENVI's ``class lookup`` and ``class names``,
-    GDAL's category names and raster attribute table (.aux.xml side-car, or the VRT itself).
+    GDAL's category names and raster attribute table (.aux.xml side-car, or the VRT itself). Without names,
+    colours that tell no classes apart are left out: those of a table of greys, and that of most entries.
     """
     colors = _color_table(dataset)
     items = {key: text.strip() for key, text in dataset.tags(1).items() if _ITEM.fullmatch(key)}
@@ -50,9 +52,18 @@ def read_legend(dataset: Any, path: str) -> Legend:
     if names:
         colors = {number: color for number, color in colors.items() if number in names}
     else:
-        # GDAL fills the entries that nobody set with black.
-        colors = {number: color for number, color in colors.items() if color != _BLACK}
+        colors = _chosen(colors)
     return Legend(names, colors)
+
+
+def _chosen(colors: Mapping[int, Color]) -> dict[int, Color]:
+    """Return the colours that somebody chose: none of a ramp of greys, and no filler of a table."""
+    if all(red == green == blue for red, green, blue in colors.values()):
+        return {}
+    # GDAL fills the entries that nobody set with black, others with what is then the colour of most.
+    filler, count = Counter(colors.values()).most_common(1)[0]
+    dropped = {_BLACK, filler} if count > len(colors) / 2 and count > 1 else {_BLACK}
+    return {number: color for number, color in colors.items() if color not in dropped}
 
 
 def told_zero(dataset: Any, path: str) -> str | None:
