@@ -1,5 +1,6 @@
 """Labels in a column of a CSV or Parquet file: numbers or names of classes, one for each row."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,9 @@ from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}
-"""How missing numbers are written; of names only an empty one is missing."""
+"""How missing numbers are written."""
+_UNNAMED = {"", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null"}
+"""How programs write missing names: "None" and "Na" (sodium) may be classes."""
 
 
 @dataclass(frozen=True)
@@ -108,22 +111,32 @@ def label_column(file: TabularFile, field: str | None) -> TableLabels:
     """Return the classes in a column, collected in one pass; see `open_table_labels`."""
     path, column = file.path, find_label_column(file, field)
     name = file.columns[column].name
-    numbers, names = _number_classes(_distinct(file, column), name, path)
-    notes: tuple[str, ...] = ()
+    counts = _count_values(file, column)
+    numbers, names = _number_classes(sorted(counts), name, path)
+    notes: list[str] = []
     if any(number == 0 and is_zero(value) for value, number in numbers.items()):
-        notes = (told_zero_of(f"the column {name!r}"),)
-    return TableLabels(file, column, numbers, Legend(names), notes)
+        notes.append(told_zero_of(f"the column {name!r}"))
+    unnamed = [value for value in sorted(counts) if value in _UNNAMED - {""}] if names else []
+    if unnamed:
+        count = sum(counts[value] for value in unnamed)
+        notes.append(
+            f"{', '.join(unnamed)} in the column {name!r} means no label ({count:,} of {file.rows:,} "
+            "rows). If it is a class, give it another name"
+        )
+    return TableLabels(file, column, numbers, Legend(names), tuple(notes))
 
 
-def _distinct(file: TabularFile, column: int) -> list[Any]:
-    """Return the values of a column, each once, NaN left out."""
-    found: set[Any] = set()
+def _count_values(file: TabularFile, column: int) -> Counter[Any]:
+    """Return how many rows hold each value of a column, NaN left out."""
+    found: Counter[Any] = Counter()
     for values in file.words(column, 0, file.rows):
-        found.update(pd.unique(values[~pd.isna(values)]).tolist())
+        place, distinct = pd.factorize(values)
+        counts = np.bincount(place[place >= 0], minlength=len(distinct))
+        found.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
         if len(found) > MOST_CLASSES + len(_MISSING):
             where = f"{file.path}: column {file.columns[column].name}, number of distinct values"
             raise label_out_of_range(f"more than {MOST_CLASSES}", where)
-    return sorted(found)
+    return found
 
 
 def _number_classes(
@@ -135,8 +148,7 @@ def _number_classes(
     try:
         column = np.array([to_number(value) for value in given])
     except ValueError:
-        # Names, of which "None" may be one.
-        given = [value for value in distinct if value]
+        given = [value for value in distinct if value not in _UNNAMED]
         column = np.array(given, object)
     if not given:
         return {}, {}

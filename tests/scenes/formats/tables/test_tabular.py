@@ -207,6 +207,21 @@ def test_texts_of_labels(tmp_path, labels, values, numbers, names):
     assert bool(found.notes) == ("0" in values)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_missing_names_of_labels_are_told(tmp_path, labels, ending):
+    frame = pd.DataFrame({"a": range(6), "y": ["wood", "NA", "Na", "NaN", "NA", ""]})
+    if ending == "csv":
+        frame.to_csv(tmp_path / "t.csv", index=False)
+    else:
+        frame.to_parquet(tmp_path / "t.parquet")
+    found = labels(f"t.{ending}", labels_field="y")
+    assert found.read(0, 6)[:, 0].tolist() == [2, 0, 1, 0, 0, 0]
+    assert found.legend.names == {1: "Na", 2: "wood"}
+    assert found.notes == (
+        "NA, NaN in the column 'y' means no label (3 of 6 rows). If it is a class, give it another name",
+    )
+
+
 @pytest.mark.parametrize("values", [["1", "0.5"], ["-1", "1"], ["70000", "1"]])
 def test_numbers_that_are_no_classes_are_refused(tmp_path, labels, values):
     rows = "".join(f"{number},{value}\n" for number, value in enumerate(values))
