@@ -127,6 +127,16 @@ def test_labels_and_masks_of_a_table_are_a_list(tmp_path, scene, labels, rng, sh
     np.testing.assert_array_equal(valid.ravel(), y.ravel() != 0)
 
 
+@pytest.mark.parametrize("ending", ["npy", "npz", "mat", "zarr"])
+def test_labels_and_masks_may_be_images_of_one_band(tmp_path, scene, labels, rng, ending):
+    np.save(tmp_path / "s.npy", rng.normal(size=(6, 7, 3)))
+    y = rng.integers(0, 4, (6, 7, 1))
+    save(tmp_path / f"y.{ending}", y)
+    found = labels("s.npy", labels=f"y.{ending}").read(2, 5)
+    np.testing.assert_array_equal(found, y[2:5, :, 0])
+    np.testing.assert_array_equal(scene("s.npy", mask=f"y.{ending}").read(0, 6)[1], y[..., 0] != 0)
+
+
 @pytest.mark.parametrize("shape", [(59,), (59, 1), (60, 5)])
 def test_labels_and_masks_of_another_size_are_refused(tmp_path, scene, labels, shape):
     np.save(tmp_path / "t.npy", np.ones((60, 5)))

@@ -42,7 +42,7 @@ class Plane(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPlane:
-    """A two-dimensional array, or one list of numbers for a scene one pixel wide.
+    """A two-dimensional array, an image of one band, or one list of numbers for a scene one pixel wide.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
 def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> ArrayPlane:
     """Find the two-dimensional array of the scene's size in an array file.
 
-    For a scene of n rows and one column, a list of n numbers will do.
+    A third axis of length 1 is left out. For a scene of n rows and one column, a list of n numbers will do.
 
     Raises
     ------
@@ -163,12 +163,13 @@ def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> Arr
 
     def pick(known: Mapping[str, Variable]) -> list[str]:
         sized = [name for name, item in known.items() if item.shape in wanted]
+        sized = sized or [name for name, item in known.items() if item.shape == (*size, 1)]
         whole = [name for name in sized if known[name].dtype.kind in "ui"]
         # MATLAB stores whole numbers as double more often than not.
         return whole if len(whole) == 1 else sized
 
     source = find_array(path, variable, pick, key=f"{key}_variable", wanted="of the scene's size")
-    if source.shape not in wanted:
+    if source.shape not in (*wanted, (*size, 1)):
         raise wrong_size(path, source.shape, scene, key=key)
     if source.format == "zarr" and scene.transform is not None:
         from eigenscape.scenes.formats.arrays.arrayfiles import local_path, reading
