@@ -14,7 +14,7 @@ from eigenscape.job.explanations import tables_of
 from eigenscape.job.files.overrides import override
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
-from eigenscape.scenes.labels.sources import _VECTORS
+from eigenscape.scenes.labels.sources import VECTORS
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
@@ -192,7 +192,7 @@ def applied_job(
 
 def _has_columns(labels: str | None) -> bool:
     """Return whether labels are in a file of columns, one of which holds the class: no raster, no array."""
-    return is_tabular(labels) or (labels is not None and Path(labels).suffix.lower() in _VECTORS)
+    return is_tabular(labels) or (labels is not None and Path(labels).suffix.lower() in VECTORS)
 
 
 def _with_bands(model: Model, job: Job) -> Job:

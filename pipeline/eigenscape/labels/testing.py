@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError
 from eigenscape.scenes.ingest.ingested import IngestedScene
-from eigenscape.scenes.labels.sources import numbered_like
+from eigenscape.scenes.labels.sources import numbered_like, numbers_taken
 from eigenscape.scenes.types import Grid, Labels
 
 _STRIP_PIXELS = 2**22
@@ -37,6 +37,8 @@ class Disjoint:
         Test samples of each class that nothing is learned of.
     names
         Of the classes, as far as they have names.
+    numbered
+        Whether the test labels have numbers alone, and the others names.
     """
 
     given: NDArray[np.uint16]
@@ -45,6 +47,7 @@ class Disjoint:
     shared: int
     unknown: Mapping[int, int]
     names: Mapping[int, str] = field(default_factory=dict)
+    numbered: bool = False
 
     @property
     def marked(self) -> NDArray[np.uint16]:
@@ -67,6 +70,8 @@ class Disjoint:
     def notes(self) -> list[str]:
         """Return what a user should know."""
         found, notes = self.report(), []
+        if self.numbered:
+            notes.append(numbers_taken(self.file, self.names))
         if self.shared:
             notes.append(
                 f"{self.shared} pixels are labelled in the test file too, and are not learned from"
@@ -136,7 +141,8 @@ def read_disjoint(
             else "none of its labels lies on a valid pixel of the scene"
         )
         raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
-    return Disjoint(given, tested, labels.files[0], shared, unknown, names)
+    numbered = bool(scene.class_names) and not labels.legend.names
+    return Disjoint(given, tested, labels.files[0], shared, unknown, names, numbered)
 
 
 def read_learnable(

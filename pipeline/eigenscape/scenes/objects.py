@@ -179,9 +179,9 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
                 "names alone, with an empty one where there is no label, or numbers alone, with 0 there."
             )
         return labels, {}
-    numbers, found = classify({"class": values.ravel()}, "class", "labels")
+    numbers, legend = classify({"class": values.ravel()}, "class", "labels")
     numbers = numbers.reshape(values.shape)
-    return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), found
+    return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), {**legend.names}
 
 
 def _cube(values: Any, what: str) -> tuple[Any, Grid]:

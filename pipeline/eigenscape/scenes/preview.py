@@ -14,6 +14,8 @@ from eigenscape.scenes.ingest.content import check_labelled, told_fill
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.sources import (
     PlaneLabels,
+    numbered_like,
+    numbers_taken,
     open_labels,
     open_marks,
     open_test_labels,
@@ -74,7 +76,10 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         located = locate(scene, job.scene)
         path = job.resolve(job.learn.test)
         tested = open_test_labels(path, job.scene, scene.grid, subset, located)
-        notes += _describe("test labels", tested, scene)[0]
+        names = labels.legend.names
+        notes += _describe("test labels", numbered_like(tested, names), scene)[0]
+        if names and not tested.legend.names:
+            notes.append(numbers_taken(path, names))
     return notes, counts
 
 

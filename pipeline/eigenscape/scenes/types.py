@@ -138,10 +138,19 @@ class Bands:
 
 @dataclass(frozen=True)
 class Legend:
-    """Names and colours of the classes, by class number (1 ... 65535; 0 means no label)."""
+    """Names and colours of the classes, by class number (1 ... 65535; 0 means no label).
+
+    Attributes
+    ----------
+    names, colors
+        By class number.
+    alphabetical
+        Whether the source names the classes alone, and the numbers are the order of the names.
+    """
 
     names: Mapping[int, str] = field(default_factory=dict)
     colors: Mapping[int, Color] = field(default_factory=dict)
+    alphabetical: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.labels.carried import CarriedLabels
-from eigenscape.scenes.labels.renumbered import renumbered
+from eigenscape.scenes.labels.renumbered import RenumberedLabels, renumbered
 from eigenscape.scenes.labels.sources import PlaneLabels, numbered_like
 from eigenscape.scenes.types import Legend
 
@@ -116,3 +116,14 @@ def test_renumbered__of_equal_names_the_number_counts():
         renumbered(Plane([[1, 2]], {2: "forest"}), known)
     cases = renumbered(Plane([[1]], {1: "oak"}), {1: "Oak", 2: "oak"})
     assert cases.read(0, 1).tolist() == [[2]]
+
+
+def test_numbered_like__names_alone_are_not_compared_with_numbers():
+    named = RenumberedLabels(
+        Plane([[1, 2]]), np.arange(2**16, dtype=np.uint16),
+        Legend({1: "arable", 2: "wood"}, alphabetical=True),
+    )  # fmt: skip
+    with pytest.raises(SceneError, match=r"names its classes \(arable, wood\).* scene\.classes"):
+        numbered_like(named, {})
+    numbers = RenumberedLabels(named.labels, named.number, Legend({1: "arable", 2: "wood"}))
+    assert numbered_like(numbers, {}) is numbers

@@ -138,9 +138,10 @@ def test_classify(columns, field, numbers, names):
         key: np.array(values, object if any(isinstance(v, str | bool) for v in values) else None)
         for key, values in columns.items()
     }
-    found, found_names = classify(arrays, field, "file")
+    found, legend = classify(arrays, field, "file")
     assert found.tolist() == numbers
-    assert found_names == names
+    assert legend.names == names
+    assert not legend.alphabetical or list(names) == list(range(1, len(names) + 1))
 
 
 @pytest.mark.parametrize(

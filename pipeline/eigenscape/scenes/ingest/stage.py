@@ -45,7 +45,7 @@ from eigenscape.scenes.ingest.content import (
 from eigenscape.scenes.ingest.storage import Strips, strips_of
 from eigenscape.scenes.ingest.strips import join, save_values, write_dense, write_sparse
 from eigenscape.scenes.labels.renumbered import renumbered
-from eigenscape.scenes.labels.sources import numbered_like, open_labels
+from eigenscape.scenes.labels.sources import numbered_like, numbers_taken, open_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Bands, Labels, Legend, Scene
 from eigenscape.scenes.views.centred import centred, stored_type
@@ -88,6 +88,7 @@ def ingest_stage(
     job = context.job
     scene = open_scene(job.scene, job.resolve)
     brought: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     if bands is not None:
         scene = to_bands(scene, bands)
         brought = notes_of_bands(scene)
@@ -96,6 +97,8 @@ def ingest_stage(
     if labels is not None and classes is not None:
         # Names that the job gives are names, whatever the file is.
         labels = (renumbered if job.scene.classes else numbered_like)(labels, classes)
+        if classes and not labels.legend.names:
+            compared = (numbers_taken(labels.files[0], classes),)
     grid = scene.grid
     told: list[str] = []
 
@@ -104,7 +107,7 @@ def ingest_stage(
         context.reporter.note(text)
 
     about_labels = notes_of(labels) if labels else ()
-    for note in (*describe_scene(scene), *brought, *about_labels):
+    for note in (*describe_scene(scene), *brought, *about_labels, *compared):
         tell(note)
     scratch = context.workspace.folder("strips")
     cut = strips_of(scene, context.task_bytes)

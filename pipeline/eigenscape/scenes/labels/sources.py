@@ -1,7 +1,7 @@
 """Labels of a scene: class numbers on its grid, from rasters, vectors, arrays, tables or a data set."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,7 +43,10 @@ from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 from eigenscape.scenes.views.draws import Subset
 from eigenscape.scenes.views.subset import SubsetLabels, subset_of
 
-_VECTORS = {
+_TOLD = 5
+"""Names in a message."""
+
+VECTORS = {
     ".fgb", ".gdb", ".geojson", ".geojsonl", ".gml", ".gpkg", ".gpx", ".json", ".kml", ".kmz",
     ".mif", ".shp", ".shz", ".sqlite", ".tab",
 }  # fmt: skip
@@ -107,11 +110,34 @@ def numbered_like(labels: Labels, known: Mapping[int, str]) -> Labels:
         The labels.
     known
         Names of the known classes, by number.
+
+    Raises
+    ------
+    SceneError
+        The labels have names alone, and the known classes have none.
     """
+    if labels.legend.alphabetical and not known:
+        raise SceneError(
+            f"{labels.files[0]}: names its classes ({_told(labels.legend.names.values())}), and the classes "
+            "that it is compared with have numbers alone, so that nothing says which is which. Name the "
+            "numbers in scene.classes, or give numbers in this file."
+        )
     own = isinstance(_innermost(labels), PlaneLabels)
     if own and not names_in_common(labels.legend.names, known):
         return labels
     return renumbered(labels, known)
+
+
+def numbers_taken(file: str, names: Mapping[int, str]) -> str:
+    """Return what the numbers of a file without names of classes are taken for."""
+    classes = _told(f"{number} is {name}" for number, name in sorted(names.items()))
+    return f"{Path(file).name} has no names of classes, so that numbers are compared: {classes}"
+
+
+def _told(texts: Iterable[str]) -> str:
+    """Return a list of a few texts."""
+    first, rest = (texts := [*texts])[:_TOLD], len(texts) > _TOLD
+    return ", ".join(first) + (", ..." if rest else "")
 
 
 def open_labels(
@@ -169,7 +195,7 @@ def library_bytes(job: Job) -> int:
     """Return the memory of the libraries that read points and shapes, if labels of a job are such."""
     files = (job.scene.labels, job.learn.train, job.learn.test)
     read = [str(file) for file in files if isinstance(file, str)]
-    vector = any(is_tabular(file) or Path(file).suffix.lower() in _VECTORS for file in read)
+    vector = any(is_tabular(file) or Path(file).suffix.lower() in VECTORS for file in read)
     return _VECTOR_BYTES if vector else 0
 
 
@@ -226,7 +252,7 @@ def open_classes(
 def _alike(path: str, options: SceneOptions, grid: Grid) -> SceneOptions:
     """Return the options of a file that is read as the labels of a scene are."""
     check_exists(path)
-    tabular, vector = is_tabular(path), Path(path).suffix.lower() in _VECTORS
+    tabular, vector = is_tabular(path), Path(path).suffix.lower() in VECTORS
     on_map = tabular and not grid.is_table and options.labels_crs and not _has_no_place(path)
     return SceneOptions(
         path=path,
@@ -253,7 +279,7 @@ def _open_beside(
 def _open_all(
     options: SceneOptions, grid: Grid, resolve: Callable[[str], str], located: Located | None
 ) -> Labels | None:
-    vector = options.labels and Path(options.labels).suffix.lower() in _VECTORS
+    vector = options.labels and Path(options.labels).suffix.lower() in VECTORS
     if options.labels_layer is not None and not vector:
         raise SceneError(
             f"scene.labels_layer = {options.labels_layer!r}: names a layer of a vector file, such as a "
@@ -333,7 +359,7 @@ def _has_no_place(path: str) -> bool:
         return counts_pixels(path)
     if array_format(path) is not None:
         return True
-    if Path(path).suffix.lower() in _VECTORS:
+    if Path(path).suffix.lower() in VECTORS:
         return False
     return inspect_plane(path, key="labels")[0].transform is None
 
@@ -356,7 +382,7 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     if array_format(path) is not None:
         plane = find_plane(path, options.labels_variable, grid, key="labels")
         return PlaneLabels(plane, Legend())
-    if Path(path).suffix.lower() in _VECTORS:
+    if Path(path).suffix.lower() in VECTORS:
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
         layer = options.labels_layer

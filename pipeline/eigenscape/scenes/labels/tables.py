@@ -112,18 +112,20 @@ def label_column(file: TabularFile, field: str | None) -> TableLabels:
     path, column = file.path, find_label_column(file, field)
     name = file.columns[column].name
     counts = _count_values(file, column)
-    numbers, names = _number_classes(sorted(counts), name, path)
+    numbers, legend = _number_classes(sorted(counts), name, path)
     notes: list[str] = []
     if any(number == 0 and is_zero(value) for value, number in numbers.items()):
         notes.append(told_zero_of(f"the column {name!r}"))
-    unnamed = [value for value in sorted(counts) if value in _UNNAMED - {""}] if names else []
+    unnamed = (
+        [value for value in sorted(counts) if value in _UNNAMED - {""}] if legend.names else []
+    )
     if unnamed:
         count = sum(counts[value] for value in unnamed)
         notes.append(
             f"{', '.join(unnamed)} in the column {name!r} means no label ({count:,} of {file.rows:,} "
             "rows). If it is a class, give it another name"
         )
-    return TableLabels(file, column, numbers, Legend(names), tuple(notes))
+    return TableLabels(file, column, numbers, legend, tuple(notes))
 
 
 def _count_values(file: TabularFile, column: int) -> Counter[Any]:
@@ -139,9 +141,7 @@ def _count_values(file: TabularFile, column: int) -> Counter[Any]:
     return found
 
 
-def _number_classes(
-    distinct: list[Any], name: str, path: str
-) -> tuple[dict[Any, int], dict[int, str]]:
+def _number_classes(distinct: list[Any], name: str, path: str) -> tuple[dict[Any, int], Legend]:
     """Return the class number of every value, and the names of the classes if they are texts."""
     missing = {value for value in distinct if isinstance(value, str) and value.lower() in _MISSING}
     given = [value for value in distinct if value not in missing]
@@ -151,6 +151,6 @@ def _number_classes(
         given = [value for value in distinct if value not in _UNNAMED]
         column = np.array(given, object)
     if not given:
-        return {}, {}
-    numbers, names = classify({name: column}, name, path)
-    return dict(zip(given, numbers.tolist(), strict=True)), names
+        return {}, Legend()
+    numbers, legend = classify({name: column}, name, path)
+    return dict(zip(given, numbers.tolist(), strict=True)), legend

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range, to_number
+from eigenscape.scenes.types import Legend
 
 LIKELY = (
     "class", "label", "classes", "labels", "class_name", "classname", "class_id", "classid",
@@ -19,7 +20,7 @@ _NEVER = {"fid", "objectid", "ogc_fid", "gid", "gml_id"}
 
 def classify(
     columns: Mapping[str, NDArray[Any]], field: str | None, path: str
-) -> tuple[NDArray[np.uint16], dict[int, str]]:
+) -> tuple[NDArray[np.uint16], Legend]:
     """Return the class number of every feature and the names of the classes.
 
     Parameters
@@ -35,9 +36,9 @@ def classify(
     -------
     numbers : array of uint16, shape (features,)
         0 where the attribute is empty.
-    names : dict
-        By class number. Texts are numbered in alphabetic order from 1, unless another column has
-        their numbers; see `find_partner`.
+    legend : Legend
+        Texts are numbered in alphabetic order from 1, unless another column has their numbers; see
+        `find_partner`.
 
     Raises
     ------
@@ -50,7 +51,8 @@ def classify(
         numbers = numeric[name]
         _check_range(numbers, name, path)
         partner = find_partner(columns, name)
-        return numbers.astype(np.uint16), _pairs(numbers, texts[partner] if partner else None)
+        names = _pairs(numbers, texts[partner] if partner else None)
+        return numbers.astype(np.uint16), Legend(names)
     if name not in texts:
         values = columns[name]
         broken = next((value for value in values if not _is_whole(value)), None)
@@ -58,13 +60,13 @@ def classify(
     words = texts[name]
     if partner := find_partner(columns, name):
         numbers = np.where(words != "", numeric[partner], 0)
-        return numbers.astype(np.uint16), _pairs(numbers, words)
+        return numbers.astype(np.uint16), Legend(_pairs(numbers, words))
     known = sorted(set(words.tolist()) - {""})
     if len(known) > MOST_CLASSES:
         raise label_out_of_range(len(known), f"{path}: attribute {name}, number of distinct texts")
     order = {word: number for number, word in enumerate(known, start=1)}
     numbered = np.array([order.get(word, 0) for word in words.tolist()], np.uint16)
-    return numbered, {number: word for word, number in order.items()}
+    return numbered, Legend({number: word for word, number in order.items()}, alphabetical=True)
 
 
 def find_partner(columns: Mapping[str, NDArray[Any]], name: str) -> str | None:

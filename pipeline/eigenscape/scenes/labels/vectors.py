@@ -158,7 +158,7 @@ def open_vector_labels(
         columns, field = {"mark": np.ones(len(frame))}, None
         notes = (*notes, "every feature marks pixels: no attribute holds the class")
     name = choose_attribute(columns, field, path)
-    numbers, names = classify(columns, name, path)
+    numbers, legend = classify(columns, name, path)
     partner = find_partner(columns, name)
     if field is None and (others := [other for other in columns if other not in (name, partner)]):
         notes = (
@@ -199,7 +199,7 @@ def open_vector_labels(
     parts, numbers = parts[usable], numbers[usable]
     _check_kinds(set(parts.geom_type), path)
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
-    return _to_pixels(parts, numbers, Legend(names), _parts_of(path), notes, scene)
+    return _to_pixels(parts, numbers, legend, _parts_of(path), notes, scene)
 
 
 def _has_place(geometry: Any) -> NDArray[np.bool_]:
