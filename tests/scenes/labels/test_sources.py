@@ -263,6 +263,18 @@ def test_legend_of_envi_classes(write, labels, cube, tmp_path):
     assert labels(stored, labels=stored).legend.names == {2: "tree"}
 
 
+def test_labels__by_the_header_of_an_envi_file(write, labels, cube, tmp_path):
+    path = write("scene.tif", cube)
+    stored = np.arange(260, dtype="uint16").reshape(20, 13)
+    write("labels.img", stored, driver="ENVI")
+    opened = labels(path, labels="labels.hdr")
+    np.testing.assert_array_equal(opened.read(0, 20), stored)
+    assert {Path(name).name for name in opened.files} >= {"labels.img", "labels.hdr"}
+    (tmp_path / "labels.img").unlink()
+    with pytest.raises(SceneError, match="its data file is not beside it"):
+        labels(path, labels="labels.hdr")
+
+
 @pytest.mark.parametrize("name", ["labels.tif", "labels.npy"])
 def test_negative_class__the_fix_suits_the_file(write, labels, cube, tmp_path, name):
     wrong = np.ones((20, 13), np.int16)

@@ -333,12 +333,24 @@ def _open(
     marks: bool = False,
 ) -> Labels:
     check_exists(path)
-    path, told = _of_several(path, options.labels_variable, grid)
+    path, told = _of_several(_of_header(path), options.labels_variable, grid)
     if located is None or _has_no_place(path):
         labels = _open_on(path, options, grid, marks=marks)
     else:
         labels = CarriedLabels(_open_on(path, options, located.grid, marks=marks), located)
     return replace(labels, notes=(*told, *labels.notes)) if told else labels  # type: ignore[type-var, attr-defined]
+
+
+def _of_header(path: str) -> str:
+    """Return the data file of an ENVI header, any other path as it is."""
+    if not path.lower().endswith(".hdr"):
+        return path
+    from eigenscape.scenes.readers.envi import check_data, data_file
+
+    if (data := data_file(path)) is None:
+        return path
+    check_data(path, data)
+    return data
 
 
 def _of_several(path: str, variable: str | None, grid: Grid) -> tuple[str, tuple[str, ...]]:

@@ -80,10 +80,7 @@ class Envi(Reader):
         """Open the image by its header; see `Reader.open`."""
         image = _find(path)
         assert image is not None
-        if not os.path.isfile(image):
-            raise SceneError(
-                f"{path}: is a header, and its data file is not beside it ({Path(image).name}). Copy both."
-            )
+        check_data(path, image)
         scene = open_rasters([image], options)
         lookup = _geolocation(image, scene.grid)
         if _has_outside(image, scene):
@@ -99,6 +96,30 @@ class Envi(Reader):
         return replace(scene, notes=tuple(notes), geolocation=lookup)
 
 
+def data_file(path: str) -> str | None:
+    """Return the data file that an ENVI header is of, there or not; None if a path is no such header."""
+    if not (path.lower().endswith(".hdr") and os.path.isfile(path)):
+        return None
+    if not _head(path).startswith("ENVI"):
+        return None
+    stem = path[:-4]
+    return next((stem + end for end in _DATA if os.path.isfile(stem + end)), stem)
+
+
+def check_data(path: str, data: str) -> None:
+    """Refuse a header without its data file.
+
+    Raises
+    ------
+    SceneError
+        The data file is not there.
+    """
+    if not os.path.isfile(data):
+        raise SceneError(
+            f"{path}: is a header, and its data file is not beside it ({Path(data).name}). Copy both."
+        )
+
+
 def _find(path: str) -> str | None:
     """Return the image that a path means; None if it is none of these."""
     if os.path.isdir(path):
@@ -106,10 +127,7 @@ def _find(path: str) -> str | None:
     if not os.path.isfile(path):
         return None
     if path.lower().endswith(".hdr"):
-        if not _head(path).startswith("ENVI"):
-            return None
-        stem = path[:-4]
-        return next((stem + end for end in _DATA if os.path.isfile(stem + end)), stem)
+        return data_file(path)
     header = _header(path)
     if header is None:
         return None
