@@ -120,7 +120,7 @@ def test_renumbered__of_equal_names_the_number_counts():
 
 def test_numbered_like__names_alone_are_not_compared_with_numbers():
     named = RenumberedLabels(
-        Plane([[1, 2]]), np.arange(2**16, dtype=np.uint16),
+        Plane([[1, 2]], {}), np.arange(2**16, dtype=np.uint16),
         Legend({1: "arable", 2: "wood"}, alphabetical=True),
     )  # fmt: skip
     with pytest.raises(SceneError, match=r"names its classes \(arable, wood\).* scene\.classes"):
