@@ -41,7 +41,7 @@ FlatNeighbors: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 TWIN = 1e-6
 """Share of its length by which a projected or scaled vector may differ from its twin's: products
-of blocks of other sizes round differently."""
+of blocks of other sizes round differently. For projected ones it is that of the sample, if longer."""
 
 _RANGE_ROWS = CHUNK_ROWS // 2
 
@@ -209,11 +209,24 @@ class Trained:
         listed = np.flatnonzero(np.diff(starts))
         first = starts[listed]
         exact = self.rows.sparse or not self.projected
+        lengths = np.sqrt(square_norms(features)[listed])
+        if not exact:
+            lengths = np.maximum(lengths, self._projected_length)
         slack = 0.0 if exact and not self.rows.unit else TWIN
-        same = distance[first] <= slack * np.sqrt(square_norms(features)[listed])
+        same = distance[first] <= slack * lengths
         twins = np.full(len(starts) - 1, -1, np.int64)
         twins[listed[same]] = index[first[same]]
         return twins
+
+    @cached_property
+    def _projected_length(self) -> float:
+        """Length of a sample in its bands, about, from some features: products round by shares of that.
+
+        The features of a sample near the mean are short, whatever its length.
+        """
+        some = self.rows.read(0, min(self.rows.step, self.rows.shape[0]))
+        widening = np.sqrt(max(1.0, int(self.good.sum()) / self.rows.shape[1]))
+        return float(np.sqrt(square_norms(some).mean()) * widening)
 
     @cached_property
     def landmark(self) -> NDArray[np.int64] | None:
