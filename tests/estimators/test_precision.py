@@ -94,16 +94,16 @@ def test_samples__near_0_are_read_once_and_kept_to_the_bit(tmp_path):
     assert "origin" not in run
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 300])
-def test_transform__fitted_samples_are_known_by_one_or_two_features(size):
+@pytest.mark.parametrize(("method", "count"), [("pca", 2), ("random-projection", 1)])
+def test_transform__fitted_samples_are_known_by_one_or_two_features(method, count):
     """Features near 0 round by shares of the sample, not of themselves, and otherwise in other blocks."""
     X = np.random.default_rng(1).normal(size=(300, 200))
     y = np.where(np.arange(300) < 60, np.arange(300) % 3, -1)
-    for method, count in (("pca", 2), ("random-projection", 1)):
-        kept = {"features": method, "features_dimension": count, "random_state": 0}
-        embedded = LaplacianEigenmaps(2, n_neighbors=8, **kept).fit(X)
-        classifier = InterpolatedClassifier(**kept).fit(X, y)
-        for start in range(0, min(300, 20 * size), size):
+    kept = {"features": method, "features_dimension": count, "random_state": 0}
+    embedded = LaplacianEigenmaps(2, n_neighbors=8, **kept).fit(X)
+    classifier = InterpolatedClassifier(**kept).fit(X, y)
+    for size in (1, 2, 7, 300):
+        for start in range(0, min(300, 10 * size), size):
             here = slice(start, start + size)
             np.testing.assert_array_equal(embedded.transform(X[here]), embedded.embedding_[here])
             shares = classifier.predict_proba(X[here])
