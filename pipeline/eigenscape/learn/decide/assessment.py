@@ -151,7 +151,7 @@ def _count_mapped(classes: str, numbers: NDArray[np.uint16]) -> NDArray[np.int64
 
 
 def pixel_area(grid: Grid) -> tuple[float, str]:
-    """Return the area of a pixel and its unit: square kilometres, or where no metre is known a pixel."""
+    """Return the area of a pixel and its unit: square kilometres, or a pixel where these are not known."""
     if grid.is_table:
         return 1.0, "samples"
     if grid.transform is None or grid.crs_wkt is None:
@@ -159,7 +159,8 @@ def pixel_area(grid: Grid) -> tuple[float, str]:
     from rasterio.crs import CRS
 
     crs = CRS.from_wkt(grid.crs_wkt)
-    if not crs.is_projected:
+    # On a Mercator map pixels are larger than what they show, in each row by another factor.
+    if not crs.is_projected or crs.to_dict().get("proj") in ("merc", "webmerc"):
         return 1.0, "pixels"
     a, b, _, d, e, _ = grid.transform
     metres = crs.linear_units_factor[1]
