@@ -58,7 +58,7 @@ def xy(affine, points):
         (("x", "y"), None, None), (("Easting", "Northing"), None, None),
         (("lon", "lat"), "EPSG:4326", None), (("longitude", "latitude"), "EPSG:4326", None),
         (("x", "y"), "EPSG:3035", "EPSG:3035"), (("row", "col"), None, None),
-        (("row", "column"), None, None),
+        (("row", "column"), None, None), (("POINT_X", "POINT_Y"), None, None),
     ],
 )  # fmt: skip
 def test_points_of_a_table_label_the_pixel_around_them(

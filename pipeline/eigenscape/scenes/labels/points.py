@@ -14,7 +14,9 @@ from eigenscape.scenes.types import Grid, Legend
 
 _PIXELS = (("row", "column"), ("row", "col"), ("line", "sample"))
 _GEOGRAPHIC = (("lon", "lat"), ("long", "lat"), ("longitude", "latitude"))
-_PLANE = (("x", "y"), ("easting", "northing"), ("e", "n"))
+_PLANE = (
+    ("x", "y"), ("easting", "northing"), ("e", "n"), ("point_x", "point_y"), ("xcoord", "ycoord"),
+)  # fmt: skip
 _WGS84 = "EPSG:4326"
 
 
