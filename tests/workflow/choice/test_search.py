@@ -110,20 +110,26 @@ def test_climb__ends_where_no_labels_are_left_to_test_on(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("best", "slow", "chosen", "scored"),
-    # A slow job has to be ahead of a quick one, so these are tried.
-    [(0.995, False, 4, 1), (0.985, False, 4, 10), (0.995, True, 8, 10)],
-)
-def test_climb__ends_where_no_lead_that_matters_is_left(monkeypatch, best, slow, chosen, scored):
+    ("best", "average", "slow", "chosen", "scored"),
+    [
+        (0.995, 0.995, False, 4, 1), (0.985, 0.985, False, 4, 10),
+        # A class of less than a percent may be lost within that percent.
+        (0.995, 0.5, False, 4, 10),
+        # A slow job has to be ahead of a quick one, so these are tried.
+        (0.995, 0.995, True, 8, 10),
+    ],
+)  # fmt: skip
+def test_climb__ends_where_no_lead_that_matters_is_left(
+    monkeypatch, best, average, slow, chosen, scored
+):
     offline(monkeypatch)
 
     class Easy(Fake):
         def score(self, job, trials):
             super().score(job, trials)
             behind = 0 if job.neighbors.k == 4 else 0.006 + 0.0001 * job.neighbors.k
-            draws = [{"overall_accuracy": best - behind, "samples": 7}] * (
-                trials.last - trials.first
-            )
+            draw = {"overall_accuracy": best - behind, "average_accuracy": average, "samples": 7}
+            draws = [draw] * (trials.last - trials.first)
             return Scored({"draws": draws}, 1.0)
 
     first, *others = LADDER_TABLE["rungs"]

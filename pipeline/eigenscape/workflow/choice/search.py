@@ -142,9 +142,12 @@ class Search:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether a job, which is not slow here, leaves no room for a lead that matters."""
+        """Whether a job, which is not slow here, leaves no room for a lead that matters: in no class either.
+
+        A class of less than a percent of the labels may be lost whole within a percent of all.
+        """
         return any(
-            100 * one.mean(one.drawn) >= 100 - WORTHWHILE
+            100 * min(one.mean(one.drawn), one.mean_average) >= 100 - WORTHWHILE
             for one in self.tried.values()
             if not one.slow or self.scene.pixels <= QUICK_PIXELS
         )
@@ -325,6 +328,7 @@ class Search:
                     self.reporter.note(f"failed: {one.reason}")
                 return
             one.accuracy += _accuracies(scored)
+            one.average += _accuracies(scored, "average_accuracy")
             one.drawn = trials.last
             one.seconds = max(one.seconds, scored.seconds)
         if one.accuracy:
@@ -359,10 +363,10 @@ def _outweighs(theirs: Sequence[float], own: Sequence[float], behind: float) -> 
     return gain.mean >= least and gain.beyond_noise
 
 
-def _accuracies(scored: Scored) -> list[float]:
-    """Return the accuracy of each draw that tests anything: the same draws for all jobs."""
+def _accuracies(scored: Scored, measure: str = "overall_accuracy") -> list[float]:
+    """Return a measure of each draw that tests anything: the same draws for all jobs."""
     draws: list[dict[str, Any]] = scored.summary["draws"]
-    return [draw["overall_accuracy"] for draw in draws if draw["samples"]]
+    return [draw.get(measure, draw["overall_accuracy"]) for draw in draws if draw["samples"]]
 
 
 def _cost(job: Job, bands: int) -> tuple[bool, float]:

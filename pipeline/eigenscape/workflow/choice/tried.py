@@ -102,6 +102,8 @@ class Tried:
         Where it first was.
     accuracy
         Overall accuracy on each draw that the choice may see, in their order.
+    average
+        The mean of the accuracies of the classes, likewise.
     drawn
         Draws that were scored; those that test nothing have no accuracy.
     seconds
@@ -115,6 +117,7 @@ class Tried:
     candidate: Candidate
     rung: str
     accuracy: list[float] = field(default_factory=list)
+    average: list[float] = field(default_factory=list)
     drawn: int = 0
     seconds: float = 0.0
     error: Exception | None = None
@@ -128,6 +131,11 @@ class Tried:
     def mean(self, draws: int) -> float:
         """Return the mean of the first draws; of one that failed, less than any."""
         return -1.0 if self.error or not self.accuracy else float(np.mean(self.accuracy[:draws]))
+
+    @property
+    def mean_average(self) -> float:
+        """Return the mean of `average` over all draws; 0 without any."""
+        return float(np.mean(self.average)) if self.average else 0.0
 
 
 def lead(one: Tried, other: Tried, *, elsewhere: bool = False) -> Interval:
