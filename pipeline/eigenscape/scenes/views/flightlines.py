@@ -10,7 +10,7 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.types import Bands, Grid, Scene
-from eigenscape.scenes.views.resampled import to_bands
+from eigenscape.scenes.views.resampled import lacking, to_bands
 from eigenscape.scenes.views.wrapped import innermost
 
 GAP = 128
@@ -25,9 +25,12 @@ class StackedScene:
     ----------
     lines
         The scenes, of one list of good bands.
+    told
+        Notes on how they were brought to it.
     """
 
     lines: tuple[Scene, ...]
+    told: tuple[str, ...] = ()
 
     @property
     def firsts(self) -> tuple[int, ...]:
@@ -63,7 +66,7 @@ class StackedScene:
     def notes(self) -> tuple[str, ...]:
         """What a user should know of each line."""
         sizes = ", ".join(f"{line.grid.height} x {line.grid.width}" for line in self.lines)
-        notes = [f"{len(self.lines)} lines as one scene: {sizes} pixels"]
+        notes = [f"{len(self.lines)} lines as one scene: {sizes} pixels", *self.told]
         return tuple(
             dict.fromkeys((*notes, *(note for line in self.lines for note in notes_of(line))))
         )
@@ -104,17 +107,44 @@ class StackedScene:
 
 
 def stack(lines: list[Scene]) -> StackedScene:
-    """Return several scenes as one; those of other wavelengths are resampled to the first one's.
+    """Return several scenes as one, of the bands that the first has and none of the same sensor lacks.
+
+    Scenes of another sensor are resampled to these bands.
 
     Raises
     ------
     SceneError
-        One has other bands, and nothing says at what wavelengths.
+        One has other bands, and nothing says at what wavelengths, or the lines have no band in common.
     """
     for line in lines:
         if line.grid.is_table:
             raise SceneError(
                 f"{line.files[0]}: is a table, and a list in scene.path is of rasters. Give one table."
             )
+    bands, told = _common_bands(lines)
+    return StackedScene(tuple(to_bands(line, bands) for line in lines), told)
+
+
+def _common_bands(lines: list[Scene]) -> tuple[Bands, tuple[str, ...]]:
+    """Return the bands of the first line less those that another lacks, and a note for each such line."""
     first = lines[0]
-    return StackedScene((first, *(to_bands(line, first.bands) for line in lines[1:])))
+    bands, told = first.bands, []
+    good = np.array(bands.good)
+    for line in lines[1:]:
+        lost = bands.good_index[lacking(line.bands, bands)]
+        if not len(lost):
+            continue
+        assert bands.wavelength is not None, "bands are missed by their wavelengths"
+        good[lost] = False
+        listed = ", ".join(f"{bands.wavelength[place]:.0f}" for place in lost[:8])
+        more = f" and {len(lost) - 8} more" if len(lost) > 8 else ""
+        told.append(
+            f"{len(lost)} band{'s' * (len(lost) > 1)} of {first.files[0]}, at {listed}{more} nm, left out of "
+            f"all lines: {line.files[0]} does not have {'them' if len(lost) > 1 else 'it'}"
+        )
+    if told and not good.any():
+        raise SceneError(
+            f"scene.path: each of the {bands.count} good bands of {first.files[0]} is missing from another "
+            f"line ({'; '.join(told)}). Give lines that have some bands in common."
+        )
+    return replace(bands, good=tuple(good.tolist())), tuple(told)

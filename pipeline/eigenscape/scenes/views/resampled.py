@@ -29,6 +29,9 @@ _SAME_WAVELENGTH = 0.1
 _SAME_WIDTH = 0.25
 """Share of the width at half maximum by which two bands may differ that are taken for the same."""
 
+_APART = 0.75
+"""Share of the spacing from which on two bands are neighbours, not the same one on other wavelengths."""
+
 _REACH, _STEPS = 1.5, 120
 """Widths at half maximum to which a response is followed to either side, and steps in which."""
 
@@ -231,6 +234,37 @@ def counterparts(source: Bands, target: Bands) -> NDArray[np.intp]:
     for place, own in np.argwhere(same)[np.argsort(away[same], kind="stable")]:
         if found[place] < 0 and own not in found:
             found[place] = own
+    return found
+
+
+def lacking(source: Bands, target: Bands) -> NDArray[np.bool_]:
+    """Return which of the bands that are wanted a scene of the same sensor does not have.
+
+    Two scenes are of the same sensor if some bands are the same (`counterparts`) and no two of the others
+    lie close together. For a scene of another sensor it is none: its bands can be resampled.
+
+    Parameters
+    ----------
+    source, target
+        Bands of the scene, and those wanted.
+
+    Returns
+    -------
+    array of bool, shape (good bands of the target,)
+        Bands without a wavelength are not looked for.
+    """
+    places = counterparts(source, target)
+    if (places < 0).all():
+        return np.zeros(len(places), np.bool_)
+    own, wanted = source.good_index, target.good_index
+    others = np.setdiff1d(np.arange(len(own)), places)
+    (centres, _), (sought, _) = _stated(source), _stated(target)
+    away = np.abs(sought[wanted, None] - centres[own])
+    apart = np.fmin(_spacing(sought)[wanted, None], _spacing(centres)[own])
+    lost = places < 0
+    if (away < _APART * apart)[np.ix_(lost, others)].any():
+        return np.zeros(len(places), np.bool_)
+    found: NDArray[np.bool_] = lost & np.isfinite(sought[wanted])
     return found
 
 
