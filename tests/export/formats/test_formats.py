@@ -74,6 +74,18 @@ def test_envi__numbers_above_255(make_world):
         np.testing.assert_array_equal(source.read(1), made.classes)
 
 
+# Feet of US surveys, international ones, and those of Clarke; a header of ENVI has one word for all.
+@pytest.mark.parametrize("epsg", [2263, 2222, 2314])
+@pytest.mark.parametrize("transform", [None, (10.0, 0.0, 981000.0, 0.0, -10.0, 199000.0)])
+def test_envi__feet_are_those_of_the_system(make_world, epsg, transform):
+    system = rasterio.crs.CRS.from_epsg(epsg)
+    made = make_world(Grid(40, 30, system.to_wkt(), transform))
+    with rasterio.open(made.export("envi")["class_map_envi"]) as source:
+        unit = system.linear_units_factor[1]
+        assert source.crs.linear_units_factor[1] == pytest.approx(unit, rel=1e-12)
+        assert transform is None or source.transform[:6] == pytest.approx(transform)
+
+
 def test_gpkg__polygons_are_the_map(any_world, monkeypatch):
     # Several strips, and several batches of polygons.
     monkeypatch.setattr(gpkg, "_STRIP_PIXELS", 7 * any_world.grid.width)

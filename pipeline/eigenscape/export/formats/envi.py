@@ -4,6 +4,7 @@ Keys of the header are those of "ENVI Header Files" (NV5 Geospatial, ENVI docume
 the pixels lie (``map info``, ``coordinate system string``).
 """
 
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import rasterio
+from rasterio.crs import CRS
 
 from eigenscape.base.files.whole import written_whole
 from eigenscape.base.footprint import Footprint
@@ -74,12 +76,13 @@ def _place(product: Product) -> dict[str, str]:
         return {}
     # One pixel has the same: its corner is that of the map.
     sample = product.context.workspace.folder("envi") / "place.dat"
-    profile = {"height": 1, "width": 1, "count": 1, "dtype": "uint8", **place_profile(grid)}
+    place = place_profile(grid)
+    profile = {"height": 1, "width": 1, "count": 1, "dtype": "uint8", **place}
     with quiet():
         with rasterio.open(sample, "w", driver="ENVI", **profile):
             pass
         with rasterio.open(sample) as written:
-            kept = np.array(written.transform[:6])
+            kept, crs = np.array(written.transform[:6]), written.crs
     if grid.transform is not None:
         away = np.abs(kept - grid.transform) * np.array([grid.width, grid.height, 1] * 2)
         if away.max() > np.hypot(grid.transform[0], grid.transform[3]) / 100:
@@ -92,7 +95,18 @@ def _place(product: Product) -> dict[str, str]:
     found = re.findall(
         r"^(map info|coordinate system string) = (\{.*?\})$", text, re.DOTALL | re.MULTILINE
     )
-    return {key: " ".join(value.split()) for key, value in found}
+    entries = {key: " ".join(value.split()) for key, value in found}
+    if not math.isclose(_metres(crs), _metres(place.get("crs"))):
+        # GDAL reads all feet as international ones. Where no unit is given, it takes that of the system.
+        return {key: value.replace(", units=Feet", "") for key, value in entries.items()}
+    return entries
+
+
+def _metres(crs: CRS | None) -> float:
+    """Return the metres of a unit of a projected system, 1 of any other."""
+    if crs is None or not crs.is_projected:
+        return 1.0
+    return float(crs.linear_units_factor[1])
 
 
 def _braced(items: Iterable[object]) -> str:
