@@ -85,6 +85,15 @@ def extent_in(box: Extent, crs_wkt: str, target_wkt: str) -> Extent | None:
     return image if np.isfinite(image).all() else None
 
 
+def same_extent(one: Grid, other: Grid) -> bool:
+    """Return whether the extents of two grids with a transform coincide, but for rounding.
+
+    Rows and columns may run in opposite directions.
+    """
+    allowed = _LARGEST_SHIFT * cell_size(one)
+    return bool(np.allclose(extent(one), extent(other), rtol=0, atol=allowed))
+
+
 def overlap(one: Extent, other: Extent) -> bool:
     """Return whether two extents have a point in common, be it of their edges: an extent may be a point."""
     return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]

@@ -107,28 +107,34 @@ def test_no_crs_needs_the_size_of_the_scene(write, labels, cube):
         labels(lost, labels=write("small.tif", stored[:9]))
 
 
-@pytest.mark.parametrize("crs", [None, "EPSG:32633"])
-def test_transforms_without_a_crs__place_the_labels(write, labels, cube, random_labels, crs):
-    scene_path = write("scene.tif", cube, crs=crs)
+SYSTEMS = [(None, None), ("EPSG:32633", None), (None, "EPSG:32633")]
+
+
+@pytest.mark.parametrize(("scene_crs", "crs"), SYSTEMS)
+def test_transforms_without_a_crs__place_the_labels(
+    write, labels, cube, random_labels, scene_crs, crs
+):
+    scene_path = write("scene.tif", cube, crs=scene_crs)
     stored = random_labels[:20, :13]
-    there = write("there.tif", stored, crs=None)
+    there = write("there.tif", stored, crs=crs)
     np.testing.assert_array_equal(labels(scene_path, labels=there).read(0, 20), stored)
-    south_up = write("south_up.tif", stored[::-1], crs=None, transform=TRANSFORMS["south-up"])
-    if crs is None:
-        np.testing.assert_array_equal(labels(scene_path, labels=south_up).read(0, 20), stored)
-        wide = write(
-            "wide.tif",
-            np.pad(stored, 3),
-            crs=None,
-            transform=Affine(30, 0, 364005, 0, -30, 5810055),
-        )
-        np.testing.assert_array_equal(labels(scene_path, labels=wide).read(5, 20), stored[5:])
-        far = write("far.tif", stored, crs=None, transform=Affine(30, 0, 900000, 0, -30, 100000))
+    south_up = write("south_up.tif", stored[::-1], crs=crs, transform=TRANSFORMS["south-up"])
+    np.testing.assert_array_equal(labels(scene_path, labels=south_up).read(0, 20), stored)
+    far = {"crs": crs, "transform": Affine(30, 0, 900000, 0, -30, 100000)}
+    wide = {"crs": crs, "transform": Affine(30, 0, 364005, 0, -30, 5810055)}
+    far_path, wide_path = (
+        write("far.tif", stored, **far),
+        write("wide.tif", np.pad(stored, 3), **wide),
+    )
+    if scene_crs is None and crs is None:
+        np.testing.assert_array_equal(labels(scene_path, labels=wide_path).read(5, 20), stored[5:])
         with pytest.raises(SceneError, match="do not overlap"):
-            labels(scene_path, labels=far)
+            labels(scene_path, labels=far_path)
     else:
         with pytest.raises(SceneError, match=r"one of the two has no CRS.*lies elsewhere"):
-            labels(scene_path, labels=south_up)
+            labels(scene_path, labels=far_path)
+        with pytest.raises(SceneError, match=r"without a CRS.*26 x 19"):
+            labels(scene_path, labels=wide_path)
 
 
 def test_labels_elsewhere(write, labels, cube):

@@ -31,6 +31,7 @@ from eigenscape.scenes.grids import (
     check_overlap,
     extent,
     extent_in,
+    same_extent,
     same_size,
     same_transform,
 )
@@ -410,6 +411,8 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     notes = () if zero is None else (zero,)
     if _is_same_grid(label_grid, grid):
         return PlaneLabels(RasterPlane(path, files), legend, notes)
+    if _share_a_system(label_grid, grid):
+        grid = replace(grid, crs_wkt=label_grid.crs_wkt)
     _check_can_warp(path, label_grid, grid)
     return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend, notes)
 
@@ -421,6 +424,17 @@ def _is_same_grid(labels: Grid, scene: Grid) -> bool:
         # Nothing but the size can be compared.
         return True
     return same_transform(labels, scene) and crs_agree(labels, scene)
+
+
+def _share_a_system(labels: Grid, scene: Grid) -> bool:
+    """Return whether one grid has no system and, by its size and extent, must lie in that of the other.
+
+    The rows of one may run north and those of the other south, as readers of NetCDF differ.
+    """
+    if labels.transform is None or scene.transform is None:
+        return False
+    one_without = (labels.crs_wkt is None) != (scene.crs_wkt is None)
+    return one_without and same_size(labels, scene) and same_extent(labels, scene)
 
 
 def _check_can_warp(path: str, labels: Grid, scene: Grid) -> None:
