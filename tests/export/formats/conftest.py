@@ -30,9 +30,12 @@ GRIDS = {
 
 
 class World:
-    """A class map on a grid: `export` writes it, `classes` and `confidence` are what it should be."""
+    """A class map on a grid: `export` writes it, `classes` and `confidence` are what it should be.
 
-    def __init__(self, path, grid, *, largest=3, blocks=2):
+    `layers` are the samples that the cells of a map show, of each line, where the grid is that of a sensor.
+    """
+
+    def __init__(self, path, grid, *, largest=3, blocks=2, layers=()):
         self.grid, rng = grid, np.random.default_rng(0)
         shape = (grid.height // blocks, grid.width // blocks)
         self.classes = (
@@ -49,9 +52,12 @@ class World:
         pixel = np.flatnonzero(self.valid)
         starts = np.concatenate([[0], np.cumsum(self.valid.sum(axis=1))])
         self.run = Run(path)
+        shown = {f"map/sample/{line}": layer for line, layer in enumerate(layers)}
+        about = {"grid": Grid(*layers[0].shape).to_json(), "lines": len(layers)} if shown else None
         self._put(
-            "ingest", {"samples/pixel": pixel, "samples/row_start": starts},
+            "ingest", {"samples/pixel": pixel, "samples/row_start": starts, **shown},
             {
+                "map": about,
                 "grid": grid.to_json(), "bands": {"good": [True], "wavelength": None},
                 "class_names": {str(number): name for number, name in self.names.items()},
                 "class_colors": {"1": [0, 0, 255]},
@@ -69,7 +75,9 @@ class World:
     def _put(self, name, arrays, summary):
         workspace = self.run.workspace(name, "aa")
         for array, values in arrays.items():
-            open_array(workspace.create_array(array, values.shape, values.dtype))[...] = values
+            whole = array.startswith("map/")
+            path = workspace.create_array(array, values.shape, values.dtype, whole=whole)
+            open_array(path)[...] = values
         time = "2026-01-02T03:04:05+0200"
         record = Record("aa", 0, 0, workspace.arrays(), (), summary, time)
         self.run.commit(name, workspace, record)

@@ -216,6 +216,18 @@ def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     assert np.hypot(outline.centroid.x - x[0], outline.centroid.y - y[0]) < 1e-5
 
 
+def test_stac__counts_the_pixels_of_the_map(make_world, rng):
+    layers = rng.integers(-1, 300, (2, 50, 60)).astype(np.int32)
+    outputs = make_world(Grid(40, 30), layers=layers).export("stac", "geotiff")
+    with rasterio.open(outputs["class_map"]) as source:
+        pixels = np.bincount(source.read(1).ravel())
+    assets = json.loads(outputs["stac_item"].read_text(encoding="utf-8"))["assets"]
+    classes = assets["class_map"]["classification:classes"][1:]
+    assert [each["count"] for each in classes] == pixels[1:].tolist()
+    shares = 100 * pixels[1:] / pixels[1:].sum()
+    assert [each["percentage"] for each in classes] == pytest.approx(shares.tolist(), abs=1e-4)
+
+
 def test_stac__names_eigenvectors_only_where_the_classes_follow_from_them(world):
     def properties(method):
         item = world.export("stac", method=method)["stac_item"]

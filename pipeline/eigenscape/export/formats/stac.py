@@ -7,11 +7,11 @@ map was made.
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.warp import transform_geom
 
@@ -65,6 +65,7 @@ def _item(product: Product) -> dict[str, Any]:
 
     made = _made(product)
     outline = _outline(product.grid)
+    classes = [] if product.legend is None else _classes(product.legend, _count_pixels(product))
     item: dict[str, Any] = {
         "type": "Feature",
         "stac_version": "1.1.0",
@@ -81,7 +82,9 @@ def _item(product: Product) -> dict[str, Any]:
             **_projection(product.grid),
         },
         "links": [],
-        "assets": {key: _asset(product, key, file) for key, file in product.outputs.items()},
+        "assets": {
+            key: _asset(product, key, file, classes) for key, file in product.outputs.items()
+        },
     }
     if outline is not None:
         item["bbox"] = list(outline.bounds)
@@ -167,14 +170,14 @@ def _projection(grid: Grid) -> dict[str, Any]:
     return found
 
 
-def _asset(product: Product, key: str, file: str) -> dict[str, Any]:
+def _asset(product: Product, key: str, file: str, classes: list[dict[str, Any]]) -> dict[str, Any]:
     ending = "." + file.rpartition(".")[2]
     kind, role = _TYPES.get(ending, ("application/octet-stream", "data"))
     asset: dict[str, Any] = {
         "href": f"./{file}", "type": kind, "title": key.replace("_", " "), "roles": [role],
     }  # fmt: skip
-    if key in _CLASSIFIED and product.legend is not None:
-        asset["classification:classes"] = _classes(product.legend, product.counts)
+    if key in _CLASSIFIED:
+        asset["classification:classes"] = classes
     if ending == ".tif":
         asset["bands"] = _bands(product, key)
     return asset
@@ -189,9 +192,17 @@ def _bands(product: Product, key: str) -> list[dict[str, Any]]:
     return [{"name": name, "data_type": "float32", "nodata": "nan"} for name in names]
 
 
-def _classes(legend: Legend, counts: Mapping[int, int]) -> list[dict[str, Any]]:
+def _count_pixels(product: Product) -> NDArray[np.int64]:
+    """Return the pixels of each class number on the map, which may show a sample often or not at all."""
+    counts = np.zeros(2**16, np.int64)
+    for _, strip in product.classes("counting pixels"):
+        counts += np.bincount(strip.ravel(), minlength=2**16)
+    return counts
+
+
+def _classes(legend: Legend, counts: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return the classes as class objects: names are words there, titles for people."""
-    samples = sum(counts.values())
+    pixels = counts[1:].sum()
     found = [{"value": 0, "name": "unclassified", "nodata": True}]
     taken = {"unclassified"}
     for number, title in sorted(legend.names.items()):
@@ -201,9 +212,9 @@ def _classes(legend: Legend, counts: Mapping[int, int]) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {
             "value": number, "name": name, "title": title,
             "color_hint": "{:02X}{:02X}{:02X}".format(*legend.colors[number]),
-            "count": int(counts.get(number, 0)),
+            "count": int(counts[number]),
         }  # fmt: skip
-        if samples:
-            entry["percentage"] = round(100 * counts.get(number, 0) / samples, 4)
+        if pixels:
+            entry["percentage"] = round(100 * float(counts[number] / pixels), 4)
         found.append(entry)
     return found
