@@ -102,8 +102,6 @@ class Tried:
         Where it first was.
     accuracy
         Overall accuracy on each draw that the choice may see, in their order.
-    average
-        The mean of the accuracies of the classes, likewise.
     drawn
         Draws that were scored; those that test nothing have no accuracy.
     seconds
@@ -112,16 +110,18 @@ class Tried:
         The exception with which it failed; None otherwise.
     slow
         See `eigenscape.workflow.choice.candidates.Option`.
+    average
+        The mean of the accuracies of the classes on each draw.
     """
 
     candidate: Candidate
     rung: str
     accuracy: list[float] = field(default_factory=list)
-    average: list[float] = field(default_factory=list)
     drawn: int = 0
     seconds: float = 0.0
     error: Exception | None = None
     slow: bool = False
+    average: list[float] = field(default_factory=list)
 
     @property
     def reason(self) -> str | None:
