@@ -142,12 +142,14 @@ class Search:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether a job, which is not slow here, leaves no room for a lead that matters: in no class either.
+        """Whether a job, which is not slow here, leaves no room for a lead that matters.
 
-        A class of less than a percent of the labels may be lost whole within a percent of all.
+        A class of less than a percent of the labels may be lost within that percent: no job that loses half
+        of one is such.
         """
+        half_of_one = 1 / (2 * max(1, len(self.scene.labelled)))
         return any(
-            100 * min(one.mean(one.drawn), one.mean_average) >= 100 - WORTHWHILE
+            100 * one.mean(one.drawn) >= 100 - WORTHWHILE and one.mean_average > 1 - half_of_one
             for one in self.tried.values()
             if not one.slow or self.scene.pixels <= QUICK_PIXELS
         )
