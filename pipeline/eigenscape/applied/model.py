@@ -14,7 +14,7 @@ from eigenscape.job.explanations import tables_of
 from eigenscape.job.files.overrides import override
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
-from eigenscape.scenes.labels.sources import VECTORS
+from eigenscape.scenes.labels.sources import is_vector
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
@@ -173,7 +173,8 @@ def applied_job(
     if is_tabular(paths[0]) and is_tabular(old.path) and names is not None:
         # By name, whatever their order: the columns that the run learned from.
         inherited["columns"] = [names[place] for place in model.bands.good_index]
-    if _has_columns(labels.get("labels")):
+    beside = labels.get("labels")
+    if is_tabular(beside) or is_vector(beside):  # a raster or an array has no columns
         inherited["labels_field"] = old.labels_field
     table["scene"] |= {name: value for name, value in inherited.items() if value is not None}
     for text in overrides:
@@ -188,11 +189,6 @@ def applied_job(
     source = " ".join([str(model.path), *(f"--set {text}" for text in overrides)])
     job = parse_job(table, name=Path(paths[0]).stem or "scene", base=Path.cwd(), source=source)
     return _with_bands(model, job)
-
-
-def _has_columns(labels: str | None) -> bool:
-    """Return whether labels are in a file of columns, one of which holds the class: no raster, no array."""
-    return is_tabular(labels) or (labels is not None and Path(labels).suffix.lower() in VECTORS)
 
 
 def _with_bands(model: Model, job: Job) -> Job:

@@ -37,8 +37,8 @@ class Disjoint:
         Test samples of each class that nothing is learned of.
     names
         Of the classes, as far as they have names.
-    numbered
-        Whether the test labels have numbers alone, and the others names.
+    compared
+        A note of what the numbers of test labels without names are taken for, if the others have some.
     """
 
     given: NDArray[np.uint16]
@@ -47,7 +47,7 @@ class Disjoint:
     shared: int
     unknown: Mapping[int, int]
     names: Mapping[int, str] = field(default_factory=dict)
-    numbered: bool = False
+    compared: tuple[str, ...] = ()
 
     @property
     def marked(self) -> NDArray[np.uint16]:
@@ -69,9 +69,7 @@ class Disjoint:
 
     def notes(self) -> list[str]:
         """Return what a user should know."""
-        found, notes = self.report(), []
-        if self.numbered:
-            notes.append(numbers_taken(self.file, self.names))
+        found, notes = self.report(), [*self.compared]
         if self.shared:
             notes.append(
                 f"{self.shared} pixels are labelled in the test file too, and are not learned from"
@@ -141,8 +139,8 @@ def read_disjoint(
             else "none of its labels lies on a valid pixel of the scene"
         )
         raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
-    numbered = bool(scene.class_names) and not labels.legend.names
-    return Disjoint(given, tested, labels.files[0], shared, unknown, names, numbered)
+    compared = numbers_taken(labels, scene.class_names)
+    return Disjoint(given, tested, labels.files[0], shared, unknown, names, compared)
 
 
 def read_learnable(

@@ -78,8 +78,7 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         tested = open_test_labels(path, job.scene, scene.grid, subset, located)
         names = labels.legend.names
         notes += _describe("test labels", numbered_like(tested, names), scene)[0]
-        if names and not tested.legend.names:
-            notes.append(numbers_taken(path, names))
+        notes += numbers_taken(tested, names)
     return notes, counts
 
 

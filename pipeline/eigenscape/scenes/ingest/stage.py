@@ -97,8 +97,7 @@ def ingest_stage(
     if labels is not None and classes is not None:
         # Names that the job gives are names, whatever the file is.
         labels = (renumbered if job.scene.classes else numbered_like)(labels, classes)
-        if classes and not labels.legend.names:
-            compared = (numbers_taken(labels.files[0], classes),)
+        compared = numbers_taken(labels, classes)
     grid = scene.grid
     told: list[str] = []
 

@@ -47,13 +47,18 @@ from eigenscape.scenes.views.subset import SubsetLabels, subset_of
 _TOLD = 5
 """Names in a message."""
 
-VECTORS = {
+_VECTORS = {
     ".fgb", ".gdb", ".geojson", ".geojsonl", ".gml", ".gpkg", ".gpx", ".json", ".kml", ".kmz",
     ".mif", ".shp", ".shz", ".sqlite", ".tab",
 }  # fmt: skip
 
 _VECTOR_BYTES = 36 * 2**20
 """Measured: 17 MiB more for points in a CSV file, 29 for polygons."""
+
+
+def is_vector(path: str | None) -> bool:
+    """Return whether a path names a file of points or polygons, by its ending."""
+    return path is not None and Path(path).suffix.lower() in _VECTORS
 
 
 @dataclass(frozen=True)
@@ -129,10 +134,13 @@ def numbered_like(labels: Labels, known: Mapping[int, str]) -> Labels:
     return renumbered(labels, known)
 
 
-def numbers_taken(file: str, names: Mapping[int, str]) -> str:
-    """Return what the numbers of a file without names of classes are taken for."""
-    classes = _told(f"{number} is {name}" for number, name in sorted(names.items()))
-    return f"{Path(file).name} has no names of classes, so that numbers are compared: {classes}"
+def numbers_taken(labels: Labels, known: Mapping[int, str]) -> tuple[str, ...]:
+    """Return a note of what the numbers of labels are taken for; none where these or nothing has names."""
+    if labels.legend.names or not known:
+        return ()
+    classes = _told(f"{number} is {name}" for number, name in sorted(known.items()))
+    name = Path(labels.files[0]).name
+    return (f"{name} has no names of classes, so that numbers are compared: {classes}",)
 
 
 def _told(texts: Iterable[str]) -> str:
@@ -196,7 +204,7 @@ def library_bytes(job: Job) -> int:
     """Return the memory of the libraries that read points and shapes, if labels of a job are such."""
     files = (job.scene.labels, job.learn.train, job.learn.test)
     read = [str(file) for file in files if isinstance(file, str)]
-    vector = any(is_tabular(file) or Path(file).suffix.lower() in VECTORS for file in read)
+    vector = any(is_tabular(file) or is_vector(file) for file in read)
     return _VECTOR_BYTES if vector else 0
 
 
@@ -253,7 +261,7 @@ def open_classes(
 def _alike(path: str, options: SceneOptions, grid: Grid) -> SceneOptions:
     """Return the options of a file that is read as the labels of a scene are."""
     check_exists(path)
-    tabular, vector = is_tabular(path), Path(path).suffix.lower() in VECTORS
+    tabular, vector = is_tabular(path), is_vector(path)
     on_map = tabular and not grid.is_table and options.labels_crs and not _has_no_place(path)
     return SceneOptions(
         path=path,
@@ -280,8 +288,7 @@ def _open_beside(
 def _open_all(
     options: SceneOptions, grid: Grid, resolve: Callable[[str], str], located: Located | None
 ) -> Labels | None:
-    vector = options.labels and Path(options.labels).suffix.lower() in VECTORS
-    if options.labels_layer is not None and not vector:
+    if options.labels_layer is not None and not is_vector(options.labels):
         raise SceneError(
             f"scene.labels_layer = {options.labels_layer!r}: names a layer of a vector file, such as a "
             f"GeoPackage, and scene.labels is {options.labels or 'not set'}. Leave the key out, or give the "
@@ -372,7 +379,7 @@ def _has_no_place(path: str) -> bool:
         return counts_pixels(path)
     if array_format(path) is not None:
         return True
-    if Path(path).suffix.lower() in VECTORS:
+    if is_vector(path):
         return False
     return inspect_plane(path, key="labels")[0].transform is None
 
@@ -395,7 +402,7 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     if array_format(path) is not None:
         plane = find_plane(path, options.labels_variable, grid, key="labels")
         return PlaneLabels(plane, Legend())
-    if Path(path).suffix.lower() in VECTORS:
+    if is_vector(path):
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
         layer = options.labels_layer

@@ -10,7 +10,7 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.types import Bands, Grid, Scene
-from eigenscape.scenes.views.resampled import lacking, to_bands
+from eigenscape.scenes.views.resampled import lacking, to_bands, told_wavelengths
 from eigenscape.scenes.views.wrapped import innermost
 
 GAP = 128
@@ -136,10 +136,9 @@ def _common_bands(lines: list[Scene]) -> tuple[Bands, tuple[str, ...]]:
             continue
         assert bands.wavelength is not None, "bands are missed by their wavelengths"
         good[lost] = False
-        listed = ", ".join(f"{bands.wavelength[place]:.0f}" for place in lost[:8])
-        more = f" and {len(lost) - 8} more" if len(lost) > 8 else ""
+        at = told_wavelengths(np.array(bands.wavelength)[lost])
         told.append(
-            f"{len(lost)} band{'s' * (len(lost) > 1)} of {first.files[0]}, at {listed}{more} nm, left out of "
+            f"{len(lost)} band{'s' * (len(lost) > 1)} of {first.files[0]}, at {at}, left out of "
             f"all lines: {line.files[0]} does not have {'them' if len(lost) > 1 else 'it'}"
         )
     if told and not good.any():

@@ -32,6 +32,9 @@ _SAME_WIDTH = 0.25
 _APART = 0.75
 """Share of the spacing from which on two bands are neighbours, not the same one on other wavelengths."""
 
+_TOLD = 8
+"""Wavelengths in a message."""
+
 _REACH, _STEPS = 1.5, 120
 """Widths at half maximum to which a response is followed to either side, and steps in which."""
 
@@ -334,6 +337,12 @@ def response_weights(source: Bands, target: Bands) -> F8:
     return weights
 
 
+def told_wavelengths(values: F8) -> str:
+    """Return wavelengths in a message, eight at most."""
+    more = f" and {len(values) - _TOLD} more" if len(values) > _TOLD else ""
+    return f"{', '.join(f'{value:.0f}' for value in values[:_TOLD])}{more} nm"
+
+
 def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> None:
     """Refuse a scene if one of the wanted bands overlaps none of its bands at half maximum."""
     centres, widths = source
@@ -341,13 +350,11 @@ def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> N
     reach = (target[1][:, None] + widths) / 2
     missing = target[0][~(away <= reach).any(axis=1)]
     if len(missing):
-        listed = ", ".join(f"{value:.0f}" for value in missing[:8])
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         low, high = np.nanmin(centres), np.nanmax(centres)
         raise SceneError(
-            f"{file}: has no band near {len(missing)} of the run's {len(target[0])}, at {listed}{more} nm; "
-            f"its own reach from {low:.0f} to {high:.0f} nm. Give a scene that covers them, or run the job "
-            "anew without them (scene.bad_bands, scene.drop_wavelengths)."
+            f"{file}: has no band near {len(missing)} of the run's {len(target[0])}, at "
+            f"{told_wavelengths(missing)}; its own reach from {low:.0f} to {high:.0f} nm. Give a scene that "
+            "covers them, or run the job anew without them (scene.bad_bands, scene.drop_wavelengths)."
         )
 
 
