@@ -1,6 +1,6 @@
 """The attribute of a vector file that holds the class, numbers of the classes and their names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def classify(
     if name in numeric:
         numbers = numeric[name]
         _check_range(numbers, name, path)
-        partner = find_partner(columns, name)
+        partner = _partner(numeric, texts, name)
         names = _pairs(numbers, texts[partner] if partner else None)
         return numbers.astype(np.uint16), Legend(names)
     if name not in texts:
@@ -58,7 +58,7 @@ def classify(
         broken = next((value for value in values if not _is_whole(value)), None)
         raise label_out_of_range(broken, f"{path}: attribute {name}")
     words = texts[name]
-    if partner := find_partner(columns, name):
+    if partner := _partner(numeric, texts, name):
         numbers = np.where(words != "", numeric[partner], 0)
         return numbers.astype(np.uint16), Legend(_pairs(numbers, words))
     known = sorted(set(words.tolist()) - {""})
@@ -87,7 +87,12 @@ def find_partner(columns: Mapping[str, NDArray[Any]], name: str) -> str | None:
     str or None
         One that is called like one of a class before others; None where there is none.
     """
-    numeric, texts = _kinds(columns)
+    return _partner(*_kinds(columns), name)
+
+
+def _partner(
+    numeric: Mapping[str, NDArray[np.float64]], texts: Mapping[str, NDArray[Any]], name: str
+) -> str | None:
     if name in numeric:
         numbers = numeric[name]
         fit = [
@@ -141,7 +146,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
             )
         return field
     numeric, texts = _kinds(columns)
-    possible = _possible_classes(columns)
+    possible = _possible_classes(columns, {**numeric, **texts})
     by_name = {name.lower(): name for name in reversed(possible)}
     likely = [by_name[name] for name in LIKELY if name in by_name]
     if likely:
@@ -153,7 +158,7 @@ def choose_attribute(columns: Mapping[str, NDArray[Any]], field: str | None, pat
         other = next(name for name in possible if name != words[0])
         if _one_to_one(numeric[other], texts[words[0]]):
             # Text beside one code for each feature may be anything, such as a date.
-            named = find_partner(columns, other) is not None or not _tells_class(other)
+            named = _partner(numeric, texts, other) is not None or not _tells_class(other)
             return words[0] if named else other
     if possible:
         raise SceneError(
@@ -178,12 +183,15 @@ def choose_mark(columns: Mapping[str, NDArray[Any]], field: str | None, path: st
     SceneError
         Several could be meant.
     """
-    without = not _possible_classes(columns) if field is None else field not in columns
+    if field is None:
+        without = not _possible_classes(columns, possible_attributes(columns))
+    else:
+        without = field not in columns
     return None if without else choose_attribute(columns, field, path)
 
 
-def _possible_classes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
-    return [name for name in possible_attributes(columns) if name.lower() not in _NEVER]
+def _possible_classes(columns: Iterable[str], usable: Collection[str]) -> list[str]:
+    return [name for name in columns if name in usable and name.lower() not in _NEVER]
 
 
 def possible_attributes(columns: Mapping[str, NDArray[Any]]) -> list[str]:
