@@ -170,3 +170,17 @@ def test_ground__of_two_lines_as_one(tmp_path, rng):
     alone = ~both[row, column] & sensors.inner(east, north)
     assert alone.sum() > 100
     assert (found[row, column] == classes)[alone].mean() > 0.9
+
+
+def test_ground__that_two_lines_see_is_in_one_square(tmp_path, write_tif, rng):
+    """Classes without any rule: who has learned the same ground from the other line would know them."""
+    values = rng.normal(size=(30, 40, sensors.BANDS)).astype(np.float32)
+    for name in ("first.tif", "second.tif"):
+        write_tif(name, values)
+    write_tif("labels.tif", rng.integers(1, 5, (30, 40)).astype(np.uint8))
+    scene = {"path": ["first.tif", "second.tif"], "labels": "labels.tif"}
+    learn = {"method": "k-nn", "k": 1, "train": 0.5, "trials": 2}
+    job = eigenscape.parse_job({**KEYS, "scene": scene, "learn": learn}, base=tmp_path)
+    scores = eigenscape.run(job, run_dir=tmp_path / "run").scores["held_out"]
+    assert scores["random"]["overall_accuracy"] > 0.5
+    assert scores["blocked"]["overall_accuracy"] < 0.35

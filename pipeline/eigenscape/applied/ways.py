@@ -25,7 +25,7 @@ from eigenscape.labels.priors import weigh_scores
 from eigenscape.labels.splits import square_of
 from eigenscape.learn.decide.kernels.decisions import Calibration
 from eigenscape.learn.method import Classifier, learn_method
-from eigenscape.scenes.types import Grid
+from eigenscape.scenes.ingest.places import places_of
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended, nystrom
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.rows import Rows
@@ -177,13 +177,13 @@ class ByMachine(ByNeighbors):
         y = np.searchsorted(self.numbers, np.asarray(run.open("learn/class")[...]))
         drawn = draw_labels(y)
         sample, y = sample[drawn], y[drawn]
-        pixel = np.asarray(run.open("samples/pixel")[...])[sample]
         ingest = run.record("ingest")
         assert ingest is not None, "the run has a map"
-        grid = Grid.from_json(ingest.summary["grid"])
+        places, grid = places_of(ingest.summary)
+        place = np.asarray(run.open(places)[...])[sample]
         # Samples of a table are squares of their own.
-        row, column = np.divmod(pixel, grid.width)
-        square = pixel if grid.is_table else square_of(row, column, grid)
+        row, column = np.divmod(place, grid.width)
+        square = place if grid.is_table else square_of(row, column, grid)
         tables = {_BANDS: Rows(str(run.array_path("samples/values"))), _FEATURES: trained.rows}
         if trained.features.spatial is None and not trained.projected:
             del tables[_FEATURES]

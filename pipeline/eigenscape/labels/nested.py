@@ -108,7 +108,7 @@ class Nested:
     classes, row, column : array, shape (labelled,)
         Class, 0 ... C-1, and position of each labelled sample.
     grid
-        Of the scene.
+        In which they lie: the scene's, or the map of several lines.
     given : array of bool, shape (labelled,), optional
         What the choice may see, where files say it: the samples that ``learn.train`` marks, or those that
         ``learn.test`` does not have.

@@ -159,7 +159,7 @@ class Draws:
     classes, row, column : array, shape (labelled,)
         Class and position of each.
     grid
-        Of the scene.
+        In which they lie: the scene's, or the map of several lines.
     square
         Pixels along a square of the blocked split; a twelfth of the scene's longer side by default.
     """
@@ -287,6 +287,7 @@ def plan_fits(
     options: LearnOptions,
     given: NDArray[np.uint16],
     pixel: NDArray[np.int64],
+    place: NDArray[np.int64],
     scene: IngestedScene,
     *,
     first_only: bool,
@@ -302,8 +303,8 @@ def plan_fits(
     ----------
     options
         ``[learn]`` of the job.
-    given, pixel : array, shape (samples,)
-        Label of each sample, 0 for none, and its pixel.
+    given, pixel, place : array, shape (samples,)
+        Label of each sample, 0 for none, its pixel, and where it lies (`IngestedScene.places`).
     scene
         Their scene.
     first_only
@@ -321,7 +322,7 @@ def plan_fits(
         None if options.test is None else read_disjoint(options.test, given, pixel, scene, taught)
     )
     given, marked = (given, given) if disjoint is None else (disjoint.given, disjoint.marked)
-    sample, row, column = labelled_samples(marked, pixel, scene.grid.width)
+    sample, row, column = labelled_samples(marked, place, scene.extent.width)
     learnable = given[sample] > 0
     numbers = np.unique(given[given > 0])
     classes = np.searchsorted(numbers, marked[sample])
@@ -338,7 +339,7 @@ def plan_fits(
         fits = {"file": [0]}
         train = (taught[sample] > 0) & learnable
         return labelled([train]), fits if disjoint is None else {**fits, TEST: [0]}
-    draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.grid)
+    draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.extent)
     sets: list[NDArray[np.bool_]] = []
     fits = {}
     if options.train == "all":
@@ -355,19 +356,19 @@ def plan_fits(
 
 
 def labelled_samples(
-    given: NDArray[np.uint16], pixel: NDArray[np.int64], width: int
+    given: NDArray[np.uint16], place: NDArray[np.int64], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the labelled samples, and their rows and columns.
 
     Parameters
     ----------
-    given, pixel : array, shape (samples,)
-        Label of each sample, 0 for none, and its pixel.
+    given, place : array, shape (samples,)
+        Label of each sample, 0 for none, and where it lies.
     width
-        Columns of the scene.
+        Columns of the grid that places count.
     """
     sample = np.flatnonzero(given)
-    row, column = np.divmod(pixel[sample], width)
+    row, column = np.divmod(place[sample], width)
     return sample, row, column
 
 

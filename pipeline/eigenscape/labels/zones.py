@@ -31,16 +31,16 @@ class Zones:
     ----------
     labelled
         The labelled samples and training sets.
-    pixel
-        Path of ``samples/pixel``.
+    place
+        Path of the array of where samples lie.
     own
-        Path of the pixels of the labelled samples.
+        Path of the places of the labelled samples.
     width
-        Columns of the scene; 0 of a table, all of whose samples are in one zone.
+        Columns of the grid that places count; 0 of a table, all of whose samples are in one zone.
     """
 
     labelled: Labelled
-    pixel: str
+    place: str
     own: Path
     width: int
 
@@ -55,61 +55,66 @@ class Zones:
 
     def of(self, block: Block) -> NDArray[np.intp]:
         """Return the zones of some samples, seen from the fit that makes the map."""
-        return self._zones(0, open_array(self.pixel)[slice(*block)])
+        return self._zones(0, open_array(self.place)[slice(*block)])
 
-    def _zones(self, number: int, pixels: NDArray[np.int64]) -> NDArray[np.intp]:
+    def _zones(self, number: int, places: NDArray[np.int64]) -> NDArray[np.intp]:
         if not self.width:
-            return np.zeros(len(pixels), np.intp)
-        train = np.load(self.own, mmap_mode="r")[self.labelled.train[number]]
-        return np.where(near(pixels, train, self.width), 0, 1)
+            return np.zeros(len(places), np.intp)
+        train = np.sort(np.load(self.own, mmap_mode="r")[self.labelled.train[number]])
+        return np.where(near(places, train, self.width), 0, 1)
 
 
-def prepare_zones(labelled: Labelled, pixel: str, folder: Path, grid: Grid) -> Zones:
+def prepare_zones(labelled: Labelled, place: str, folder: Path, grid: Grid) -> Zones:
     """Note where the labelled samples lie.
 
     Parameters
     ----------
     labelled
         The labelled samples and training sets.
-    pixel
-        Path of ``samples/pixel``.
+    place
+        Path of the array of where samples lie.
     folder
-        Where their pixels are noted.
+        Where their places are noted.
     grid
-        Of the scene.
+        In which they lie.
     """
-    own = folder / "pixel.npy"
-    save_array(own, open_array(pixel)[...][labelled.sample])
-    return Zones(labelled, pixel, own, 0 if grid.is_table else grid.width)
+    own = folder / "place.npy"
+    save_array(own, open_array(place)[...][labelled.sample])
+    return Zones(labelled, place, own, 0 if grid.is_table else grid.width)
 
 
-def near(pixels: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
-    """Return which pixels have one of some others within `REACH`.
+def near(places: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+    """Return which places have one of some others within `REACH`.
 
     Parameters
     ----------
-    pixels, train : array of int
-        row * width + column, ascending.
+    places, train : array of int
+        row * width + column; those of `train` ascending.
     width
-        Columns of the scene.
+        Columns of the grid.
     """
-    inside = np.zeros(len(pixels), np.bool_)
-    _mark_near(np.asarray(pixels), np.asarray(train), width, inside)
+    inside = np.zeros(len(places), np.bool_)
+    _mark_near(np.asarray(places), np.asarray(train), width, inside)
     return inside
 
 
+_STEPS = 16
+
+
 @njit(cache=True, nogil=True)
-def _mark_near(pixels, train, width, inside):  # type: ignore[no-untyped-def]
+def _mark_near(places, train, width, inside):  # type: ignore[no-untyped-def]
     count = len(train)
     for away in range(-REACH, REACH + 1):
         across = int(math.sqrt(REACH**2 - away**2))
         place = 0
-        for number in range(len(pixels)):
-            row, column = divmod(pixels[number], width)
+        for number in range(len(places)):
+            row, column = divmod(places[number], width)
             first = (row + away) * width + max(column - across, 0)
             last = (row + away) * width + min(column + across, width - 1)
-            # Pixels in order take a step or two from the place before.
-            if place > 0 and train[place - 1] >= first:
+            # Pixels in order take a step or two from the place before; those of a turned line leap.
+            if (place > 0 and train[place - 1] >= first) or (
+                place + _STEPS < count and train[place + _STEPS] < first
+            ):
                 place = np.searchsorted(train, first)
             while place < count and train[place] < first:
                 place += 1

@@ -55,13 +55,14 @@ def scoring_stage(
     given, pixel = context.open("labels/given")[...], context.open("samples/pixel")[...]
     marked = marked_labels(options, given, pixel, scene)
     given, tested = _labels(options, part, given, marked, pixel, scene)
-    sample, row, column = labelled_samples(given, pixel, scene.grid.width)
+    place = context.open(scene.places)[...]
+    sample, row, column = labelled_samples(given, place, scene.extent.width)
     numbers, classes = np.unique(given[sample], return_inverse=True)
     seen = None if marked is None else marked[sample] > 0
     if tested is not None:
         tested = tested[sample]
         seen = ~tested if seen is None else seen & ~tested
-    nested = Nested(options, split, classes, row, column, scene.grid, seen, tested)
+    nested = Nested(options, split, classes, row, column, scene.extent, seen, tested)
     last = trials[0] + nested.trials(part, trials[1] - trials[0])
     drawn = [nested.draw(part, trial) for trial in range(trials[0], last)]
     train = np.array([train for train, _ in drawn])

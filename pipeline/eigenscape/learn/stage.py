@@ -64,7 +64,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
     potential = context.job.graph.potential
     labelled, fits = plan_fits(
-        options, context.open("labels/given")[...], context.open("samples/pixel")[...], scene,
+        options, context.open("labels/given")[...], context.open("samples/pixel")[...],
+        context.open(scene.places)[...], scene,
         first_only=potential is not None and potential.labels == "train",
     )  # fmt: skip
     if labelled.disjoint is not None:
@@ -95,7 +96,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         unsmoothed, confusions = scores, np.array([fit for bundle in bundled for fit in bundle])
         scores = _score(confusions, fits, labelled, things)
         scores["unsmoothed"] = _accuracies(unsmoothed)
-    zones = prepare_zones(labelled, context.path("samples/pixel"), folder, scene.grid)
+    zones = prepare_zones(labelled, context.path(scene.places), folder, scene.extent)
     leading, test = fits[_leading(scores["held_out"])], TEST in fits
     judge: dict[str, Callable[[], Any]] = {
         "calibration": partial(_calibrate, source, sampling, zones),
@@ -104,7 +105,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
             source,
             labelled,
             zones.own,
-            scene.grid,
+            scene.extent,
             leading,
             test=test,
             seed=options.seed,
@@ -169,10 +170,10 @@ def _calibrate(
 
 
 def _find_intervals(
-    source: FitScores, labelled: Labelled, pixel: Path, *given: Any, **options: Any
+    source: FitScores, labelled: Labelled, place: Path, *given: Any, **options: Any
 ) -> dict[str, Any]:
     # A path until a worker reads it, so that the array does not travel.
-    return find_intervals(source, labelled, np.load(pixel), *given, **options)
+    return find_intervals(source, labelled, np.load(place), *given, **options)
 
 
 def _call(works: Mapping[str, Callable[[], Any]], name: str) -> Any:

@@ -54,8 +54,9 @@ class SceneSamples:
 
     Attributes
     ----------
-    pixel, given
-        ``samples/pixel`` and ``labels/given``, which is None for a scene without labels.
+    pixel, place, given
+        ``samples/pixel``, where they lie (`IngestedScene.places`), and ``labels/given``, which is
+        None for a scene without labels.
     order : array, shape (rows,)
         ``graph/sample``: the sample of each row.
     scene
@@ -63,6 +64,7 @@ class SceneSamples:
     """
 
     pixel: Any
+    place: Any
     given: Any
     order: NDArray[np.int64]
     scene: IngestedScene
@@ -324,7 +326,12 @@ def _read_classes(
         )
     if options.labels == "train":
         labelled, _ = plan_fits(
-            learn, samples.given[...], samples.pixel[...], scene, first_only=True
+            learn,
+            samples.given[...],
+            samples.pixel[...],
+            samples.place[...],
+            scene,
+            first_only=True,
         )
         sample = labelled.sample[labelled.train[0]]
         number: NDArray[Any] = labelled.numbers[labelled.classes[labelled.train[0]]]

@@ -113,7 +113,11 @@ def _potential(context: Context, degree: NDArray[np.float64]) -> Potential:
     scene = IngestedScene.from_summary(record.summary, job.scene, job.resolve)
     given = context.open("labels/given") if scene.labelled else None
     samples = SceneSamples(
-        context.open("samples/pixel"), given, context.memmap("graph/sample"), scene
+        context.open("samples/pixel"),
+        context.open(scene.places),
+        given,
+        context.memmap("graph/sample"),
+        scene,
     )
     return make_potential(
         job.graph.potential, job.learn, samples, degree, job.graph.laplacian, context.reporter.note

@@ -387,7 +387,7 @@ def sizes_of(job: Job, scene: Scene, tasks: int) -> Sizes:
         task_bytes(job.limits.memory_bytes, tasks),
         scene.entries if isinstance(scene, SparseScene) else None,
         0 if located is None else located.grid.size,
-        (0, 0, 0) if located is None else lookup_bytes(located),
+        (0, 0, 0) if located is None else lookup_bytes(located, scene.grid.size),
     )  # fmt: skip
 
 

@@ -78,6 +78,46 @@ def test_ingest_stage__strips_and_rows_without_any_valid_pixel(
     np.testing.assert_array_equal(read("samples/values"), small.cube[~hole])
 
 
+@pytest.mark.parametrize("step", [50, 10**6])
+def test_ingest_stage__cells_of_the_samples_of_several_lines(
+    ingested, written, write_tif, small, in_strips, monkeypatch, step
+):
+    in_strips(4)
+    monkeypatch.setattr("eigenscape.scenes.geometry.writing._STEP", step)
+    moved = rasterio.Affine(30, 0, 364095 + 25 * 30, 0, -30, 5809965 - 12 * 30)
+    write_tif("other.tif", small.cube[:20], hole=small.hole[:20], transform=moved)
+    # Cells of 60 m: each shows one of four pixels.
+    coarse = rasterio.Affine(60, 0, 364095, 0, -60, 5809965 - 40 * 30)
+    write_tif("coarse.tif", small.cube[:6], transform=coarse)
+    summary, read = ingested(path=["scene.tif", "other.tif", "coarse.tif"])
+    width = summary["map"]["grid"]["width"]
+    (row, column), (other_row, other_column) = (
+        np.nonzero(~hole) for hole in (small.hole, small.hole[:20])
+    )
+    found = read("samples/place")
+    first, second = len(row), len(row) + len(other_row)
+    np.testing.assert_array_equal(found[:first], row * width + column)
+    np.testing.assert_array_equal(found[first:second], (other_row + 12) * width + other_column + 25)
+    # A pixel that several cells show lies in the first of them.
+    row, column = np.divmod(np.arange(6 * 40), 40)
+    np.testing.assert_array_equal(found[second:], (40 + 2 * row) * width + 2 * column)
+
+
+@pytest.mark.parametrize("step", [50, 10**6])
+def test_ingest_stage__pixels_that_no_cell_shows_lie_near_those_that_one_shows(
+    ingested, written, write_tif, small, monkeypatch, step
+):
+    monkeypatch.setattr("eigenscape.scenes.geometry.writing._STEP", step)
+    fine = rasterio.Affine(10, 0, 364095, 0, -10, 5809965 - 40 * 30)
+    write_tif("fine.tif", small.cube, transform=fine)
+    summary, read = ingested(path=["scene.tif", "fine.tif"])
+    width = summary["map"]["grid"]["width"]
+    row, column = np.divmod(read("samples/place")[-30 * 40 :].reshape(30, 40), width)
+    assert np.abs(row - 40 - np.arange(30)[:, None] / 3).max() <= 1
+    assert np.abs(column - np.arange(40) / 3).max() <= 1
+    assert np.array_equal(row[1::3, 1::3], np.repeat(40 + np.arange(10), 13).reshape(10, 13))
+
+
 def test_ingest_stage__several_blocks(ingested, write_tif, make_scene):
     scene = make_scene(110, 100, 3)
     write_tif("scene.tif", scene.cube, hole=scene.hole)

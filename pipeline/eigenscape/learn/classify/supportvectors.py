@@ -26,7 +26,7 @@ from eigenscape.learn.classify.kernels.supportvectors import (
     search,
 )
 from eigenscape.learn.classify.nearestneighbors import NearestNeighbors, prepare_nearest
-from eigenscape.scenes.types import Grid
+from eigenscape.scenes.ingest.places import places_of
 
 MOST_TRAINED = 4000
 """Training samples of a machine; of more, as many are drawn, of each class its share."""
@@ -122,10 +122,10 @@ def prepare_machines(
     nearest = prepare_nearest(context, labelled, 1, shared=False)
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
-    grid = Grid.from_json(ingest.summary["grid"])
+    places, grid = places_of(ingest.summary)
     square = np.arange(len(labelled.sample))
     if not grid.is_table:
-        row, column = np.divmod(context.open("samples/pixel")[...][labelled.sample], grid.width)
+        row, column = np.divmod(context.open(places)[...][labelled.sample], grid.width)
         # Smaller than those of the blocked split, which leave classes out of folds.
         side = max(1, side_of(grid) // 3)
         square = row // side * grid.width + column // side

@@ -25,7 +25,7 @@ _SQUARE_KILOMETRE = 1e6
 def find_intervals(
     source: FitScores,
     labelled: Labelled,
-    pixel: NDArray[np.int64],
+    place: NDArray[np.int64],
     grid: Grid,
     fits: list[int],
     *,
@@ -40,10 +40,10 @@ def find_intervals(
         Calls of every fit at the labelled samples.
     labelled
         They, and what each fit learned from.
-    pixel : array, shape (labelled,)
+    place : array, shape (labelled,)
         Where they lie.
     grid
-        Of the scene.
+        In which they lie.
     fits
         Those that are scored.
     test
@@ -53,13 +53,13 @@ def find_intervals(
     """
     rng = np.random.default_rng([seed, 5])
     if grid.is_table:
-        groups = rng.permutation(len(pixel)) % _MOST_GROUPS
+        groups = rng.permutation(len(place)) % _MOST_GROUPS
         units = (
             "groups of samples drawn at random: a table has no squares, and where samples are alike the "
             "intervals are too narrow"
         )
     else:
-        groups = square_of(pixel // grid.width, pixel % grid.width, grid)
+        groups = square_of(place // grid.width, place % grid.width, grid)
         units = "squares of the scene"
     report: dict[str, Any] = {"level": LEVEL, "resampled": units}
 
@@ -92,8 +92,10 @@ def find_areas(
 
     Parameters
     ----------
-    source, labelled, grid, test
+    source, labelled, test
         See `find_intervals`.
+    grid
+        Of the scene.
     classes
         Path of ``labels/class``, the map.
 

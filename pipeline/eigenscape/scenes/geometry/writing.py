@@ -1,9 +1,10 @@
-"""The sample of each cell of a map, written while a scene in sensor geometry is read.
+"""The sample of each cell of a map, and of several lines the cell of each sample, written with the samples.
 
 ::
 
     locate-0   rows of tiles of the map   pixels of the first line -> samples -> map/sample/0
     locate-1   ...                        of the second line, where there are several
+    place      lines, where there are several   map/sample/* -> samples/place
 """
 
 from functools import partial
@@ -13,17 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
-from eigenscape.base.files.mapped import write_range
+from eigenscape.base.files.mapped import scratch_arrays, write_range
 from eigenscape.context import Context
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.geometry.parts import TILE
-from eigenscape.store.arrays import attach_whole, whole_file
+from eigenscape.store.arrays import attach_whole, open_array, open_memmap, whole_file
 
 _CELL_BYTES = 40
 """Of a cell of a row of tiles: its pixel, its sample, and temporaries of the search."""
 
 _TILE_BYTES = 32 * 2**20
 """Of a tile: coordinates of pixels near it and their tree."""
+
+_STEP = 2**18
+"""Cells or samples between which a place is looked up, at least one row of cells."""
 
 
 def sample_array(line: int) -> str:
@@ -35,6 +39,10 @@ def write_lookup(
     context: Context, located: Located, scratch: Path, strips: list[Block], counts: list[int]
 ) -> None:
     """Write ``map/sample/LINE`` (row, column): the sample in each cell of the map, -1 for none.
+
+    Of several lines ``samples/place`` (sample) is written, too: the cell of the map in which each sample
+    lies, row * columns + column. Lines see the same ground, and the distance of two samples is that of
+    their cells.
 
     Parameters
     ----------
@@ -58,14 +66,29 @@ def write_lookup(
         context.map(
             f"locate-{line}", work, blocks(shape[0], TILE), label="places of pixels on the map"
         )
+    if len(located.lines) > 1:
+        _write_places(context, located, strips[-1][1], sum(counts))
 
 
-def lookup_bytes(located: Located) -> tuple[int, float, float]:
-    """Return the tasks of `write_lookup`, the bytes of one, and what it leaves on disk."""
+def _write_places(context: Context, located: Located, rows: int, samples: int) -> None:
+    workspace = context.workspace
+    path = workspace.create_array(
+        "samples/place", (samples,), np.int64, whole=True, dims=("sample",)
+    )
+    attach_whole(path)
+    firsts = [line.first for line in located.lines]
+    bounds = list(zip(firsts, [*firsts[1:], rows], strict=True))
+    store, scratch = workspace.array_path(""), workspace.folder("places")
+    work = partial(_write_line, store, scratch, located.width, bounds)
+    context.map("place", work, list(range(len(bounds))), label="places of pixels on the map")
+
+
+def lookup_bytes(located: Located, pixels: int) -> tuple[int, float, float]:
+    """Return the tasks of `write_lookup`, the bytes of one, and what it leaves on disk of so many pixels."""
     grid, lines = located.grid, len(located.lines)
     tasks = lines * -(-grid.height // TILE)
     each = _TILE_BYTES + _CELL_BYTES * min(TILE, grid.height) * grid.width
-    return tasks, each, 8.0 * lines * grid.size
+    return tasks, each, 8.0 * (lines * grid.size + (pixels if lines > 1 else 0))
 
 
 def _write_rows(
@@ -90,6 +113,47 @@ def _write_rows(
             if len(here):
                 found.ravel()[known[here]] = _numbers(scratch, top, wanted[here], first)
     write_range(whole_file(target), start, found)
+
+
+def _write_line(store: Path, scratch: Path, width: int, bounds: list[Block], line: int) -> None:
+    """Write the cell of each sample of a line: the first that shows it, else that of one near it.
+
+    That is the nearest in its row that a cell shows; in a row without any, the one of a row beside it.
+    """
+    shown = open_memmap(store / sample_array(line))
+    first, last = bounds[line]
+    row_start = open_array(store / "samples/row_start")[first : last + 1]
+    start = row_start[0]
+    pixel, target = open_array(store / "samples/pixel"), whole_file(store / "samples/place")
+    with scratch_arrays(scratch) as zeros:
+        # One more than the cell, as 0 stands for none.
+        cell = zeros((row_start[-1] - start,), np.int64)
+        # From the last cell to the first, which stays.
+        for top, bottom in reversed(blocks(shown.shape[0], max(1, _STEP // shown.shape[1]))):
+            sample = shown[top:bottom].ravel()
+            known = np.flatnonzero(sample >= 0)[::-1]
+            cell[sample[known] - start] = known + (top * shown.shape[1] + 1)
+        near: NDArray[np.int64] | None = None
+        for top, bottom in blocks(last - first, _STEP // width + 1):
+            begin, end = row_start[top], row_start[bottom]
+            column, found = pixel[begin:end] % width, cell[begin - start : end - start].copy()
+            of_rows = zip(row_start[top:bottom], row_start[top + 1 : bottom + 1], strict=True)
+            for own in (slice(low - begin, high - begin) for low, high in of_rows):
+                known = np.flatnonzero(found[own])
+                if len(known):
+                    # The first rows of a line may have none: they are filled by the first that has.
+                    done = 0 if near is None else own.start
+                    near = _nearest(column[own][known], found[own][known], width)
+                    found[done : own.stop] = near[column[done : own.stop]]
+                elif near is not None:
+                    found[own] = near[column[own]]
+            write_range(target, begin, np.maximum(found - 1, 0))
+
+
+def _nearest(column: NDArray[np.int64], value: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Return the value of the nearest of some columns, ascending, for each column of a row."""
+    ends = (column[1:] + column[:-1] + 1) // 2
+    return value[np.searchsorted(ends, np.arange(width), side="right")]
 
 
 def _numbers(scratch: Path, strip: int, pixels: NDArray[np.int64], first: int) -> NDArray[np.int64]:

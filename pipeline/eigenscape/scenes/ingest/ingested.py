@@ -7,6 +7,7 @@ from typing import Any
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
+from eigenscape.scenes.ingest.places import places_of
 from eigenscape.scenes.labels.sources import open_classes, open_marks, open_test_labels
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Grid, Labels
@@ -31,6 +32,8 @@ class IngestedScene:
         ``[scene]`` of the job.
     resolve
         Turns a path of the job into an absolute one.
+    places, extent
+        The array of where samples lie, and the grid that it counts: `eigenscape.scenes.ingest.places`.
     on_map
         Whether the scene lies on a map that is not its grid: its geometry is opened again then.
     """
@@ -41,6 +44,8 @@ class IngestedScene:
     class_names: Mapping[int, str]
     options: SceneOptions
     resolve: Callable[[str], str]
+    places: str
+    extent: Grid
     on_map: bool = False
 
     @classmethod
@@ -49,6 +54,7 @@ class IngestedScene:
     ) -> "IngestedScene":
         """Return the scene of the summary of an ingest stage."""
         drawn = summary.get("subset")
+        places, extent = places_of(summary)
         return cls(
             grid=Grid.from_json(summary["grid"]),
             subset=None if drawn is None else Subset(**drawn),
@@ -56,6 +62,8 @@ class IngestedScene:
             class_names={int(key): name for key, name in summary.get("class_names", {}).items()},
             options=options,
             resolve=resolve,
+            places=places,
+            extent=extent,
             on_map="map" in summary,
         )
 
