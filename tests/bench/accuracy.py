@@ -223,7 +223,8 @@ class Bench:
         given, pixel = (
             np.asarray(run.open(name)[...]) for name in ("labels/given", "samples/pixel")
         )
-        labelled, fits = plan_fits(job.learn, given, pixel, pixel, scene, first_only=False)
+        planned = plan_fits(job.learn, given, pixel, pixel, scene, first_only=False)
+        labelled, fits = planned.labelled, planned.protocols
         row, column = np.divmod(pixel[labelled.sample], scene.grid.width)
         square = row // _SQUARE * scene.grid.width + column // _SQUARE
         values = np.asarray(run.open("features/values")[...])[labelled.sample]

@@ -44,9 +44,10 @@ def planned(tmp_path, rng):
         job = parse_job({"scene": {"path": "gone.npy"}, "learn": {"test": "test.npy", **options}})
         summary = {"grid": grid.to_json(), "labelled": {"1": 1}, "class_names": names or {}}
         scene = IngestedScene.from_summary(summary, job.scene, lambda path: str(tmp_path / path))
-        return given, *plan_fits(
+        planned = plan_fits(
             job.learn, given, np.arange(600), np.arange(600), scene, first_only=first_only
         )
+        return given, planned.labelled, planned.protocols
 
     return plan
 

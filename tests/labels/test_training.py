@@ -5,7 +5,8 @@ import pytest
 
 from eigenscape.job.jobfile import parse_job
 from eigenscape.labels.testing import Disjoint
-from eigenscape.labels.training import Draws, Labelled
+from eigenscape.labels.training import Draws, Labelled, plan_fits
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 
 
@@ -50,6 +51,34 @@ def test_draws__of_few_labels_have_five_of_each_class(labelled, train, trained):
     draws = Draws(options, classes, row, column, Grid(height=60, width=60))
     for trial in range(3):
         assert draws.draw("random", trial).sum() == trained
+
+
+@pytest.mark.parametrize(
+    ("labels", "train", "calibrating"),
+    [
+        (1000, "all", {"random": [5, 6], "blocked": [7, 8]}),
+        # The draws that are scored learn from half already.
+        (30, "all", {"random": [1, 2], "blocked": [3, 4]}),
+        (1000, 0.1, {"random": [0, 1], "blocked": [2, 3]}),
+    ],
+)
+def test_plan_fits__confidence_of_a_map_of_all_labels_follows_from_half(labels, train, calibrating):
+    rng = np.random.default_rng(0)
+    grid = Grid(height=60, width=60)
+    given = np.zeros(grid.size, np.uint16)
+    given[rng.permutation(grid.size)[:labels]] = 1 + np.arange(labels) % 4
+    job = parse_job({"scene": {"path": "a.tif"}, "learn": {"train": train, "trials": 2}})
+    summary = {"grid": grid.to_json(), "labelled": {"1": 1}}
+    scene = IngestedScene.from_summary(summary, job.scene, str)
+    pixel = np.arange(grid.size)
+    planned = plan_fits(job.learn, given, pixel, pixel, scene, first_only=False)
+    assert planned.calibrating == calibrating
+    assert set(calibrating) == set(planned.protocols) - {"all"}
+    if planned.calibrating["random"] != planned.protocols["random"]:
+        sets = planned.labelled.train[[*calibrating["random"], *calibrating["blocked"]]]
+        assert np.abs(sets.mean(axis=1) - 0.5).max() < 0.05
+        for learned in sets:
+            assert set(planned.labelled.classes[learned]) == {0, 1, 2, 3}
 
 
 def test_labelled__classes_that_the_first_fit_learns_nothing_of():

@@ -33,6 +33,10 @@ HELD_OUT_SHARE, MOST_HELD_OUT_SHARE = 0.1, 0.5
 LEAST_TRAINED = 5
 """Training pixels of a class in a trial, on average, below which the share is larger."""
 
+CALIBRATING_SHARE, CALIBRATING_TRIALS = 0.5, 2
+"""Share of the labels, and draws, by which confidence is calibrated where the map learns from all of them and
+the trials from less: a map that learned from ten times as many is more often right."""
+
 TEST = "test"
 """Protocol of the fits that make the map, or would as well, on the labels of a test file."""
 
@@ -146,6 +150,25 @@ class Labelled:
         """Return which of them lie in a block of samples."""
         first, last = np.searchsorted(self.sample, block)
         return slice(int(first), int(last))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The fits of a job.
+
+    Attributes
+    ----------
+    labelled
+        The labelled samples with the training set of each fit.
+    protocols
+        Fits that each protocol owns, by its name: that of ``learn.split`` comes first.
+    calibrating
+        Fits by which confidence is calibrated, by protocol.
+    """
+
+    labelled: Labelled
+    protocols: dict[str, list[int]]
+    calibrating: dict[str, list[int]]
 
 
 @dataclass(frozen=True)
@@ -291,7 +314,7 @@ def plan_fits(
     scene: IngestedScene,
     *,
     first_only: bool,
-) -> tuple[Labelled, dict[str, list[int]]]:
+) -> Planned:
     """Return the labelled samples with all training sets, and which fits each protocol owns.
 
     The sets depend on ``learn.seed``, the labels and the split alone: every method draws the same.
@@ -330,29 +353,38 @@ def plan_fits(
     def labelled(sets: list[NDArray[np.bool_]]) -> Labelled:
         return Labelled(sample, classes, numbers, np.array(sets), disjoint)
 
-    def draw(split: str, trial: int) -> NDArray[np.bool_]:
-        train = np.zeros(len(sample), np.bool_)
-        train[learnable] = draws.draw(split, trial)
-        return train
+    def own(draws: Draws, trials: int) -> dict[str, list[int]]:
+        fits = {}
+        for split in draws.protocols:
+            fits[split] = list(range(len(sets), len(sets) + trials))
+            for trial in range(trials):
+                train = np.zeros(len(sample), np.bool_)
+                train[learnable] = draws.draw(split, trial)
+                sets.append(train)
+        return fits
 
     if taught is not None:
         fits = {"file": [0]}
         train = (taught[sample] > 0) & learnable
-        return labelled([train]), fits if disjoint is None else {**fits, TEST: [0]}
+        tested = {} if disjoint is None else {TEST: [0]}
+        return Planned(labelled([train]), {**fits, **tested}, fits)
     draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.extent)
     sets: list[NDArray[np.bool_]] = []
     fits = {}
     if options.train == "all":
         fits["all"] = [0]
         sets.append(learnable)
-    for split in draws.protocols:
-        fits[split] = list(range(len(sets), len(sets) + options.trials))
-        sets.extend(draw(split, trial) for trial in range(options.trials))
+    calibrating = own(draws, options.trials)
+    fits |= calibrating
     if first_only:
-        sets, fits = sets[:1], {draws.protocols[0]: [0]}
+        fits = calibrating = {draws.protocols[0]: [0]}
+        sets = sets[:1]
+    elif options.train == "all" and draws.share < CALIBRATING_SHARE:
+        half = options.model_copy(update={"train": CALIBRATING_SHARE})
+        calibrating = own(replace(draws, options=half), CALIBRATING_TRIALS)
     if disjoint is not None:
-        fits[TEST] = next(iter(fits.values()))
-    return labelled(sets), fits
+        fits = {**fits, TEST: next(iter(fits.values()))}
+    return Planned(labelled(sets), fits, calibrating)
 
 
 def labelled_samples(

@@ -63,11 +63,12 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         return {"skipped": "the scene has no labels"}
     scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
     potential = context.job.graph.potential
-    labelled, fits = plan_fits(
+    planned = plan_fits(
         options, context.open("labels/given")[...], context.open("samples/pixel")[...],
         context.open(scene.places)[...], scene,
         first_only=potential is not None and potential.labels == "train",
     )  # fmt: skip
+    labelled, fits = planned.labelled, planned.protocols
     if labelled.disjoint is not None:
         for note in labelled.disjoint.notes():
             context.reporter.note(note)
@@ -80,8 +81,7 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     folder = context.workspace.folder("learn")
     labelled = labelled.stored(folder)
     method = chosen.prepare(context, labelled)
-    protocols = {split: numbers for split, numbers in fits.items() if split not in ("all", TEST)}
-    sampling = Sampling(labelled, protocols, options.seed)
+    sampling = Sampling(labelled, planned.calibrating, options.seed)
     fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling)
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))

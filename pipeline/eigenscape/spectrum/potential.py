@@ -325,14 +325,14 @@ def _read_classes(
             "choose samples by pixels or by a raster."
         )
     if options.labels == "train":
-        labelled, _ = plan_fits(
+        labelled = plan_fits(
             learn,
             samples.given[...],
             samples.pixel[...],
             samples.place[...],
             scene,
             first_only=True,
-        )
+        ).labelled
         sample = labelled.sample[labelled.train[0]]
         number: NDArray[Any] = labelled.numbers[labelled.classes[labelled.train[0]]]
     elif options.labels == "all":

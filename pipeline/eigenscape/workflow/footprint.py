@@ -15,6 +15,7 @@ from eigenscape.features.method import Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.footprint import graph_footprint
 from eigenscape.job.sizes import JobSizes
+from eigenscape.labels.training import CALIBRATING_TRIALS
 from eigenscape.learn.decide.sampling import MOST_CALLED, MOST_VALUES
 from eigenscape.learn.decide.smoothing import array_count
 from eigenscape.learn.method import Classifier, Samples, learn_method
@@ -170,7 +171,7 @@ class Sizes(JobSizes):
         disk = sum(stored_bytes(self.n, size) for size in arrays)
         usual = Footprint(2 * tasks, each, 30.0 * self.n, disk, before=calibrating, most=most)
         # All labels, and the draws of two kinds of split.
-        fits = 1 + 2 * self.job.learn.trials
+        fits = 1 + 2 * (self.job.learn.trials + CALIBRATING_TRIALS)
         classes = math.inf if known is None else float(len(known))
         fields = fits * classes
         samples = Samples(
