@@ -33,12 +33,31 @@ def test_survey__ground_is_contiguous_and_shuffled_pixels_are_not(job_of, small)
 
 
 def test_survey__alike_is_what_it_says(job_of, small):
-    # All rows are read where there are 16 or fewer.
-    cube = small.cube[8:24].astype(np.float64)
-    beside = ((cube[:, 1:] - cube[:, :-1]) ** 2).sum(axis=2).mean()
-    spread = 2 * cube.reshape(-1, 20).var(axis=0).sum()
-    found = survey(job_of(small.cube[8:24], small.labels[8:24]))
-    assert found.alike == pytest.approx(beside / spread, rel=1e-5)
+    cube = small.cube.astype(np.float64)
+    pairs = np.stack([cube[:, :-1], cube[:, 1:]])
+    beside = ((pairs[0] - pairs[1]) ** 2).mean(axis=(0, 1)) / (2 * pairs.var(axis=(0, 1, 2)))
+    found = survey(job_of(small.cube))
+    assert found.alike == pytest.approx(beside.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("noise", [2.0, 4.0])
+def test_survey__noisy_ground_is_contiguous(job_of, rng, noise):
+    ground = np.kron(rng.normal(size=(6, 8, 30)), np.ones((10, 10, 1)))
+    cube = ground + noise * rng.normal(size=ground.shape)
+    labels = 1 + rng.integers(0, 3, ground.shape[:2])
+    found = survey(job_of(cube, labels))
+    assert found.alike > 0.7
+    assert found.contiguous
+    for seed in range(20):
+        mixed = np.random.default_rng(seed).permutation(cube.reshape(-1, 30)).reshape(cube.shape)
+        assert not survey(job_of(mixed, labels)).contiguous
+
+
+def test_survey__a_strong_band_of_noise_is_one_among_many(job_of, small, rng):
+    cube = np.dstack([small.cube, 1e4 * rng.normal(size=small.cube.shape[:2])])
+    found = survey(job_of(cube))
+    assert found.alike < survey(job_of(small.cube)).alike + 1 / 20
+    assert found.contiguous
 
 
 def test_survey__a_table_has_no_place(job_of, small):

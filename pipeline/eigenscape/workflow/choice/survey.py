@@ -14,11 +14,11 @@ from eigenscape.scenes.preview import count_labels
 from eigenscape.scenes.types import Scene
 from eigenscape.workflow.choice.roles import labels_by_role
 
-MOST_ALIKE = 0.8
-"""Mean squared difference of pixels side by side, in units of that of pixels drawn at random, below which
-an image is one piece of ground. Shuffled pixels have 1 (Indian Pines 0.1, EnMAP Potsdam 0.2)."""
+_PAIRS, _ROWS, _ROW_PAIRS = 2**13, 16, 2**9
+"""Pairs of neighbours that are compared, about; rows at least, and pairs of a row at most."""
 
-_ROWS = 16
+_SHUFFLES, _DEVIATIONS = 32, 4.0
+"""Shuffled images that a scene is compared with, and standard deviations that it is below their mean."""
 
 _COUNTED = 2**14
 """Pixels of a scene, at most, whose valid ones are counted."""
@@ -46,11 +46,15 @@ class Survey:
     bands
         Good ones.
     alike
-        See `MOST_ALIKE`; None of a table, and where no two pixels lie side by side.
+        Mean squared difference of pixels side by side, in units of that of pixels drawn at random, the mean
+        of all bands (Indian Pines 0.1, EnMAP Potsdam 0.2); None of a table, and where no two pixels lie side
+        by side.
     labelled
         Labelled pixels of each class that a choice may see; empty without labels.
     named
         Whether the labels, if there are any, have names of classes.
+    chance
+        What `alike` is at least where the pixels are in no order.
     """
 
     table: bool
@@ -60,11 +64,15 @@ class Survey:
     alike: float | None
     labelled: Mapping[int, int]
     named: bool = True
+    chance: float = 1.0
 
     @property
     def contiguous(self) -> bool:
-        """Whether pixels side by side are alike: noise is what neighbours differ by only there."""
-        return self.alike is not None and self.alike < MOST_ALIKE
+        """Whether pixels side by side are alike: noise is what neighbours differ by only there.
+
+        Also where they are hardly alike: of a noisy scene the methods of space make most.
+        """
+        return self.alike is not None and self.alike < self.chance
 
     @property
     def small(self) -> bool:
@@ -102,12 +110,12 @@ def survey(job: Job) -> Survey:
     if roles.judging is not None and len(counts) < 2:
         raise InputError(_nothing_to_learn(job, sum(counts.values())))
     table = scene.grid.is_table
-    alike = None if table else _alike(scene)
+    alike, chance = (None, 1.0) if table else _alike(scene)
     pixels = samples = scene.grid.size
     if pixels <= _COUNTED:
         samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
     named = labels is None or bool(labels.legend.names)
-    return Survey(table, pixels, samples, scene.bands.count, alike, counts, named)
+    return Survey(table, pixels, samples, scene.bands.count, alike, counts, named, chance)
 
 
 def _nothing_to_learn(job: Job, left: int) -> str:
@@ -120,19 +128,34 @@ def _nothing_to_learn(job: Job, left: int) -> str:
     )
 
 
-def _alike(scene: Scene) -> float | None:
-    """Return how alike pixels side by side are; see `MOST_ALIKE`."""
+def _alike(scene: Scene) -> tuple[float | None, float]:
+    """Return how alike pixels side by side are, and shuffled ones at most: ``alike`` and ``chance``."""
     if isinstance(scene, SparseScene) or scene.grid.width < 2:
-        return None
-    rows = np.unique(np.linspace(0, scene.grid.height - 1, _ROWS).astype(int))
-    beside: list[NDArray[np.float64]] = []
-    kept: list[NDArray[np.float64]] = []
+        return None, 1.0
+    count = max(_ROWS, _PAIRS // scene.grid.width)
+    rows = np.unique(np.linspace(0, scene.grid.height - 1, count).astype(int))
+    found: list[NDArray[np.float64]] = []
     for row in rows.tolist():
         values, valid = scene.read(row, row + 1)
-        line = np.asarray(values, np.float64).reshape(scene.grid.width, -1)
+        line = np.asarray(values).reshape(scene.grid.width, -1)
         pairs = np.flatnonzero(valid[0, :-1] & valid[0, 1:])
-        beside.append(((line[pairs] - line[pairs + 1]) ** 2).sum(axis=1))
-        kept.append(line[valid[0]])
-    differences, samples = np.concatenate(beside), np.concatenate(kept)
-    spread = 2 * samples.var(axis=0).sum() if len(samples) else 0.0
-    return float(differences.mean() / spread) if len(differences) and spread > 0 else None
+        pairs = pairs[:: -(-len(pairs) // _ROW_PAIRS) or 1]
+        found.append(line[np.stack([pairs, pairs + 1])].astype(np.float64))
+    both = np.concatenate(found, axis=1)
+    if not both.size:
+        return None, 1.0
+    # Of equal variance: a band of noise alone, however strong, is one among many.
+    both -= both.mean(axis=(0, 1))
+    spread = both.std(axis=(0, 1))
+    both = both[..., spread > 0] / spread[spread > 0]
+    first, second = both
+    if not both.size:
+        return None, 1.0
+    rng = np.random.default_rng(0)
+    shuffled = [_difference(first, second[rng.permutation(len(second))]) for _ in range(_SHUFFLES)]
+    chance = np.mean(shuffled) - _DEVIATIONS * np.std(shuffled)
+    return _difference(first, second), float(chance)
+
+
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    return float(((first - second) ** 2).mean() / 2)
