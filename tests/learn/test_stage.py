@@ -593,6 +593,18 @@ def test_learn_stage__areas_need_a_test_file_with_classes_of_the_map_alone(learn
     assert set(areas["area"]) == set(areas["proportion"]) == {None}
 
 
+def test_learn_stage__names_classes_that_are_never_found(learn, scene):
+    _, vectors, given = scene
+    # A few pixels of the last class, like all the others: no fit calls a pixel so.
+    given[np.flatnonzero(given == 30)[6:]] = 0
+    blind = vectors.copy()
+    blind[:, 3] = 0
+    _, summary = learn(values=blind, method="k-nn", k=15, trials=3, train=0.5)
+    held = summary["scores"]["never_found"]
+    assert held == {"30": sum(summary["scores"]["confusion"][2])}
+    assert held["30"] > 0
+
+
 def test_learn_stage__draws_of_a_share_on_a_test_file(learn, tested, tmp_path):
     path = {"path": str(tmp_path / "scene.npy")}
     _, summary = learn(test=str(tmp_path / "test.npy"), scene=path, train=0.2, trials=3)

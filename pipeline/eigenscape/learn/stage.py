@@ -123,6 +123,8 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     if options.areas:
         areas = partial(find_areas, source, labelled, class_map.classes, scene.grid, test=test)
         scores["areas"] = context.map("areas", partial(_call, {"all": areas}), ["all"])[0]
+    if never := _never_found(scores["confusion"], labelled, scene.class_names):
+        scores["never_found"] = never
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0], things)
     summary = {
@@ -228,6 +230,16 @@ def _score(
 def _leading(held_out: dict[str, Any]) -> str:
     """Return the protocol whose scores come first, even where it measured nothing."""
     return lead(held_out) or next(iter(held_out))
+
+
+def _never_found(
+    confusion: list[list[int]], labelled: Labelled, names: Mapping[int, str]
+) -> dict[str, int]:
+    """Return the classes of which no held-out sample was found, and how many of each were held out."""
+    counts = np.array(confusion)
+    held = counts.sum(axis=1)
+    lost = np.flatnonzero((held > 0) & (np.diagonal(counts) == 0))
+    return {listed([int(labelled.numbers[one])], names): int(held[one]) for one in lost}
 
 
 def describe_protocol(leading: str | None, things: str) -> str:

@@ -167,6 +167,9 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     for split in filter(calibrated.__contains__, scores["held_out"]):
         error = calibrated[split]["expected_calibration_error"]
         yield f"  confidence off by {percent(error)} on average ({_split(split)})"
+    if never := scores.get("never_found"):
+        classes = ", ".join(f"{name} (0 of {count:,})" for name, count in never.items())
+        yield f"  not found  {classes}: no held-out label of the class was called so in any fit"
     if skipped := scores.get("areas", {}).get("skipped"):
         yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
