@@ -10,10 +10,11 @@ def sizes_of(code, transform, height=3):
     return pixel_sizes(Grid(height, 4, CRS.from_epsg(code).to_wkt(), transform))
 
 
-@pytest.mark.parametrize("code", [32633, 3035, 31467])
+@pytest.mark.parametrize("code", [32633, 3035, 31467, 27572])
 def test_pixel_sizes__of_a_map_that_keeps_areas_are_those_of_the_map(code):
-    east = {32633: 5e5, 3035: 4.3e6, 31467: 3.5e6}[code]
-    north = 3.2e6 if code == 3035 else 5.6e6
+    # Degrees of EPSG:27572 are grads.
+    east = {32633: 5e5, 3035: 4.3e6, 31467: 3.5e6, 27572: 6e5}[code]
+    north = {3035: 3.2e6, 27572: 2.2e6}.get(code, 5.6e6)
     assert sizes_of(code, (30.0, 0, east, 0, -30.0, north)).tolist() == [900.0] * 3
 
 
@@ -36,7 +37,11 @@ def test_pixel_sizes__of_a_mercator_map_are_those_on_the_ground(code):
     assert 300 < found[0] < 500
 
 
-def test_pixel_sizes__of_degrees_and_of_no_place():
-    found = sizes_of(4326, (1e-3, 0, 10, 0, -1e-3, 45))
+@pytest.mark.parametrize(("code", "degree"), [(4326, 1.0), (4807, 100 / 90)])
+def test_pixel_sizes__of_degrees_and_grads(code, degree):
+    found = sizes_of(code, (1e-3 * degree, 0, 10 * degree, 0, -1e-3 * degree, 45 * degree))
     np.testing.assert_allclose(found, 111.13e3 * 78.85e3 * 1e-6, rtol=2e-3)
+
+
+def test_pixel_sizes__of_no_place():
     assert pixel_sizes(Grid(3, 4)) is None

@@ -22,6 +22,7 @@ FEET = CRS.from_epsg(2264).to_wkt()
         (Grid(9, 9, FEET, (10.0, 0, 0, 0, -10.0, 0)), (3.048006096) ** 2 / 1e6, "km2"),
         (Grid(9, 9, CRS.from_epsg(4326).to_wkt(), (1e-4, 0, 0, 0, -1e-4, 0)), 1, "pixels"),
         (Grid(9, 9, CRS.from_epsg(3857).to_wkt(), (30.0, 0, 0, 0, -30.0, 5.6e6)), 1, "pixels"),
+        (Grid(9, 9, CRS.from_epsg(4087).to_wkt(), (30.0, 0, 1.4e6, 0, -30.0, 6.7e6)), 1, "pixels"),
         (Grid(9, 9), 1, "pixels"), (Grid(9, 1), 1, "samples"),
     ],
 )  # fmt: skip

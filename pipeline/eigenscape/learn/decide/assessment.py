@@ -13,6 +13,7 @@ from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.decide.kernels.areas import estimate_areas
 from eigenscape.learn.decide.kernels.intervals import LEVEL, bootstrap
 from eigenscape.learn.decide.kernels.scores import confusion_matrix
+from eigenscape.scenes.pixelareas import plane_area
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
 
@@ -156,14 +157,6 @@ def pixel_area(grid: Grid) -> tuple[float, str]:
     """Return the area of a pixel and its unit: square kilometres, or a pixel where these are not known."""
     if grid.is_table:
         return 1.0, "samples"
-    if grid.transform is None or grid.crs_wkt is None:
-        return 1.0, "pixels"
-    from rasterio.crs import CRS
-
-    crs = CRS.from_wkt(grid.crs_wkt)
-    # On a Mercator map pixels are larger than what they show, in each row by another factor.
-    if not crs.is_projected or crs.to_dict().get("proj") in ("merc", "webmerc"):
-        return 1.0, "pixels"
-    a, b, _, d, e, _ = grid.transform
-    metres = crs.linear_units_factor[1]
-    return abs(a * e - b * d) * metres**2 / _SQUARE_KILOMETRE, "km2"
+    # Where the map does not keep areas, those of its pixels differ from row to row.
+    area = plane_area(grid)
+    return (1.0, "pixels") if area is None else (area / _SQUARE_KILOMETRE, "km2")
