@@ -605,6 +605,27 @@ def test_learn_stage__names_classes_that_are_never_found(learn, scene):
     assert held["30"] > 0
 
 
+def test_learn_stage__areas_count_what_has_no_class(learn, scene, tested, tmp_path, rng):
+    classes, vectors, _ = scene
+    # Most of the first class lies there, so that its area is what is left without one.
+    holes = (classes == 0) & (rng.random(GRID.size) < 0.85)
+    vectors = np.where(holes[:, None], np.nan, vectors)
+    options = {"scene": {"path": str(tmp_path / "scene.npy")}, "areas": True, "trials": 1}
+    harness, summary = learn(values=vectors, test=str(tmp_path / "test.npy"), **options)
+    areas, called = summary["scores"]["areas"], harness["labels/class"]
+    assert areas["mapped"] == [(called == number).sum() for number in (10, 20, 30, 0)]
+    assert areas["sample"][-1] == [((tested > 0) & holes).sum(), 0, 0]
+    assert np.sum(areas["area"]) == pytest.approx(GRID.size)
+    away = np.abs(np.array(areas["area"]) - np.bincount(classes))
+    assert (away < 4 * np.array(areas["area_se"]) + 1).all()
+    assert "skipped" not in areas
+    np.save(tmp_path / "test.npy", np.where(holes, 0, tested).reshape(GRID.height, GRID.width))
+    _, summary = learn("apart", values=vectors, test=str(tmp_path / "test.npy"), **options)
+    areas = summary["scores"]["areas"]
+    assert "has the class 0 (pixels without a class), and no label lies there" in areas["skipped"]
+    assert set(areas["area"]) == {None}
+
+
 def test_learn_stage__draws_of_a_share_on_a_test_file(learn, tested, tmp_path):
     path = {"path": str(tmp_path / "scene.npy")}
     _, summary = learn(test=str(tmp_path / "test.npy"), scene=path, train=0.2, trials=3)

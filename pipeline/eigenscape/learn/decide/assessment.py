@@ -105,12 +105,12 @@ def find_areas(
     dict
         What `eigenscape.learn.decide.kernels.areas.estimate_areas` says; ``area`` and ``area_se`` of
         each class in ``unit``, with ``mapped``, what is counted on the map; the confusion of the map
-        as ``sample``.
+        as ``sample``. Last in ``mapped`` and ``sample`` is what the map leaves without a class.
     """
     here = np.flatnonzero(labelled.tested if test else labelled.held(0))
     called = source.called(0)[here]
     # Strata are what the map says: rows, where confusion matrices have the reference.
-    sample = confusion_matrix(labelled.classes[here], called, labelled.count)[:, :-1].T
+    sample = confusion_matrix(labelled.classes[here], called, labelled.count).T
     mapped = _count_mapped(classes, labelled.numbers)
     disjoint = labelled.disjoint
     unknown = sum(disjoint.unknown.values()) if test and disjoint is not None else 0
@@ -135,11 +135,14 @@ def find_areas(
         )
         return report
     for key, what in (
-        ("without_sample", "no label lies there, so no area is estimated: label some pixels of it"),
+        ("without_sample", "no label lies there, so no area is estimated: label some of it"),
         ("one_unit", "one label lies there, so areas have no standard errors: label more of it"),
     ):
         if found[key]:
-            numbers = ", ".join(str(labelled.numbers[place]) for place in found[key])
+            strata = [str(number) for number in labelled.numbers] + [
+                f"0 ({grid.things} without a class)"
+            ]
+            numbers = ", ".join(strata[place] for place in found[key])
             report["skipped"] = f"the map has the class {numbers}, and {what}"
             break
     return report
@@ -150,7 +153,7 @@ def _count_mapped(classes: str, numbers: NDArray[np.uint16]) -> NDArray[np.int64
     counts = np.zeros(2**16, np.int64)
     for start, stop in blocks(array.shape[0], array.chunks[0]):
         counts += np.bincount(array[start:stop], minlength=2**16)
-    return counts[numbers]
+    return counts[[*numbers, 0]]
 
 
 def pixel_area(grid: Grid) -> tuple[float, str]:

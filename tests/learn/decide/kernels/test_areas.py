@@ -121,3 +121,28 @@ def test_estimate_areas__strata_without_units_or_with_one():
     assert found["users_accuracy_se"][0] is None
     assert found["pixels"][0] == pytest.approx(60)
     assert found["overall_accuracy_se"] is None
+
+
+@given(seed=st.integers(0, 10**6), count=st.integers(2, 5))
+def test_estimate_areas__what_has_no_class_is_a_stratum_that_is_never_right(seed, count):
+    rng = np.random.default_rng(seed)
+    sample = rng.integers(1, 30, (count + 1, count))
+    mapped = rng.integers(1, 10**6, count + 1)
+    found = estimate_areas(sample, mapped)
+    # As if it were a class that the reference does not have.
+    square = estimate_areas(np.pad(sample, [(0, 0), (0, 1)]), mapped)
+    for name, values in square.items():
+        if name.startswith("overall") or name in ("without_sample", "one_unit"):
+            assert found[name] == values
+        else:
+            assert found[name] == pytest.approx(values[:-1])
+    assert sum(found["pixels"]) == pytest.approx(mapped.sum())
+    assert found["overall_accuracy"] <= 1 - mapped[-1] / mapped.sum()
+
+
+def test_estimate_areas__without_a_sample_of_what_has_no_class():
+    sample = np.array([[5, 1], [1, 9], [0, 0]])
+    assert estimate_areas(sample, np.array([60, 40, 3]))["without_sample"] == [2]
+    assert estimate_areas(sample, np.array([60, 40, 0])) == estimate_areas(
+        sample[:2], np.array([60, 40])
+    )

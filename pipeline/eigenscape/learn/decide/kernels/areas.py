@@ -15,6 +15,8 @@ of land change", Remote Sensing of Environment 148: 42-57. The classes of the ma
     S(p_.k) = sqrt(sum of W_i^2 (n_ik / n_i) (1 - n_ik / n_i) / (n_i - 1))
     S(A_k) = A S(p_.k)
 
+What the map leaves without a class is a stratum too, in which nothing is right.
+
 They hold where the sample was drawn at random within each class of the map, or from the whole scene at
 random (then the strata are used afterwards). Labels that somebody found easy to give are neither.
 """
@@ -32,10 +34,11 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
 
     Parameters
     ----------
-    sample : array, shape (classes, classes)
-        n_ij: rows are what the map says, columns the reference.
-    mapped : array, shape (classes,)
-        Pixels of each class on the map.
+    sample : array, shape (classes or classes + 1, classes)
+        n_ij: rows are what the map says, columns the reference; the last of one more row is what the map
+        leaves without a class.
+    mapped : array, shape (classes or classes + 1,)
+        Pixels of each of these strata on the map.
 
     Returns
     -------
@@ -43,11 +46,11 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
         ``overall_accuracy``, ``overall_accuracy_se``; of each class ``users_accuracy``,
         ``producers_accuracy`` and ``proportion``, with ``..._se``; ``pixels``, the number of pixels that
         it has, and ``pixels_se``. Standard errors are None where a stratum has one sample unit alone:
-        ``one_unit``, its place. ``without_sample``: places of classes of the map that no unit lies in;
+        ``one_unit``, its place. ``without_sample``: places of strata of the map that no unit lies in;
         all else is None then, since nothing is known of their ground.
     """
     n = sample.sum(axis=1).astype(np.float64)
-    total, count = float(mapped.sum()), len(mapped)
+    total, count = float(mapped.sum()), sample.shape[1]
     missing = np.flatnonzero((mapped > 0) & (n == 0)).tolist()
     alone = np.flatnonzero((mapped > 0) & (n == 1)).tolist()
     if missing or not total:
@@ -70,22 +73,23 @@ def estimate_areas(sample: NDArray[np.int64], mapped: NDArray[np.int64]) -> dict
         spread[used & (n == 1)] = np.nan
         p = W[:, None] * shares
         proportion = p.sum(axis=0)
-        users, producers = np.where(used, np.diag(shares), np.nan), np.diag(p) / proportion
+        called = used[:count]
+        users, producers = np.where(called, np.diag(shares), np.nan), np.diag(p) / proportion
         own = np.diag(spread)
         # Over the square of the total, as W is.
-        others = (W[:, None] ** 2 * spread).sum(axis=0) - W**2 * own
-        within = W**2 * (1 - producers) ** 2 * own
-        producers_variance = (within + producers**2 * others) / proportion**2
         variance = (W[:, None] ** 2 * spread).sum(axis=0)
+        right = W[:count] ** 2 * own
+        within, others = (1 - producers) ** 2 * right, variance - right
+        producers_variance = (within + producers**2 * others) / proportion**2
     found = {
-        "users_accuracy": (users, np.sqrt(np.where(used, own, np.nan))),
+        "users_accuracy": (users, np.sqrt(np.where(called, own, np.nan))),
         "producers_accuracy": (producers, np.sqrt(producers_variance)),
         "proportion": (proportion, np.sqrt(variance)),
         "pixels": (total * proportion, total * np.sqrt(variance)),
     }
     report: dict[str, Any] = {
         "overall_accuracy": plain(float(np.diag(p).sum())),
-        "overall_accuracy_se": plain(float(np.sqrt((W**2 * own).sum()))),
+        "overall_accuracy_se": plain(float(np.sqrt(right.sum()))),
     }
     for name, (value, error) in found.items():
         report[name], report[f"{name}_se"] = plain(value.tolist()), plain(error.tolist())
