@@ -216,6 +216,61 @@ def test_stac__is_valid_without_a_network(any_world, monkeypatch):
     assert np.hypot(outline.centroid.x - x[0], outline.centroid.y - y[0]) < 1e-5
 
 
+DEGREES = rasterio.crs.CRS.from_epsg(4326).to_wkt()
+
+
+def around(code, longitude, latitude, pixel):
+    """Return a grid whose middle is there."""
+    crs = rasterio.crs.CRS.from_epsg(code)
+    (x,), (y,) = rasterio.warp.transform(DEGREES, crs, [longitude], [latitude])
+    return Grid(30, 40, crs.to_wkt(), (pixel, 0, x - 20 * pixel, 0, -pixel, y + 15 * pixel))
+
+
+@pytest.mark.parametrize(
+    ("grid", "west", "east"),
+    [
+        (around(32660, 180, 60, 30), 179.989, -179.989),
+        (around(32601, 180, 60, 30), 179.989, -179.989),
+        (around(3832, 180, -17, 30), 179.995, -179.995),
+        # What GDAL does not cut.
+        (around(3857, 180, -17, 30), 179.995, -179.995),
+        (around(3413, 180, 80, 30), 179.961, -179.961),
+        (Grid(30, 40, DEGREES, (0.1, 0, 178, 0, -0.1, 5)), 178, -178),
+    ],
+)  # fmt: skip
+def test_stac__west_is_greater_than_east_across_the_antimeridian(make_world, grid, west, east):
+    import shapely
+
+    pystac = pytest.importorskip("pystac")
+    table = json.loads(make_world(grid).export("stac")["stac_item"].read_text(encoding="utf-8"))
+    assert table["bbox"][::2] == pytest.approx([west, east], abs=1e-3)
+    outline = shapely.geometry.shape(table["geometry"])
+    assert outline.is_valid
+    assert outline.bounds == (-180, table["bbox"][1], 180, table["bbox"][3])
+    before, behind = sorted(outline.geoms, key=lambda part: -part.bounds[0])
+    assert before.exterior.is_ccw
+    assert behind.exterior.is_ccw
+    assert (before.bounds[0], behind.bounds[2]) == (table["bbox"][0], table["bbox"][2])
+    assert pystac.Item.from_dict({**table, "stac_extensions": []}).validate()
+
+
+@pytest.mark.parametrize(
+    ("grid", "west", "east"),
+    [
+        (around(3413, 0, 90, 30), -180, 180),
+        (around(3031, 0, -90, 30), -180, 180),
+        (Grid(18, 36, DEGREES, (10, 0, -180, 0, -10, 90)), -180, 180),
+        (Grid(18, 36, DEGREES, (10, 0, 0, 0, -10, 90)), -180, 180),
+        (Grid(30, 40, DEGREES, (0.1, 0, 176, 0, -0.1, 5)), 176, 180),
+        (Grid(30, 40, DEGREES, (0.1, 0, 185, 0, -0.1, 5)), -175, -171),
+    ],
+)
+def test_stac__box_of_a_pole_of_the_world_and_beside_the_antimeridian(make_world, grid, west, east):
+    table = json.loads(make_world(grid).export("stac")["stac_item"].read_text(encoding="utf-8"))
+    assert table["geometry"]["type"] == "Polygon"
+    assert table["bbox"][::2] == [west, east]
+
+
 def test_stac__counts_the_pixels_of_the_map(make_world, rng):
     layers = rng.integers(-1, 300, (2, 50, 60)).astype(np.int32)
     outputs = make_world(Grid(40, 30), layers=layers).export("stac", "geotiff")

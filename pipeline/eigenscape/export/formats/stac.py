@@ -27,6 +27,9 @@ _EXTENSIONS = ("projection/v2.0.0", "classification/v2.0.0", "processing/v1.1.0"
 _EDGE_POINTS = 16
 """Points on an edge of the scene: straight in its system, it is a curve in longitude and latitude."""
 
+_DIGITS = 7
+"""Digits of degrees: a centimetre."""
+
 _COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 _TYPES = {
     ".tif": (_COG, "data"),
@@ -87,7 +90,7 @@ def _item(product: Product) -> dict[str, Any]:
         },
     }
     if outline is not None:
-        item["bbox"] = list(outline.bounds)
+        item["bbox"] = _box(outline)
     return item
 
 
@@ -146,10 +149,46 @@ def _outline(grid: Grid) -> Any:
     with quiet():
         turned = transform_geom(
             CRS.from_wkt(grid.crs_wkt), "OGC:CRS84", shapely.geometry.mapping(ring),
-            antimeridian_cutting=True, precision=7,
+            antimeridian_cutting=True, precision=_DIGITS,
         )  # fmt: skip
     # Exterior rings run counterclockwise (RFC 7946, section 3.1.6).
-    return shapely.orient_polygons(shapely.geometry.shape(turned))
+    return shapely.orient_polygons(_cut(shapely.geometry.shape(turned)))
+
+
+def _cut(outline: Any) -> Any:
+    """Return an outline cut at the antimeridian, where GDAL did not cut it: on Mercator and polar maps."""
+    import shapely
+
+    if outline.geom_type != "Polygon":
+        return outline
+    longitude, latitude = outline.exterior.coords.xy
+    along = np.unwrap(longitude, period=360)
+    # Around a pole it does not come back to where it began.
+    if abs(along[-1] - along[0]) > 180 or (along.min() >= -180 and along.max() <= 180):
+        return outline
+    whole = shapely.Polygon(np.stack([along, latitude], axis=1))
+    parts = []
+    for turn in (-360, 0, 360):
+        part = whole.intersection(shapely.box(turn - 180, -90, turn + 180, 90))
+        if part.area:
+            back = [turn, 0]
+            parts.append(shapely.transform(part, lambda at, by=back: np.round(at - by, _DIGITS)))
+    return shapely.union_all(parts)
+
+
+def _box(outline: Any) -> list[float]:
+    """Return west, south, east, north; west is greater than east across the antimeridian (RFC 7946, 5.2)."""
+    import shapely
+
+    west, south, east, north = outline.bounds
+    starts, _, ends, _ = shapely.bounds(shapely.get_parts(outline)).T
+    behind = starts == -180
+    if east == 180 and behind.any() and not behind.all():
+        first, last = starts[~behind].min(), ends[behind].max()
+        # Else the parts meet again at the other side: they go around the Earth.
+        if last < first:
+            west, east = first, last
+    return [float(west), south, float(east), north]
 
 
 def _projection(grid: Grid) -> dict[str, Any]:
