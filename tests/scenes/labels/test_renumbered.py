@@ -51,6 +51,12 @@ def test_renumbered__case_and_spaces_are_no_difference():
     assert found.legend.names == {2: " Oats", 1: "CORN"}
 
 
+def test_renumbered__words_of_flags_are_the_names_that_they_stand_for():
+    known = {1: "bare soil", 2: "tall grass (wet)", 3: "?", 4: "!"}
+    found = renumbered(Plane([[1, 2, 3]], {1: "tall_grass_wet", 2: "bare_soil", 3: "!"}), known)
+    assert found.read(0, 1).tolist() == [[2, 1, 4]]
+
+
 def test_renumbered__unnamed_class_with_the_number_of_another_is_refused():
     labels = Plane([[1, 3], [2, 1]], {1: "corn"})
     found = renumbered(labels, {2: "corn"})

@@ -5,9 +5,11 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 from rasterio.warp import transform
+from scipy.io import netcdf_file
 from shapely.geometry import Point
 
 from eigenscape.errors import SceneError
@@ -223,6 +225,52 @@ def test_zero_that_may_be_a_class__is_told(write, labels, cube, tmp_path, first,
     assert [note[:19] for note in notes] == ["0 means no label. I"] * told
     assert ("'Water'" in str(notes)) == (told and first == "Water")
     assert notes_of(labels(scene_path, labels=str(tmp_path / "none.tif"))) == ()
+
+
+FLAGS = {"flag_values": [0, 1, 3], "flag_meanings": "no_data open_water bare_soil"}
+
+
+def flagged(path, stored, attributes):
+    """Write labels with attributes of flags as NetCDF or, with that ending, as zarr."""
+    if path.suffix == ".zarr":
+        array = zarr.create_array(path, data=stored, dimension_names=("y", "x"))
+        array.attrs.update(attributes)
+        return str(path)
+    with netcdf_file(path, "w") as file:
+        file.createDimension("y", stored.shape[0])
+        file.createDimension("x", stored.shape[1])
+        variable = file.createVariable("land", "i1", ("y", "x"))
+        variable[:] = stored
+        for name, value in attributes.items():
+            setattr(variable, name, value if isinstance(value, str) else np.array(value, "i1"))
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+@pytest.mark.parametrize(
+    ("attributes", "names"),
+    [
+        (FLAGS, {1: "open_water", 3: "bare_soil"}),
+        (FLAGS | {"flag_values": [-1, 1, 3]}, {1: "open_water", 3: "bare_soil"}),
+        (FLAGS | {"flag_meanings": "open_water bare_soil"}, {}),
+        (FLAGS | {"flag_masks": [3, 3, 3]}, {}),
+        ({"flag_masks": [1, 2], "flag_meanings": "cloud shadow"}, {}),
+        ({"flag_meanings": "cloud shadow"}, {}),
+    ],
+)
+def test_legend_of_flags(labels, tmp_path, ending, attributes, names):
+    np.save(tmp_path / "scene.npy", np.ones((20, 13, 4)))
+    stored = np.arange(260, dtype="int8").reshape(20, 13) % 4
+    path = flagged(tmp_path / f"labels.{ending}", stored, attributes)
+    opened = labels(str(tmp_path / "scene.npy"), labels=path)
+    assert opened.legend.names == names
+    assert sorted(np.unique(opened.read(0, 20))) == [0, 1, 2, 3]
+    assert notes_of(opened) == ()
+    path = flagged(
+        tmp_path / f"water.{ending}", stored, FLAGS | {"flag_meanings": "water wood soil"}
+    )
+    opened = labels(str(tmp_path / "scene.npy"), labels=path)
+    assert "(its name in the file is 'water')" in str(notes_of(opened))
 
 
 def test_legend_of_attribute_table(write, labels, cube):

@@ -1,8 +1,9 @@
 """Classes as flags of the CF conventions: numbers, and a word for each (version 1.11, section 3.5)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from eigenscape.scenes.labels.flags import flag_word
 
 
 def class_flags(names: Mapping[int, str]) -> dict[str, Any]:
@@ -16,8 +17,8 @@ def class_flags(names: Mapping[int, str]) -> dict[str, Any]:
     numbers = sorted(names)
     words: list[str] = []
     for number in numbers:
-        # Letters, digits and the signs of CF, no blanks; no two alike.
-        stem = word = re.sub(r"[^\w.+@-]+", "_", names[number]).strip("_") or f"class_{number}"
+        # No two alike.
+        stem = word = flag_word(names[number]) or f"class_{number}"
         again = 1
         while word in words:
             again += 1

@@ -1,4 +1,4 @@
-"""Names and colours of the classes as a label raster carries them."""
+"""Names and colours of the classes as a label raster or array carries them."""
 
 import re
 from collections import Counter
@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from eigenscape.scenes.formats.rasters.metadata import braced_list
 from eigenscape.scenes.formats.rasters.rasterfiles import declared_text
+from eigenscape.scenes.labels.flags import flag_names
 from eigenscape.scenes.types import Color, Legend
 
 # Usage codes of the columns of a GDAL raster attribute table.
@@ -31,13 +32,14 @@ def read_legend(dataset: Any, path: str) -> Legend:
     """Collect the legend of an open label raster.
 
     Taken from, the later winning: its colour table, items ``class_1`` and so on of its first band (as our own
-    class maps have them), ENVI's ``class lookup`` and ``class names``,
+    class maps have them), ``flag_meanings`` of NetCDF, ENVI's ``class lookup`` and ``class names``,
     GDAL's category names and raster attribute table (.aux.xml side-car, or the VRT itself). Without names,
     colours that tell no classes apart are left out: those of a table of greys, and that of most entries.
     """
     colors = _color_table(dataset)
     items = {key: text.strip() for key, text in dataset.tags(1).items() if _ITEM.fullmatch(key)}
     names = {int(key.removeprefix("class_")): text for key, text in items.items() if text}
+    names |= {number: word for number, word in flag_names(dataset.tags(1)).items() if number}
     envi_names, looked_up = _envi_classes(dataset.tags(ns="ENVI"))
     names |= envi_names
     colors |= looked_up
@@ -66,6 +68,13 @@ def _chosen(colors: Mapping[int, Color]) -> dict[int, Color]:
     return {number: color for number, color in colors.items() if color not in dropped}
 
 
+def array_legend(attributes: Mapping[str, Any], path: str) -> tuple[Legend, tuple[str, ...]]:
+    """Return the names of the classes of an array, by its attributes, and what to note of 0."""
+    names = flag_names(attributes)
+    zero = names.pop(0, "")
+    return Legend(names), (_note_zero(zero, path),) if zero and not _is_no_class(zero) else ()
+
+
 def told_zero(dataset: Any, path: str) -> str | None:
     """Return what 0 means in a label raster, if it may be meant as a class; None if not.
 
@@ -75,20 +84,29 @@ def told_zero(dataset: Any, path: str) -> str | None:
     if dataset.nodata == 0:
         return None
     name = _name_of_zero(dataset, path)
-    if name.lower().replace("-", " ") in _NO_CLASS:
+    if _is_no_class(name):
         return None
     if not name and not _is_colored(dataset) and dataset.nodata is None:
         return None
     if dataset.height * dataset.width <= _MOST_READ and dataset.read(1).all():
         return None
+    return _note_zero(name, path)
+
+
+def _note_zero(name: str, path: str) -> str:
     called = f" (its name in the file is {name!r})" if name else ""
     return f"0 means no label. If it is a class{called}, number the classes from 1 in {Path(path).name}"
+
+
+def _is_no_class(name: str) -> bool:
+    return re.sub("[-_]", " ", name.lower()) in _NO_CLASS
 
 
 def _name_of_zero(dataset: Any, path: str) -> str:
     """Return the name that a raster gives to 0, "" if it gives none."""
     names = [
         dataset.tags(1).get("class_0", ""),
+        flag_names(dataset.tags(1)).get(0, ""),
         *braced_list(dataset.tags(ns="ENVI").get("class_names", ""))[:1],
     ]
     for categories in declared_text(path, "CategoryNames"):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.labels.classnumbers import MOST_CLASSES
+from eigenscape.scenes.labels.flags import flag_word
 from eigenscape.scenes.types import Labels, Legend
 
 
@@ -61,7 +62,7 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
 
     The names in a file are numbered in alphabetical order, so a class that one file lacks shifts the numbers
     of those after it. Classes with other names get numbers after the last one, or free ones if there is none.
-    Upper and lower case are the same.
+    Upper and lower case are the same, and so are a blank and the underscore of the CF conventions.
 
     Parameters
     ----------
@@ -142,4 +143,4 @@ def names_in_common(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
 
 
 def _same(name: str) -> str:
-    return name.strip().casefold()
+    return (flag_word(name) or name.strip()).casefold()

@@ -37,7 +37,7 @@ from eigenscape.scenes.grids import (
 )
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
-from eigenscape.scenes.labels.legends import read_legend, told_zero
+from eigenscape.scenes.labels.legends import array_legend, read_legend, told_zero
 from eigenscape.scenes.labels.renumbered import RenumberedLabels, names_in_common, renumbered
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
@@ -316,7 +316,7 @@ def _open_all(
             f"{path}: scene.labels_variable = {options.labels_variable!r} names an array in the "
             "scene's own file, which is a raster. Give the file of the labels in scene.labels."
         )
-    return PlaneLabels(find_plane(path, options.labels_variable, grid, key="labels"), Legend())
+    return _of_array(path, options.labels_variable, grid)
 
 
 def _open_registered(name: str, options: SceneOptions, grid: Grid) -> Labels | None:
@@ -400,8 +400,7 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
 
         return open_table_labels(path, options.labels_field, grid, marks=marks)
     if array_format(path) is not None:
-        plane = find_plane(path, options.labels_variable, grid, key="labels")
-        return PlaneLabels(plane, Legend())
+        return _of_array(path, options.labels_variable, grid)
     if is_vector(path):
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
@@ -422,6 +421,11 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
         grid = replace(grid, crs_wkt=label_grid.crs_wkt)
     _check_can_warp(path, label_grid, grid)
     return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend, notes)
+
+
+def _of_array(path: str, variable: str | None, grid: Grid) -> PlaneLabels:
+    plane = find_plane(path, variable, grid, key="labels")
+    return PlaneLabels(plane, *array_legend(plane.source.attributes(), path))
 
 
 def _is_same_grid(labels: Grid, scene: Grid) -> bool:

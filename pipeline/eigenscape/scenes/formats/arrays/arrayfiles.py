@@ -104,6 +104,15 @@ class ArraySource:
         with reading(self.path):
             return given_pixels(local_path(self.path), self.variable, self.order, start, stop)
 
+    def attributes(self) -> dict[str, Any]:
+        """Return what a zarr store says of the array; other files say nothing."""
+        if self.format != "zarr":
+            return {}
+        from eigenscape.scenes.formats.arrays.zarrstores import open_zarr
+
+        with reading(self.path):
+            return dict(open_zarr(local_path(self.path), self.variable).attrs)
+
     def whole(self) -> NDArray[Any]:
         """Return all of it as it is stored, kept in memory for the next call.
 
