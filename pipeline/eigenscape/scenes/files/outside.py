@@ -71,6 +71,17 @@ def is_contained(path: str) -> bool:
     return bool(_CONTAINED.match(path))
 
 
+def source_file(path: str) -> str:
+    """Return the file of GDAL's name of a raster within a file, any other path as it is.
+
+    Examples
+    --------
+    >>> source_file('NETCDF:"/data/cube.nc":refl'), source_file("cube.tif")
+    ('/data/cube.nc', 'cube.tif')
+    """
+    return path.split('"')[1] if is_contained(path) else path
+
+
 def is_address(path: str) -> bool:
     """Return whether a path of a job is none of this machine's files: a URL, or a /vsi path of GDAL."""
     return ("://" in path or path.startswith("/vsi")) and not is_contained(path)

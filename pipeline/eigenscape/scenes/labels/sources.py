@@ -17,10 +17,11 @@ from eigenscape.scenes.formats.rasters.containers import SUFFIXES, find_labels_l
 from eigenscape.scenes.formats.rasters.planes import (
     Plane,
     RasterPlane,
-    crs_agree,
     find_plane,
     inspect_plane,
+    is_reversed,
     lies_elsewhere,
+    lies_on,
     wrong_size,
 )
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
@@ -33,7 +34,6 @@ from eigenscape.scenes.grids import (
     extent_in,
     same_extent,
     same_size,
-    same_transform,
 )
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
@@ -415,8 +415,9 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     with open_raster(path) as dataset:
         legend, zero = read_legend(dataset, path), told_zero(dataset, path)
     notes = () if zero is None else (zero,)
-    if _is_same_grid(label_grid, grid):
-        return PlaneLabels(RasterPlane(path, files), legend, notes)
+    if same_size(label_grid, grid) and lies_on(label_grid, grid):
+        reverse = is_reversed(path, label_grid, grid)
+        return PlaneLabels(RasterPlane(path, files, reverse=reverse), legend, notes)
     if _share_a_system(label_grid, grid):
         grid = replace(grid, crs_wkt=label_grid.crs_wkt)
     _check_can_warp(path, label_grid, grid)
@@ -426,15 +427,6 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
 def _of_array(path: str, variable: str | None, grid: Grid) -> PlaneLabels:
     plane = find_plane(path, variable, grid, key="labels")
     return PlaneLabels(plane, *array_legend(plane.source.attributes(), path))
-
-
-def _is_same_grid(labels: Grid, scene: Grid) -> bool:
-    if not same_size(labels, scene):
-        return False
-    if labels.transform is None or scene.transform is None:
-        # Nothing but the size can be compared.
-        return True
-    return same_transform(labels, scene) and crs_agree(labels, scene)
 
 
 def _share_a_system(labels: Grid, scene: Grid) -> bool:

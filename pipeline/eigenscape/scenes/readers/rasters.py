@@ -28,33 +28,38 @@ class RasterReader(Reader):
 
     def open(self, path: str, options: SceneOptions, resolve: Resolve) -> Scene:
         """Open a raster by its header."""
-        from eigenscape.scenes.formats.named.arrays import turned_axes
+        from eigenscape.scenes.files.outside import source_file
+        from eigenscape.scenes.formats.named.arrays import stored_axes
         from eigenscape.scenes.formats.named.lists import band_lists
         from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
         from eigenscape.scenes.formats.rasters.containers import (
             describe_layer,
             find_layer,
             only_array,
+            told_others,
         )
-        from eigenscape.scenes.sensors.turned import open_turned
+        from eigenscape.scenes.sensors.named import open_named
 
         _refuse_table(path, options)
         check_exists(path)
-        known = netcdf_arrays(path)
+        file = source_file(path)
+        known = netcdf_arrays(file)
         layer = find_layer(path, options.variable, known)
         array = only_array(path, known) if layer is None else known.get(layer.name)
         named = layer is not None or (array is not None and options.variable == array.name)
         chosen = options.model_copy(update={"variable": None}) if named else options
-        lists = None
+        lists, others = None, ""
+        if layer is not None and options.variable is None:
+            others = told_others(path, layer, known)
         if array is not None and chosen.variable is None:
-            axes = turned_axes(array, known)
+            axes = stored_axes(array, known)
             if axes is not None:
                 address = path if layer is None else layer.address
-                return open_turned(path, address, array, known, axes, chosen)
+                return open_named(file, address, array, known, axes, chosen, others)
             lists = band_lists(array, known)
         if layer is None:
             return open_rasters([path], chosen, lists)
-        note = describe_layer(path, layer, known, chosen=options.variable is None)
+        note = describe_layer(path, layer) + others
         scene = open_rasters([layer.address], chosen, lists)
         return replace(scene, notes=(note, *scene.notes))
 

@@ -1,5 +1,6 @@
 """Files of several rasters: the one of most bands, or the one that is named."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -41,8 +42,8 @@ def test_the_most_bands_are_taken_and_said(scene, container):
     np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE.transpose(1, 2, 0))
     said = describe_scene(opened)
     assert said[0] == f"image of 7 rows x 8 columns x 5 bands ({container.name})"
-    assert "radiance of s." in said[1]
-    assert "5 x 7 x 8, bands x rows x columns (the most bands; for " in said[1]
+    assert "radiance of s." in str(said)
+    assert re.search(r"5 x 7 x 8\b.*, bands x rows x columns \(the most bands; for ", str(said))
     named = chosen_variable(SceneOptions(path=str(container)), str)
     assert named in ("radiance", "group/radiance")
     assert scene(str(container), variable=named).bands.count == 5
@@ -160,6 +161,18 @@ def test_labels__columns_before_rows_are_refused(labels, several):
     path, _ = several
     with pytest.raises(SceneError, match=r'the axes \(x, y\).*\.transpose\("y", "x"\)'):
         labels(path, labels=path, labels_variable="turned")
+
+
+@pytest.mark.parametrize("key", ["mask", "labels"])
+def test_columns_before_rows_are_refused_of_a_square_scene(scene, labels, tmp_path, key):
+    np.save(tmp_path / "s.npy", CUBE[..., :7].transpose(1, 2, 0))
+    with netcdf_file(tmp_path / "m.nc", "w") as file:
+        for name in ("y", "x"):
+            file.createDimension(name, 7)
+        file.createVariable("m", "i2", ("x", "y"))[...] = np.ones((7, 7))
+    opener = scene if key == "mask" else labels
+    with pytest.raises(SceneError, match=rf"{key}, the array m, has the axes \(x, y\)"):
+        opener("s.npy", **{key: "m.nc"})
 
 
 def test_labels__of_an_hdf_file_are_named(labels, tmp_path):

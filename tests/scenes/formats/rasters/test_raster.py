@@ -341,9 +341,15 @@ def test_mask__refuses_another_grid(write, scene, cube):
     path = write("scene.tif", cube)
     with pytest.raises(SceneError, match=r"19 x 13.*20 x 13"):
         scene(path, mask=write("small.tif", np.ones((19, 13), "uint8")))
-    elsewhere = write("else.tif", np.ones((20, 13), "uint8"), transform=TRANSFORMS["south-up"])
+    elsewhere = write("else.tif", np.ones((20, 13), "uint8"), transform=TRANSFORMS["rotated"])
     with pytest.raises(SceneError, match="lies elsewhere"):
         scene(path, mask=elsewhere)
+
+
+def test_mask__rows_that_run_the_other_way_are_read(write, scene, cube):
+    mask = write("mask.tif", (cube[0] % 2)[::-1], transform=TRANSFORMS["south-up"])
+    _, valid = scene(write("scene.tif", cube), mask=mask).read(3, 20)
+    np.testing.assert_array_equal(valid, cube[0, 3:] % 2 == 1)
 
 
 def test_all_bands_bad(write, scene, cube):

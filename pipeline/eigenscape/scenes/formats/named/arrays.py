@@ -121,22 +121,43 @@ def _completed(kinds: list[str]) -> list[str]:
     return kinds
 
 
-def turned_axes(array: NamedArray, known: Known) -> str | None:
-    """Return the order of the axes of an array, "r" rows, "c" columns, "b" bands.
+def stored_axes(array: NamedArray, known: Known) -> str | None:
+    """Return the order of the axes of an image, "r" rows, "c" columns, "b" bands.
 
     Returns
     -------
     str or None
-        None where GDAL reads them in this order, which takes the last two for rows and columns, or
-        nothing says the order.
+        None where nothing says the order, or there are more than three axes.
     """
     order = image_axes(array, known)
-    if order is None or order[:2] == (len(order) - 2, len(order) - 1):
-        return None
-    if len(order) > _CUBE_AXES:
+    if order is None or len(order) > _CUBE_AXES:
         return None
     names = dict(zip(order, "rcb", strict=False))
     return "".join(names[place] for place in range(len(order)))
+
+
+def is_upright(array: NamedArray, known: Known) -> bool:
+    """Return whether the last two axes are rows and columns, as GDAL takes them, or nothing says it."""
+    order = image_axes(array, known)
+    return order is None or order[:2] == (len(order) - 2, len(order) - 1)
+
+
+def rows_rise(array: NamedArray, known: Known) -> bool:
+    """Return whether the coordinate of the rows rises: GDAL reads such rows in reverse."""
+    order = image_axes(array, known)
+    if array.axes is None or order is None:
+        return False
+    places = coordinate(array, known, array.axes[order[0]])
+    if places is None or places.shape[0] < 2:
+        return False
+    values = places.load()
+    return bool(values[0] < values[-1])
+
+
+def coordinate(array: NamedArray, known: Known, axis: str) -> NamedArray | None:
+    """Return the coordinates along an axis of an array: the list of its name."""
+    found = beside(known, array, axis)
+    return found if found is not None and len(found.shape) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,20 @@ Structure: xarray and the CF conventions have an array of coordinates named as e
 (``spatial_ref``) with ``crs_wkt`` and ``GeoTransform``, as our own class maps have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
-from eigenscape.scenes.formats.named.arrays import Known, NamedArray, beside, image_axes
+from eigenscape.scenes.formats.named.arrays import (
+    Known,
+    NamedArray,
+    beside,
+    coordinate,
+    image_axes,
+)
 from eigenscape.scenes.formats.rasters.rasterfiles import unreadable_crs
 from eigenscape.scenes.grids import even_steps, transform_of_centres
 from eigenscape.scenes.types import Grid
@@ -44,7 +50,7 @@ def place_image(
     order = image_axes(array, known)
     if array.axes is None or order is None:
         return grid, ()
-    y, x = (_coordinate(known, array, array.axes[place]) for place in order[:2])
+    y, x = (coordinate(array, known, array.axes[place]) for place in order[:2])
     mapping = _mapping(known, array)
     crs, told_crs = (grid.crs_wkt, ()) if grid.crs_wkt else _crs(path, mapping)
     try:
@@ -64,12 +70,13 @@ def place_image(
             *told_crs,
         )
     transform = transform_of_centres(first_x, first_y, (a or None, e or None))
-    return Grid(grid.height, grid.width, crs, transform), told_crs
+    return Grid(grid.height, grid.width, crs, transform), (*told_crs, *_told_rows(transform))
 
 
-def _coordinate(known: Known, array: NamedArray, axis: str) -> NamedArray | None:
-    found = beside(known, array, axis)
-    return found if found is not None and len(found.shape) == 1 else None
+def _told_rows(transform: Sequence[float]) -> tuple[str, ...]:
+    """Say that rows run north: so they do in pictures."""
+    told = "its first row is the southernmost, in the outputs too: pictures show the south above"
+    return (told,) * (transform[4] > 0)
 
 
 def _mapping(known: Known, array: NamedArray) -> Mapping[str, Any]:

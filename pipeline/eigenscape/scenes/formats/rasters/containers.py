@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes, turned_axes
+from eigenscape.scenes.files.outside import source_file
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes, is_upright
 from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 
@@ -105,43 +106,39 @@ def find_labels_layer(path: str, variable: str | None, size: Size) -> Layer | No
     Raises
     ------
     SceneError
-        The file is damaged, there is no such raster, or not exactly one fits; or its axes are columns x rows.
+        The file is damaged, there is no such raster, or not exactly one fits.
     """
-    known = netcdf_arrays(path)
-    layers = list_layers(path, known)
+    layers = list_layers(path, netcdf_arrays(path))
     if not layers:
-        array = only_array(path, known)
-        if array is not None:
-            _check_upright(path, array, known)
         return None
     if variable is not None:
-        found = _named(path, layers, variable, "scene.labels_variable")
-    else:
-        fitting = [one for one in layers if one.bands == 1 and one.shape[-2:] == size]
-        if len(fitting) != 1:
-            names = ", ".join(sorted(one.name for one in fitting)) or f"none. {_listing(layers)}"
-            raise SceneError(
-                f"{path}: has {len(layers)} rasters, and nothing says which are the labels. Name one in "
-                f"scene.labels_variable. On the grid of the scene, {size[0]} x {size[1]}, with one band: "
-                f"{names}"
-            )
-        found = fitting[0]
-    array = known.get(found.name)
-    if array is not None:
-        _check_upright(path, array, known)
-    return found
+        return _named(path, layers, variable, "scene.labels_variable")
+    fitting = [one for one in layers if one.bands == 1 and one.shape[-2:] == size]
+    if len(fitting) != 1:
+        names = ", ".join(sorted(one.name for one in fitting)) or f"none. {_listing(layers)}"
+        raise SceneError(
+            f"{path}: has {len(layers)} rasters, and nothing says which are the labels. Name one in "
+            f"scene.labels_variable. On the grid of the scene, {size[0]} x {size[1]}, with one band: "
+            f"{names}"
+        )
+    return fitting[0]
 
 
-def _check_upright(path: str, array: NamedArray, known: Known) -> None:
-    """Refuse an array whose axes are not rows and columns in this order, as GDAL takes them."""
-    if turned_axes(array, known) is None or array.axes is None:
-        return
+def check_upright(path: str, array: NamedArray, known: Known, *, key: str) -> None:
+    """Refuse an array whose axes are not rows and columns in this order, as GDAL takes them.
+
+    Raises
+    ------
+    SceneError
+        They are known to have another order.
+    """
     order = image_axes(array, known)
-    assert order is not None, "known by turned_axes"
+    if array.axes is None or order is None or is_upright(array, known):
+        return
     wanted = ", ".join(f'"{array.axes[place]}"' for place in (*order[2:], *order[:2]))
     raise SceneError(
-        f"{path}: the labels {array.name} have the axes ({', '.join(array.axes)}); rows x columns are "
-        f"needed. Write them so, for example in xarray with .transpose({wanted})."
+        f"{path}: {key}, the array {array.name}, has the axes ({', '.join(array.axes)}); rows x columns are "
+        f"needed. Write it so, for example in xarray with .transpose({wanted})."
     )
 
 
@@ -158,18 +155,21 @@ def _listing(layers: Sequence[Layer]) -> str:
     return f"Rasters in the file (bands x rows x columns): {', '.join(map(str, layers))}."
 
 
-def describe_layer(path: str, layer: Layer, known: Known, *, chosen: bool) -> str:
-    """Return which raster of a file was taken, and what else could have been if nobody named it."""
+def describe_layer(path: str, layer: Layer) -> str:
+    """Return which raster of a file was taken."""
     shape = " x ".join(f"{size:,}" for size in layer.shape)
+    return f"raster {layer.name} of {Path(path).name}: {shape}, bands x rows x columns"
+
+
+def told_others(path: str, layer: Layer, known: Known) -> str:
+    """Return what else of a file could have been taken, in brackets; "" for nothing."""
     others = [
         one.name
         for one in list_layers(path, known)
         if one.name != layer.name and one.bands is not None
     ]
-    text = f"raster {layer.name} of {Path(path).name}: {shape}, bands x rows x columns"
-    if chosen and others:
-        text += f" (the most bands; for {' or '.join(sorted(others))} set scene.variable)"
-    return text
+    listed = " or ".join(sorted(others))
+    return f" (the most bands; for {listed} set scene.variable)" if others else ""
 
 
 def list_layers(path: str, known: Known) -> list[Layer]:
@@ -194,6 +194,12 @@ def _bands_first(sizes: tuple[int, ...], array: NamedArray | None, known: Known)
         return sizes
     rows, columns, *others = order
     return tuple(sizes[place] for place in (*others, rows, columns))
+
+
+def named_array(path: str) -> tuple[NamedArray | None, Known]:
+    """Return what a NetCDF or HDF5 file says of the one raster that GDAL opens, and of all its arrays."""
+    known = netcdf_arrays(source_file(path))
+    return only_array(path, known), known
 
 
 def only_array(path: str, known: Known) -> NamedArray | None:

@@ -1,7 +1,7 @@
 """Single-band sources on the scene's grid: what masks and labels are read from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,10 @@ from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.arrays.arrayfiles import ArraySource
 from eigenscape.scenes.formats.arrays.arraylists import Variable
 from eigenscape.scenes.formats.arrays.variables import find_array
+from eigenscape.scenes.formats.named.arrays import rows_rise
+from eigenscape.scenes.formats.rasters.containers import check_upright, named_array
 from eigenscape.scenes.formats.rasters.rasterfiles import dataset_files, open_raster, read_grid
-from eigenscape.scenes.grids import same_crs, same_size, same_transform
+from eigenscape.scenes.grids import same_crs, same_extent, same_size, same_transform
 from eigenscape.scenes.types import Grid
 
 _EXACT = 1e-6
@@ -85,15 +87,23 @@ class RasterPlane:
         It and its side-cars.
     warp_to
         Grid to bring it onto by nearest neighbour, window by window; None if it lies there.
+    reverse
+        Whether GDAL reads its rows in reverse of the file, and the scene, which lies nowhere, has the order
+        of the file.
     """
 
     path: str
     files: tuple[str, ...]
     warp_to: Grid | None = None
+    reverse: bool = False
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Read rows start ... stop-1 and where they are neither nodata nor NaN."""
         with open_raster(self.path) as dataset:
+            if self.reverse:
+                first = dataset.height - stop
+                stored, given = _read(dataset, Window(0, first, dataset.width, stop - start))
+                return stored[::-1], given[::-1]
             if self.warp_to is None:
                 return _read(dataset, Window(0, start, dataset.width, stop - start))
             grid = self.warp_to
@@ -121,10 +131,31 @@ def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
     grid, files = inspect_plane(path, key=key)
     if not same_size(grid, scene):
         raise wrong_size(path, (grid.height, grid.width), scene, key=key)
-    located = grid.transform is not None and scene.transform is not None
-    if located and not (same_transform(grid, scene) and crs_agree(grid, scene)):
-        raise lies_elsewhere(path, grid, scene, key=key)
-    return RasterPlane(path, files)
+    if lies_on(grid, scene):
+        return RasterPlane(path, files, reverse=is_reversed(path, grid, scene))
+    if same_extent(grid, scene) and crs_agree(grid, scene):
+        # The rows of one run north, those of the other south.
+        return RasterPlane(path, files, warp_to=replace(scene, crs_wkt=grid.crs_wkt))
+    raise lies_elsewhere(path, grid, scene, key=key)
+
+
+def lies_on(grid: Grid, scene: Grid) -> bool:
+    """Return whether pixels lie on as many of a scene, or one of the two lies nowhere."""
+    if grid.transform is None or scene.transform is None:
+        # Nothing but the size can be compared.
+        return True
+    return same_transform(grid, scene) and crs_agree(grid, scene)
+
+
+def is_reversed(path: str, grid: Grid, scene: Grid) -> bool:
+    """Return whether GDAL reads the rows of a NetCDF file in reverse, and the scene has no place.
+
+    Without coordinates GDAL reads them as they are stored.
+    """
+    if grid.transform is None or scene.transform is not None:
+        return False
+    array, known = named_array(path)
+    return array is not None and rows_rise(array, known)
 
 
 def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
@@ -133,7 +164,7 @@ def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
     Raises
     ------
     SceneError
-        It cannot be read, has several bands or complex numbers.
+        It cannot be read, has several bands or complex numbers, or is columns x rows.
     """
     check_exists(path)
     with open_raster(path) as dataset:
@@ -144,7 +175,11 @@ def inspect_plane(path: str, *, key: str) -> tuple[Grid, tuple[str, ...]]:
             )
         if np.dtype(dataset.dtypes[0]).kind not in "uif":
             raise SceneError(f"{path}: {key} holds numbers of type {dataset.dtypes[0]}, not whole.")
-        return read_grid(dataset, path), dataset_files(dataset, path)
+        found = read_grid(dataset, path), dataset_files(dataset, path)
+    array, known = named_array(path)
+    if array is not None:
+        check_upright(path, array, known, key=key)
+    return found
 
 
 def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> ArrayPlane:

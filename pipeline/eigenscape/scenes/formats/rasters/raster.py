@@ -12,9 +12,12 @@ from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.windows import Window
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.files.outside import source_file
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
+from eigenscape.scenes.formats.named.arrays import rows_rise
 from eigenscape.scenes.formats.named.lists import BandLists
+from eigenscape.scenes.formats.rasters.containers import named_array
 from eigenscape.scenes.formats.rasters.metadata import (
     BandMetadata,
     check_axes,
@@ -183,6 +186,8 @@ class _Opened:
     """Whether GDAL makes the mask of all bands of an alpha band."""
     unplaced: str | None
     """What a user should know of a georeference that is not used."""
+    reverse: str | None
+    """What a user should know of rows that are not read in the order of the file."""
 
 
 def open_raster_scene(
@@ -237,6 +242,7 @@ def open_raster_scene(
         first = last
     names = tuple(name for item in opened for name in item.metadata.names)
     unplaced = [item.unplaced for item in opened if item.unplaced is not None]
+    reverse = [item.reverse for item in opened if item.reverse is not None]
     ignored = [f"{Path(item.path).name}: {note}" for item in opened for note in item.metadata.notes]
     return RasterScene(
         grid=onto,
@@ -254,6 +260,7 @@ def open_raster_scene(
             *_note_grid(opened, onto),
             *_note_alpha(opened),
             *unplaced[:1],
+            *reverse[:1],
             *ignored[:_TOLD],
         ),
         alpha=opened[0].alpha if len(opened) == 1 else (),
@@ -295,7 +302,19 @@ def _inspect(path: str, lists: BandLists | None) -> _Opened:
             alpha=tuple(n for n, color in enumerate(metadata.colors, 1) if color == "alpha"),
             alpha_masks=any(MaskFlags.alpha in band for band in flags),
             unplaced=note_unplaced(dataset, path),
+            reverse=_note_reverse(path) if dataset.driver == "netCDF" else None,
         )
+
+
+def _note_reverse(path: str) -> str | None:
+    """Say that GDAL begins with the last row of a file, as the coordinate of its rows rises."""
+    array, known = named_array(path)
+    if array is None or not rows_rise(array, known):
+        return None
+    return (
+        f"{Path(source_file(path)).name}: its first row lies in the south, and is read last: arrays of "
+        "labels or of a mask count rows from the north"
+    )
 
 
 def _of_one_band(item: _Opened) -> _Opened:

@@ -6,13 +6,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import rasterio
 import xarray
+from rasterio.transform import Affine
 from scipy.io import netcdf_file
 
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.describe import describe_scene
-from eigenscape.scenes.open import chosen_variable
+from eigenscape.scenes.open import chosen_variable, open_scene
 
 SIZES = {"y": 7, "x": 8, "wavelength": 5}
 CUBE = np.random.default_rng(0).permutation(7 * 8 * 5).reshape(7, 8, 5).astype("i2")
@@ -83,6 +85,59 @@ def test_any_order_of_axes_is_read(scene, write, axes, places):
     parts = [opened.read(start, min(start + 3, 7))[0] for start in range(0, 7, 3)]
     np.testing.assert_array_equal(np.concatenate(parts), CUBE)
     assert scene(write(axes.split()), variable="refl", bad_bands=["490-610 nm"]).bands.count == 3
+
+
+@pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
+def test_rows_from_the_south_are_those_of_arrays_beside_them(
+    scene, labels, write, tmp_path, monkeypatch, axes
+):
+    monkeypatch.setitem(PLACES, "y", PLACES["y"][::-1])
+    kinds, kept = CUBE[..., 0] % 3 + 1, CUBE[..., 1] % 2
+    path = write(axes.split(), further={"kinds": (("y", "x"), kinds)})
+    opened = scene(path)
+    assert opened.grid.transform == (20, 0, 390, 0, 30, 4805)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE)
+    assert "its first row is the southernmost" in str(describe_scene(opened))
+
+    north_up = {"driver": "GTiff", "transform": Affine(20, 0, 390, 0, -30, 5015)}
+    for name, values in (("kinds", kinds), ("kept", kept)):
+        np.save(tmp_path / f"{name}.npy", values)
+        size = {"height": 7, "width": 8, "count": 1, "dtype": "int16"}
+        with rasterio.open(tmp_path / f"{name}.tif", "w", **north_up, **size) as file:
+            file.write(values[::-1], 1)
+        places = {axis: ((axis,), PLACES[axis]) for axis in PLACES}
+        write_classic(tmp_path / f"{name}.nc", {name: (("y", "x"), values)}, places, {})
+    for file in ("kinds.npy", "kinds.tif", "kinds.nc"):
+        np.testing.assert_array_equal(labels(path, labels=file).read(0, 7), kinds)
+    np.testing.assert_array_equal(labels(path, labels_variable="kinds").read(0, 7), kinds)
+    for file in ("kept.npy", "kept.tif", "kept.nc"):
+        np.testing.assert_array_equal(scene(path, mask=file).read(0, 7)[1], kept)
+
+    # Of a scene that has no place each row belongs to the row of the same number.
+    path = write(axes.split(), places=False)
+    np.testing.assert_array_equal(labels(path, labels="kinds.nc").read(1, 5), kinds[1:5])
+    np.testing.assert_array_equal(scene(path, mask="kept.nc").read(1, 5)[1], kept[1:5])
+
+
+def test_a_raster_of_more_axes_tells_that_its_last_row_is_read_first(scene, tmp_path):
+    path = str(tmp_path / "s.nc")
+    with netcdf_file(path, "w") as file:
+        for name, size in (("time", 1), *SIZES.items()):
+            file.createDimension(name, size)
+        for name, values in (("y", PLACES["y"][::-1]), ("x", PLACES["x"])):
+            file.createVariable(name, "f8", (name,))[:] = values
+        cube = file.createVariable("refl", "i2", ("time", "wavelength", "y", "x"))
+        cube[...] = CUBE.transpose(2, 0, 1)[np.newaxis]
+    opened = scene(path)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE[::-1])
+    assert "s.nc: its first row lies in the south, and is read last" in str(describe_scene(opened))
+
+
+def test_a_raster_within_a_file_is_read_by_the_names_of_its_axes(write, monkeypatch):
+    monkeypatch.setitem(PLACES, "y", PLACES["y"][::-1])
+    path = f'NETCDF:"{write(["wavelength", "y", "x"])}":refl'
+    opened = open_scene(SceneOptions(path=path), str)
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE)
 
 
 def test_most_bands_are_counted_along_the_axis_of_bands(scene, write):
