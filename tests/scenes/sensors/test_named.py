@@ -122,14 +122,14 @@ def test_rows_from_the_south_are_those_of_arrays_beside_them(
 def test_a_raster_of_more_axes_tells_that_its_last_row_is_read_first(scene, tmp_path):
     path = str(tmp_path / "s.nc")
     with netcdf_file(path, "w") as file:
-        for name, size in (("time", 1), *SIZES.items()):
+        for name, size in (("time", 2), *SIZES.items()):
             file.createDimension(name, size)
         for name, values in (("y", PLACES["y"][::-1]), ("x", PLACES["x"])):
             file.createVariable(name, "f8", (name,))[:] = values
         cube = file.createVariable("refl", "i2", ("time", "wavelength", "y", "x"))
-        cube[...] = CUBE.transpose(2, 0, 1)[np.newaxis]
+        cube[...] = CUBE.transpose(2, 0, 1)
     opened = scene(path)
-    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE[::-1])
+    np.testing.assert_array_equal(opened.read(0, 7)[0], np.tile(CUBE[::-1], 2))
     assert "s.nc: its first row lies in the south, and is read last" in str(describe_scene(opened))
 
 
@@ -218,8 +218,78 @@ def test_a_damaged_file_is_refused(scene, write, tmp_path):
             scene(str(path)).read(0, 7)
 
 
-def test_attributes_that_are_not_applied_are_told(scene, write):
-    opened = scene(write(["y", "x", "wavelength"], refl={"valid_min": 3}))
-    assert "valid_min of the array: not applied" in str(describe_scene(opened))
-    with pytest.raises(SceneError, match=r"attribute _Unsigned.*\(y, x, wavelength\)"):
-        scene(write(["y", "x", "wavelength"], refl={"_Unsigned": "true"}))
+BOTH_ORDERS = pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize(
+    ("attributes", "missing"),
+    [
+        ({"_FillValue": 7, "missing_value": 9}, lambda stored: np.isin(stored, [7, 9])),
+        ({"missing_value": np.array([7, 9], "i2")}, lambda stored: np.isin(stored, [7, 9])),
+        ({"valid_min": 20}, lambda stored: stored < 20),
+        ({"valid_max": 260, "valid_min": 20}, lambda stored: (stored < 20) | (stored > 260)),
+        ({"valid_range": np.array([3, 260], "i2")}, lambda stored: (stored < 3) | (stored > 260)),
+        ({"valid_range": "3, 260"}, lambda stored: (stored < 3) | (stored > 260)),
+        (
+            {"valid_range": np.array([-2.9, 1.0]), "scale_factor": 0.1, "add_offset": -3.0},
+            lambda stored: (stored < 1) | (stored > 40),
+        ),
+    ],
+)
+def test_missing_values_and_the_valid_range_are_applied(scene, write, axes, attributes, missing):
+    small = {
+        key: np.int16(value) if isinstance(value, int) else value
+        for key, value in attributes.items()
+    }
+    opened = scene(write(axes.split(), refl=small))
+    np.testing.assert_array_equal(opened.read(0, 7)[1], ~missing(CUBE).any(axis=-1))
+    told = "are missing, by the valid range of the array" in str(describe_scene(opened))
+    assert told == any(key.startswith("valid") for key in attributes)
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("kind", ["i1", "i2"])
+def test_unsigned_numbers_of_a_signed_type(scene, write, monkeypatch, axes, kind):
+    unsigned = np.random.default_rng(1).integers(0, 2 ** (8 * int(kind[1])), CUBE.shape)
+    unsigned[2, 3, 1] = 2 ** (8 * int(kind[1])) - 1
+    unsigned[4, 4, 4] = 0
+    stored = unsigned.astype(kind)
+    monkeypatch.setitem(globals(), "CUBE", stored)
+    packing = {
+        "_Unsigned": "true", "scale_factor": 0.5, "_FillValue": np.array(-1, kind),
+        "valid_range": np.array([1, -1], kind),
+    }  # fmt: skip
+    values, valid = scene(write(axes.split(), refl=packing)).read(0, 7)
+    greatest = unsigned.max()
+    expected = ((unsigned > 0) & (unsigned < greatest)).all(axis=-1)
+    np.testing.assert_array_equal(valid, expected)
+    np.testing.assert_allclose(values[valid], unsigned[valid] * 0.5)
+
+
+def test_what_the_library_fills_arrays_with_is_missing(scene, tmp_path):
+    cube = CUBE.astype("f4")
+    cube[2, 3, 1] = 9.969209968386869e36
+    for name, axes in (("a", "y x wavelength"), ("b", "wavelength y x")):
+        with netcdf_file(tmp_path / f"{name}.nc", "w") as file:
+            for axis, size in SIZES.items():
+                file.createDimension(axis, size)
+            order = [[*SIZES].index(axis) for axis in axes.split()]
+            file.createVariable("refl", "f4", tuple(axes.split()))[...] = cube.transpose(order)
+        assert np.argwhere(~scene(f"{name}.nc").read(0, 7)[1]).tolist() == [[2, 3]]
+
+
+@pytest.mark.parametrize("axes", ["time wavelength y x", "y x time wavelength"])
+def test_an_axis_of_one_entry_is_left_out(scene, write, monkeypatch, axes):
+    monkeypatch.setitem(SIZES, "time", 1)
+    monkeypatch.setitem(globals(), "CUBE", CUBE[..., np.newaxis])
+    opened = scene(write(axes.split()))
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE[..., 0])
+    assert opened.grid.transform == (20, 0, 390, 0, -30, 5015)
+    np.testing.assert_allclose(opened.bands.wavelength, [400, 500, 600, 700, 800])
+    assert "time x bands" in str(describe_scene(opened))
+
+
+def test_a_valid_range_that_is_none_is_refused(scene, write):
+    with pytest.raises(SceneError, match=r"valid_range has 1 entries"):
+        scene(write(["y", "x", "wavelength"], refl={"valid_range": np.int16(3)}))

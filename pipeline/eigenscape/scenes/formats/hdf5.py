@@ -245,7 +245,8 @@ class AxesBands:
     Attributes
     ----------
     axes
-        The order of its axes, three or, of a single band, two: "r" rows, "c" columns, "b" bands.
+        The order of its axes: "r" rows, "c" columns, "b" bands, which a single one may lack, and "1" for
+        others, of one entry.
     shape
         Its shape.
     dtype
@@ -275,16 +276,17 @@ class AxesBands:
 
     def taken(self, array: Any, start: int, stop: int, bands: tuple[int, ...]) -> NDArray[Any]:
         """Return rows start ... stop-1 of some bands of the array, shape (rows, columns, bands), copied."""
-        where = [slice(None)] * len(self.axes)
+        where: list[slice | int] = [0 if axis == "1" else slice(None) for axis in self.axes]
         where[self.axes.index("r")] = slice(start, stop)
-        if "b" not in self.axes:
+        axes = self.axes.replace("1", "")
+        if "b" not in axes:
             stored = _copied(array[tuple(where)])
-            return stored.transpose([self.axes.index(axis) for axis in "rc"])[..., np.newaxis]
+            return stored.transpose([axes.index(axis) for axis in "rc"])[..., np.newaxis]
         # One slice that holds them all: lists of indices are slow in HDF5.
         first, last = min(bands), max(bands) + 1
         where[self.axes.index("b")] = slice(first, last)
         stored = _copied(array[tuple(where)])
-        stored = stored.transpose([self.axes.index(axis) for axis in "rcb"])
+        stored = stored.transpose([axes.index(axis) for axis in "rcb"])
         chosen = [band - first for band in bands]
         return stored if chosen == list(range(stored.shape[2])) else stored[..., chosen]
 
@@ -350,7 +352,7 @@ class Hdf5Bands(AxesBands):
             found = dataset(file, self.dataset)
             if tuple(found.shape) != self.shape:
                 raise _wrong(file, f"{self.dataset} has changed its shape since it was opened")
-            return self.taken(found, start, stop, bands), None
+            return self.taken(found, start, stop, bands).astype(self.dtype, copy=False), None
 
 
 def _inside(file: Any, name: str) -> Any:

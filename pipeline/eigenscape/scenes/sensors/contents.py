@@ -135,6 +135,8 @@ class Cube:
         value = stored * scale + offset; a number for all bands or one for each.
     fill
         Stored value of missing pixels, or several; None where there is none.
+    limits
+        Least and greatest stored value that is not missing; None where there are none.
     dropped
         Bands, from 0, that are left out, by the reason.
     order
@@ -148,6 +150,7 @@ class Cube:
     scale: float | Sequence[float] = 1.0
     offset: float | Sequence[float] = 0.0
     fill: float | tuple[float, ...] | None = None
+    limits: tuple[float, float] | None = None
     dropped: dict[str, tuple[int, ...]] = field(default_factory=dict)
     order: tuple[int, ...] | None = None
 

@@ -62,16 +62,11 @@ def open_named(
     SceneError
         The file is damaged, or no band is left.
     """
+    assert array.axes is not None, "of which the order is known"
     if 0 in array.shape:
         raise SceneError(
             f"{path}: the array {array.name} has the shape {array.shape}, which is empty. Choose another "
             "scene.variable."
-        )
-    if str(array.attributes.get("_Unsigned", "")).lower() == "true":
-        raise SceneError(
-            f"{path}: the array {array.name} has the attribute _Unsigned, which is not applied to axes in "
-            f"this order, ({', '.join(array.axes or ())}). Write it as bands x rows x columns, or as "
-            "unsigned numbers."
         )
     source = _source(path, array, axes)
     grid, placed = _place(path, address, array, known, source.size)
@@ -84,14 +79,14 @@ def open_named(
         scale=packing.scale,
         offset=packing.offset,
         fill=packing.nodata,
+        limits=packing.limits,
         dropped={"marked by the list of good bands in the file": bad},
     )
     stored = " x ".join(f"{size:,}" for size in array.shape)
-    order = " x ".join(_WORDS[axis] for axis in axes)
+    order = " x ".join(_WORDS.get(name, axis) for name, axis in zip(axes, array.axes, strict=True))
     note = f"array {array.name} of {Path(path).name}: {stored} {array.dtype}, {order}{others}"
-    ranges = sorted({"valid_range", "valid_min", "valid_max"} & array.attributes.keys())
-    told = (f"{', '.join(ranges)} of the array: not applied to axes in this order",) * bool(ranges)
-    return assemble(path, Contents("NetCDF", grid, (cube,), notes=(note, *placed, *told)), options)
+    notes = (note, *placed, *packing.told())
+    return assemble(path, Contents("NetCDF", grid, (cube,), notes=notes), options)
 
 
 def _place(
@@ -118,4 +113,5 @@ def _source(path: str, array: NamedArray, axes: str) -> BandSource:
         )
     file = Hdf5File(path)
     with file.open() as opened:
-        return Hdf5Bands.of(file, opened, array.name, axes)
+        bands = Hdf5Bands.of(file, opened, array.name, axes)
+        return replace(bands, dtype=array.dtype.name)

@@ -235,6 +235,7 @@ def _part(cube: Cube, kept: list[int], options: SceneOptions) -> ProductPart:
             [scale[band] for band in kept],
             [offset[band] for band in kept],
             [(*fills, options.nodata)] * len(kept),
+            cube.limits,
         ),
     )
 

@@ -103,6 +103,27 @@ def test_zarr__packed_numbers_are_values(tmp_path, scene, dataset, encoding, ver
     np.testing.assert_array_equal(plain[valid] * factor + offset, wanted.values[valid])
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr__unsigned_numbers_and_the_valid_range(tmp_path, scene, dataset, version):
+    unsigned = np.random.default_rng(1).integers(0, 2**16, (4, 5, 3)).astype("u2")
+    stored = dataset.assign(refl=(("y", "x", "band"), unsigned.view("i2")))
+    stored.to_zarr(tmp_path / "s.zarr", zarr_format=version, consolidated=False)
+    attributes = {"_Unsigned": "true", "scale_factor": 0.5, "valid_range": [9000, -1]}
+    zarr.open(tmp_path / "s.zarr")["refl"].attrs.update(attributes)
+    opened = scene("s.zarr", variable="refl")
+    values, valid = opened.read(0, 4)
+    np.testing.assert_array_equal(valid, (unsigned >= 9000).all(axis=-1))
+    np.testing.assert_array_equal(values[valid], unsigned[valid] * 0.5)
+    assert "values outside of 9000 to 65535 are missing" in str(describe_scene(opened))
+
+
+def test_zarr__the_valid_range_of_real_numbers(tmp_path, scene, dataset):
+    dataset.refl.attrs["valid_max"] = 0.9
+    dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
+    valid = scene("s.zarr", variable="refl").read(0, 4)[1]
+    np.testing.assert_array_equal(valid, (dataset.refl <= 0.9).all("band"))
+
+
 def test_zarr__a_fill_value_that_is_no_number_is_refused(tmp_path, scene, dataset):
     dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)
     zarr.open(tmp_path / "s.zarr")["refl"].attrs["missing_value"] = "none"

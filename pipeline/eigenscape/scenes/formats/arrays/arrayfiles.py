@@ -87,10 +87,11 @@ class ArraySource:
 
             array = open_zarr(path, self.variable)
             if self.order is None:
-                return np.asarray(array[start:stop])
+                return np.asarray(array[start:stop]).astype(self.dtype, copy=False)
             window = [slice(None)] * len(self.order)
             window[self.order[0]] = slice(start, stop)
-            return np.asarray(array[tuple(window)]).transpose(self.order)
+            stored = np.asarray(array[tuple(window)]).astype(self.dtype, copy=False)
+            return stored.transpose(self.order)
 
     def given(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Return what of rows start ... stop-1 the store has, by its second axis; None for all.
@@ -127,6 +128,8 @@ class ArraySource:
             whole = _load_whole(path, modified, self.format, self.variable or "")
         if self.order is not None:
             whole = whole.transpose(self.order)
+        if self.format == "zarr":
+            whole = whole.astype(self.dtype, copy=False)
         if whole.shape != self.shape:
             raise SceneError(
                 f"{self.path}: the array{self.label} has the shape {whole.shape}, and the file's header "

@@ -99,7 +99,7 @@ def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
         shape = tuple(array.shape[axis] for axis in order)
         step = sensible_row_step(block_shape(array)[order[0]], shape[0]) if shape else 1
         moved = None if order == stored else order
-        yield name, Variable(shape, np.dtype(array.dtype), step, moved)
+        yield name, Variable(shape, known[name].dtype, step, moved)
 
 
 LISTERS: Mapping[Format, Any] = {

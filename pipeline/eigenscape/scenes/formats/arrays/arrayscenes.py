@@ -104,7 +104,7 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
             f"{MOST_BANDS:,} can be used. Check the file, or store it rows x columns x bands."
         )
     grid, placed, lists = Grid(height=height, width=width), tuple[str, ...](), None
-    factor, shift, marks = 1.0, 0.0, tuple[float, ...]()
+    factor, shift, marks, limits = 1.0, 0.0, tuple[float, ...](), None
     if width > 1 and isinstance(source, ArraySource) and source.format == "zarr":
         from eigenscape.scenes.formats.arrays.zarrstores import named_arrays
         from eigenscape.scenes.formats.named.arrays import packing_of
@@ -117,7 +117,10 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
             grid, placed = place_image(path, array, known, grid)
             packing = packing_of(path, array)
             lists = band_lists(array, known)
-        factor, shift, marks = packing.scale, packing.offset, packing.nodata
+        factor, shift, marks, limits = (
+            packing.scale, packing.offset, packing.nodata, packing.limits
+        )  # fmt: skip
+        placed = (*placed, *packing.told())
     wavelength = lists.wavelength if lists else None
     bad = parse_bad_bands(options.bad_bands, count, wavelength)
     marked = lists.good if lists else (True,) * count
@@ -130,7 +133,9 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
         grid=grid,
         bands=Bands(good, wavelength, lists.fwhm if lists else None),
         source=source,
-        calibration=calibrate([factor] * kept, [shift] * kept, [(*marks, options.nodata)] * kept),
+        calibration=calibrate(
+            [factor] * kept, [shift] * kept, [(*marks, options.nodata)] * kept, limits
+        ),
         notes=(*notes, *placed, *_note_missing(source)),
     )
 

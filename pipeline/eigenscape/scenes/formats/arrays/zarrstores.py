@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.named.arrays import NamedArray
+from eigenscape.scenes.formats.named.arrays import NamedArray, meant_type
 
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
@@ -64,8 +64,8 @@ def _named(path: str, name: str, array: Any) -> NamedArray:
     if "_ARRAY_DIMENSIONS" in attributes and array.metadata.zarr_format == 2 and array.fill_value:
         attributes = {"_FillValue": array.fill_value} | attributes
     return NamedArray(
-        name, tuple(array.shape), np.dtype(array.dtype), tuple(map(str, axes or ())) if known else None,
-        attributes, partial(_load, path, name),
+        name, tuple(array.shape), meant_type(np.dtype(array.dtype), attributes),
+        tuple(map(str, axes or ())) if known else None, attributes, partial(_load, path, name),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ class NamedArray:
     shape
         Its shape.
     dtype
-        Type of its numbers as they are stored.
+        Type of its numbers: that of the stored ones, or what the attribute ``_Unsigned`` makes of it.
     axes
         Names of its axes; None where they are not all known.
     attributes
@@ -122,18 +123,22 @@ def _completed(kinds: list[str]) -> list[str]:
 
 
 def stored_axes(array: NamedArray, known: Known) -> str | None:
-    """Return the order of the axes of an image, "r" rows, "c" columns, "b" bands.
+    """Return the order of the axes of an image, "r" rows, "c" columns, "b" bands, "1" another of one entry.
 
     Returns
     -------
     str or None
-        None where nothing says the order, or there are more than three axes.
+        None where nothing says the order, or there are several axes of bands.
     """
     order = image_axes(array, known)
-    if order is None or len(order) > _CUBE_AXES:
+    if order is None:
         return None
-    names = dict(zip(order, "rcb", strict=False))
-    return "".join(names[place] for place in range(len(order)))
+    rows, columns, *others = order
+    bands = [place for place in others if array.shape[place] > 1] or others[-1:]
+    if len(bands) > 1:
+        return None
+    names = {rows: "r", columns: "c"} | dict.fromkeys(bands, "b")
+    return "".join(names.get(place, "1") for place in range(len(order)))
 
 
 def is_upright(array: NamedArray, known: Known) -> bool:
@@ -170,11 +175,35 @@ class Packing:
         value = stored * scale + offset.
     nodata
         Stored values of missing pixels.
+    limits
+        Least and greatest stored value that is not missing; None where the file has none.
     """
 
     scale: float = 1.0
     offset: float = 0.0
     nodata: tuple[float, ...] = ()
+    limits: tuple[float, float] | None = None
+
+    def told(self) -> tuple[str, ...]:
+        """Say that values are missing by the limits."""
+        if self.limits is None:
+            return ()
+        low, high = self.limits
+        return (
+            f"stored values outside of {low:g} to {high:g} are missing, by the valid range of the array",
+        )
+
+
+def meant_type(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the type of numbers of an array: ``_Unsigned`` says it of a format without unsigned numbers.
+
+    Examples
+    --------
+    >>> meant_type(np.dtype(">i2"), {"_Unsigned": "true"}), meant_type(np.dtype("i2"), {})
+    (dtype('uint16'), dtype('int16'))
+    """
+    kind = {"true": "u", "false": "i"}.get(str(attributes.get("_Unsigned")).lower())
+    return np.dtype(f"{kind}{dtype.itemsize}") if kind and dtype.kind in "ui" else dtype
 
 
 def packing_of(path: str, array: NamedArray) -> Packing:
@@ -188,17 +217,51 @@ def packing_of(path: str, array: NamedArray) -> Packing:
     attributes = array.attributes
     marks = [attributes[name] for name in ("_FillValue", "missing_value") if name in attributes]
     try:
-        return Packing(
-            float(attributes.get("scale_factor", 1)),
-            float(attributes.get("add_offset", 0)),
-            tuple(dict.fromkeys(_number(mark) for mark in marks)),
-        )
+        scale = float(attributes.get("scale_factor", 1))
+        offset = float(attributes.get("add_offset", 0))
+        stored = (_as_meant(value, array) for mark in marks for value in _numbers(mark))
+        return Packing(scale, offset, tuple(dict.fromkeys(stored)), _limits(array, scale, offset))
     except (TypeError, ValueError) as error:
         raise SceneError(
-            f"{path}: the array {array.name} has a scale_factor, add_offset, _FillValue or missing_value "
-            f"that is not a number ({error}). Correct the attribute, or remove it and set scene.scale "
-            "and scene.nodata."
+            f"{path}: the array {array.name} has a scale_factor, add_offset, _FillValue, missing_value or "
+            f"valid range that is not a number ({error}). Correct the attribute, or remove it and set "
+            "scene.scale and scene.nodata."
         ) from error
+
+
+def _limits(array: NamedArray, scale: float, offset: float) -> tuple[float, float] | None:
+    """Return the valid range of an array as it is stored."""
+    attributes = array.attributes
+    told = [attributes.get("valid_min", -math.inf), attributes.get("valid_max", math.inf)]
+    told = [attributes.get("valid_range", told)] if "valid_range" in attributes else told
+    values = [_as_meant(value, array) for each in told for value in _numbers(each)]
+    if len(values) != 2:
+        raise ValueError(f"valid_range has {len(values)} entries")
+    if values == [-math.inf, math.inf]:
+        return None
+    real = any(np.asarray(each).dtype.kind == "f" and np.isfinite(each).all() for each in told)
+    if real and array.dtype.kind in "ui":
+        # By NetCDF's conventions real limits of packed whole numbers are of what these stand for.
+        values = sorted(round((value - offset) / scale, 6) for value in values)
+    return values[0], values[1]
+
+
+def _as_meant(value: float, array: NamedArray) -> float:
+    """Return a stored value as a number of the type that ``_Unsigned`` says."""
+    kind = array.dtype.kind
+    if "_Unsigned" not in array.attributes or kind not in "ui" or not math.isfinite(value):
+        return value
+    period = 2.0 ** (8 * array.dtype.itemsize)
+    if kind == "u" and -period / 2 <= value < 0:
+        return value + period
+    return value - period if kind == "i" and period / 2 <= value < period else value
+
+
+def _numbers(value: Any) -> list[float]:
+    """Return the numbers of an attribute: one, a list, or a text of several."""
+    if isinstance(value, str):
+        return [_number(text) for text in value.replace(",", " ").split()]
+    return [_number(one) for one in np.atleast_1d(value)]
 
 
 def _number(mark: Any) -> float:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigenscape.scenes.formats.bandlists import to_nanometers, unit_to_nanometers
-from eigenscape.scenes.formats.named.arrays import Known, NamedArray, image_axes
+from eigenscape.scenes.formats.named.arrays import Known, NamedArray, stored_axes
 
 _WAVELENGTHS = ("wavelength", "wavelengths")
 _WIDTHS = ("fwhm",)
 _FLAGS = ("good_wavelengths", "bbl")
-_CUBE_AXES = 3
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ def band_lists(array: NamedArray, known: Known) -> BandLists | None:
     known
         The arrays of the file.
     """
-    order = image_axes(array, known)
-    if array.axes is None or order is None or len(order) != _CUBE_AXES:
+    order = stored_axes(array, known)
+    if array.axes is None or order is None or "b" not in order:
         return None
-    axis, count = array.axes[order[2]], array.shape[order[2]]
+    axis, count = array.axes[order.index("b")], array.shape[order.index("b")]
     along = [
         one for one in known.values()
         if one.axes == (axis,) and one.shape == (count,) and one.dtype.kind in "uifb"

@@ -17,12 +17,17 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.arrays.arrayfiles import reading
 from eigenscape.scenes.formats.hdf5 import AxesBands, Hdf5File, attribute, dataset
-from eigenscape.scenes.formats.named.arrays import NamedArray
+from eigenscape.scenes.formats.named.arrays import NamedArray, meant_type
 
 _MOST_ATTRIBUTES = 256
 _OF_DIMENSIONS = {
     "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid",
 }  # fmt: skip
+_FILLS = {
+    "int16": -32767, "uint16": 65535, "int32": -2147483647, "uint32": 4294967295,
+    "float32": 9.969209968386869e36, "float64": 9.969209968386869e36,
+}  # fmt: skip
+"""What NetCDF fills arrays with by default, by type; bytes have none that is not data."""
 
 
 def netcdf_kind(path: str) -> Literal["hdf5", "classic"] | None:
@@ -59,10 +64,12 @@ def _list_hdf5(path: str) -> list[NamedArray]:
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "uif":
-            load = partial(_load_hdf5, path, name)
-            found.append(
-                NamedArray(name, item.shape, item.dtype, _axes(name, item), _told(item), load)
-            )
+            load, told = partial(_load_hdf5, path, name), _told(item)
+            if item.fillvalue == _FILLS.get(item.dtype.name):
+                # What the library fills an array with, of which nothing else is told.
+                told = _with_fill(told, item.dtype)
+            dtype = meant_type(item.dtype, told)
+            found.append(NamedArray(name, item.shape, dtype, _axes(name, item), told, load))
 
     with Hdf5File(path).open() as file:
         file.visititems(visit)
@@ -83,6 +90,13 @@ def _told(item: Any) -> dict[str, Any]:
     return {name: attribute(item, name) for name in names}
 
 
+def _with_fill(told: dict[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return attributes with the value that stands where nothing was written, if they name no other."""
+    if {"_FillValue", "missing_value", "_Unsigned"} & told.keys() or dtype.name not in _FILLS:
+        return told
+    return {**told, "_FillValue": _FILLS[dtype.name]}
+
+
 def _load_hdf5(path: str, name: str) -> NDArray[Any]:
     with Hdf5File(path).open_numbers() as file:
         return np.asarray(dataset(file, name)[()])
@@ -97,8 +111,9 @@ def _list_classic(path: str) -> list[NamedArray]:
                     key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
                     for key, value in one._attributes.items()
                 }
-                shape, dtype = tuple(one.data.shape), one.data.dtype.newbyteorder("=")
-                load = partial(_load_classic, path, name)
+                shape, stored = tuple(one.data.shape), one.data.dtype.newbyteorder("=")
+                load, told = partial(_load_classic, path, name), _with_fill(told, stored)
+                dtype = meant_type(stored, told)
                 found.append(NamedArray(name, shape, dtype, tuple(one.dimensions), told, load))
             del one  # of a mapping that is closed
     return found

@@ -29,17 +29,23 @@ class Calibration:
     nodata
         Pairs of a stored value that marks missing pixels and the positions (among the good bands)
         where it does so; None stands for all of them.
+    limits
+        Least and greatest stored value that is not missing; None where there are none.
     """
 
     scale: tuple[float, ...] | None = None
     offset: tuple[float, ...] | None = None
     nodata: tuple[tuple[float, tuple[int, ...] | None], ...] = ()
+    limits: tuple[float, float] | None = None
 
 
 def calibrate(
-    scale: Sequence[float], offset: Sequence[float], nodata: Sequence[Iterable[float | None]]
+    scale: Sequence[float],
+    offset: Sequence[float],
+    nodata: Sequence[Iterable[float | None]],
+    limits: tuple[float, float] | None = None,
 ) -> Calibration:
-    """Build a `Calibration` from the scale, offset and nodata values of each good band."""
+    """Build a `Calibration` from the scale, offset and nodata values of each good band, and common limits."""
     positions: dict[float, list[int]] = {}
     for position, values in enumerate(nodata):
         # NaN needs no mark: a value that is not finite is missing anyway.
@@ -53,6 +59,7 @@ def calibrate(
             (value, None if len(where) == len(nodata) else tuple(where))
             for value, where in positions.items()
         ),
+        limits=limits,
     )
 
 
@@ -108,13 +115,14 @@ def fill_samples(
     values : array, shape (rows, width, bands), float32
         Overwritten.
     valid : array of bool, shape (rows, width)
-        Cleared where a band is nodata, NaN or infinite (or too large for float32).
+        Cleared where a band is nodata or beyond the limits, NaN or infinite (or too large for float32).
     """
     marks = [
         (mark, where)
         for value, where in calibration.nodata
         if (mark := _as_stored(value, stored.dtype)) is not None
     ]
+    limits = None if calibration.limits is None else _limits(calibration.limits, stored.dtype)
     check_finite = stored.dtype.kind == "f" or calibration.scale is not None
     scale = None if calibration.scale is None else np.asarray(calibration.scale)
     offset = None if calibration.offset is None else np.asarray(calibration.offset)
@@ -131,6 +139,8 @@ def fill_samples(
             for mark, where in marks:
                 tested = line if where is None else line[:, list(where)]
                 told &= (tested != mark).all(axis=-1)
+            if limits is not None:
+                told &= ((line >= limits[0]) & (line <= limits[1])).all(axis=-1)
             if scale is not None and offset is not None:
                 values[place] = line * scale + offset
             else:
@@ -154,6 +164,18 @@ def marks_of(values: Iterable[float | None], dtype: str) -> tuple[float, ...]:
     ]
     # By their text, as NaN is not equal to itself.
     return tuple(sorted({str(value): value for value in possible}.values(), key=math.isnan))
+
+
+def _limits(limits: tuple[float, float], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return limits in the stored type, which the comparison with it is fast in."""
+    low, high = limits
+    if dtype.kind != "f":
+        kind = np.iinfo(dtype)
+        low, high = max(math.ceil(max(low, kind.min)), kind.min), min(high, kind.max)
+        if low > high:
+            return kind.max, kind.min
+        return dtype.type(low), dtype.type(math.floor(high))
+    return dtype.type(low), dtype.type(high)
 
 
 def _as_stored(value: float, dtype: np.dtype[Any]) -> Any:
