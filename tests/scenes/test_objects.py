@@ -30,6 +30,12 @@ def cube():
     )
 
 
+def test_raster_of__tells_of_numbers_that_are_no_wavelengths(cube):
+    cube.wavelength.attrs["units"] = "cm-1"
+    with pytest.warns(UserWarning, match="wavelengths are not known: their unit, 'cm-1'"):
+        assert raster_of(cube).wavelength is None
+
+
 def test_write_raster__has_grid_wavelengths_and_values(tmp_path, cube):
     cube.attrs["_FillValue"] = -9.0
     path = write_raster(raster_of(cube), tmp_path / "new", "line")

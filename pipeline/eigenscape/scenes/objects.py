@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.bandlists import to_nanometers
+from eigenscape.scenes.formats.bandlists import to_nanometers, told_unit
 from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES, even_steps, transform_of_centres
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid
@@ -381,5 +381,9 @@ def _wavelengths(given: Any, others: Sequence[Any]) -> tuple[float, ...] | None:
             continue
         if "wave" not in str(name).lower() and "units" not in found.attrs:
             continue  # numbers of bands
-        return to_nanometers(np.asarray(found, float).tolist(), found.attrs.get("units"))
+        unit = found.attrs.get("units")
+        centres = to_nanometers(np.asarray(found, float).tolist(), unit)
+        if centres is None and unit is not None and "wave" in str(name).lower():
+            warnings.warn(f"{name}: {told_unit(str(unit))}", UserWarning, stacklevel=2)
+        return centres
     return None

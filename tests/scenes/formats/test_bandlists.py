@@ -54,5 +54,27 @@ def test_to_nanometers():
     assert to_nanometers([0.4, 2.5], "unknown") == pytest.approx((400, 2500))
     assert to_nanometers([400, 2500], None) == (400, 2500)
     assert to_nanometers([6, 7], None, like=[400, 2500]) == (6, 7)
-    assert to_nanometers([1, 2], "Index") is None
+    for unit in (
+        "Index",
+        "Wavenumber",
+        "cm-1",
+        "1/cm",
+        "cm^-1",
+        "cm**-1",
+        "reciprocal centimeters",
+        "THz",
+        "1",
+    ):
+        assert to_nanometers([900, 4000], unit) is None, unit
+    for unit in (
+        "Nanometers",
+        "nm",
+        "nano meters",
+        "nanometer(s)",
+        "Wavelength (nm)",
+        "nanometres [nm]",
+    ):
+        assert to_nanometers([400, 2500], unit) == (400, 2500), unit
+    for unit in ("Micrometers", "microns", "um", "μm", "µm", "micro-meters", "Micrometers (um)"):
+        assert to_nanometers([0.4, 2.5], unit) == pytest.approx((400, 2500)), unit
     assert to_nanometers([math.nan], "nm") is None

@@ -249,6 +249,14 @@ def test_missing_values_and_the_valid_range_are_applied(scene, write, axes, attr
 
 
 @BOTH_ORDERS
+def test_numbers_of_another_unit_are_no_wavelengths(scene, write, axes):
+    opened = scene(write(axes.split(), wavelength={"units": "cm-1"}))
+    assert opened.bands.wavelength is None
+    told = "wavelengths are not known: their unit, 'cm-1', is no length"
+    assert told in str(describe_scene(opened))
+
+
+@BOTH_ORDERS
 @pytest.mark.parametrize("kind", ["i1", "i2"])
 def test_unsigned_numbers_of_a_signed_type(scene, write, monkeypatch, axes, kind):
     unsigned = np.random.default_rng(1).integers(0, 2 ** (8 * int(kind[1])), CUBE.shape)

@@ -21,8 +21,9 @@ _NANOMETERS = {
     "meter": 1e9,
     "m": 1e9,
 }
-# Numbers under one of these units are no lengths.
-_NOT_A_LENGTH = {"index", "wavenumber", "ghz", "mhz", "hz"}
+_UNKNOWN = {"", "unknown", "unspecified", "undefined", "none", "null", "n/a", "na", "nan"}
+"""Units that say nothing."""
+_BESIDE_UNITS = {"wavelength", "wavelengths", "in"}
 # No optical sensor has a band centre below 100 nm, none above 100 micrometres.
 _LARGEST_MICROMETERS = 100.0
 
@@ -37,10 +38,20 @@ def unit_to_nanometers(unit: str) -> float | None:
     --------
     >>> unit_to_nanometers("Micrometers"), unit_to_nanometers("nm"), unit_to_nanometers("ell")
     (1000.0, 1.0, None)
+    >>> unit_to_nanometers("Wavelength, nanometers (nm)"), unit_to_nanometers("cm-1")
+    (1.0, None)
     """
     name = unit.strip().lower().replace("µ", "u").replace("μ", "u").replace("å", "a")
-    name = name.replace("metre", "meter")
-    return _NANOMETERS.get(name) or _NANOMETERS.get(name.rstrip("s"))
+    name = name.replace("metre", "meter").replace("(s)", "s")
+    words = re.split(r"[\s,;:()\[\]]+", name)
+    # The name itself ("nano meters"), or the same unit once or twice.
+    found = {_length(re.sub(r"[\s_-]", "", name))} - {None}
+    found = found or {_length(word) for word in words if word and word not in _BESIDE_UNITS}
+    return found.pop() if len(found) == 1 else None
+
+
+def _length(word: str) -> float | None:
+    return _NANOMETERS.get(word) or _NANOMETERS.get(word.rstrip("s"))
 
 
 def to_nanometers(
@@ -53,7 +64,7 @@ def to_nanometers(
     values
         One number per band, NaN where unknown.
     unit
-        Unit as the metadata names it. When it is missing or unknown, numbers below 100 are taken
+        Unit as the metadata names it. When it is missing or "unknown", numbers below 100 are taken
         as micrometres, others as nanometres.
     like
         Numbers in the same unit from which an unknown unit is guessed: a width of 10 nm alone
@@ -62,17 +73,22 @@ def to_nanometers(
     Returns
     -------
     tuple of float or None
-        None when nothing is known, or when the unit is no length (a band index, a frequency).
+        None when nothing is known, or when the unit is no length that is understood (a band index, a
+        wavenumber, a frequency).
     """
     finite = [value for value in (like or values) if math.isfinite(value)]
     if not finite or all(not math.isfinite(value) for value in values):
         return None
-    if unit is not None and unit.strip().lower().rstrip("s") in _NOT_A_LENGTH:
-        return None
-    factor = unit_to_nanometers(unit) if unit else None
-    if factor is None:
-        factor = 1e3 if max(finite) < _LARGEST_MICROMETERS else 1.0
-    return tuple(value * factor for value in values)
+    if unit is None or unit.strip().lower() in _UNKNOWN:
+        factor: float | None = 1e3 if max(finite) < _LARGEST_MICROMETERS else 1.0
+    else:
+        factor = unit_to_nanometers(unit)
+    return None if factor is None else tuple(value * factor for value in values)
+
+
+def told_unit(unit: str | None) -> str:
+    """Return what a user should know of wavelengths whose unit is not understood."""
+    return f"wavelengths are not known: their unit, {unit!r}, is no length such as nm or um"
 
 
 def parse_bad_bands(

@@ -85,7 +85,7 @@ def open_named(
     stored = " x ".join(f"{size:,}" for size in array.shape)
     order = " x ".join(_WORDS.get(name, axis) for name, axis in zip(axes, array.axes, strict=True))
     note = f"array {array.name} of {Path(path).name}: {stored} {array.dtype}, {order}{others}"
-    notes = (note, *placed, *packing.told())
+    notes = (note, *placed, *packing.told(), *(lists.notes if lists else ()))
     return assemble(path, Contents("NetCDF", grid, (cube,), notes=notes), options)
 
 

@@ -11,6 +11,7 @@ from rasterio.crs import CRS
 from rasterio.transform import Affine
 
 from eigenscape.errors import SceneError
+from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.types import Grid
 
 TRANSFORMS = {
@@ -241,6 +242,17 @@ def test_wavelengths_in_nanometres(write, scene, cube, place, unit, factor):
     assert bands.fwhm == pytest.approx(fwhm)
     assert bands.good == (True, True, False, True, True)
     assert bands.count == 4
+
+
+@pytest.mark.parametrize("unit", ["Wavenumber", "cm-1", "1/cm", "THz"])
+def test_numbers_of_another_unit_are_no_wavelengths(write, scene, cube, unit):
+    listed = {"wavelength": "{900, 1000, 1400, 1850, 4000}", "wavelength units": unit}
+    path = write("s.tif", cube, after=lambda dataset: dataset.update_tags(ns="ENVI", **listed))
+    opened = scene(path)
+    assert opened.bands.wavelength is None
+    assert opened.bands.count == 5
+    told = f"wavelengths are not known: their unit, {unit!r}, is no length"
+    assert told in str(describe_scene(opened))
 
 
 def test_envi_header(write, scene, cube, tmp_path):

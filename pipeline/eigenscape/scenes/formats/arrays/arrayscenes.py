@@ -120,7 +120,7 @@ def open_array_scene(path: str, options: SceneOptions) -> ArrayScene:
         factor, shift, marks, limits = (
             packing.scale, packing.offset, packing.nodata, packing.limits
         )  # fmt: skip
-        placed = (*placed, *packing.told())
+        placed = (*placed, *packing.told(), *(lists.notes if lists else ()))
     wavelength = lists.wavelength if lists else None
     bad = parse_bad_bands(options.bad_bands, count, wavelength)
     marked = lists.good if lists else (True,) * count

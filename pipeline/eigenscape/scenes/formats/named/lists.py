@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigenscape.scenes.formats.bandlists import to_nanometers, unit_to_nanometers
+from eigenscape.scenes.formats.bandlists import to_nanometers, told_unit, unit_to_nanometers
 from eigenscape.scenes.formats.named.arrays import Known, NamedArray, stored_axes
 
 _WAVELENGTHS = ("wavelength", "wavelengths")
@@ -23,11 +23,14 @@ class BandLists:
         In nanometres, NaN where unknown; None where nothing is known.
     good
         False where a list of good bands says 0.
+    notes
+        What a user should know of lists that are not used.
     """
 
     wavelength: tuple[float, ...] | None
     fwhm: tuple[float, ...] | None
     good: tuple[bool, ...]
+    notes: tuple[str, ...] = ()
 
 
 def band_lists(array: NamedArray, known: Known) -> BandLists | None:
@@ -57,7 +60,8 @@ def band_lists(array: NamedArray, known: Known) -> BandLists | None:
         fwhm = to_nanometers(_numbers(widths), _unit(widths) or unit, like=stored)
     flags = _first(along, array, _FLAGS)
     good = (True,) * count if flags is None else tuple(flag != 0 for flag in _numbers(flags))
-    return BandLists(wavelength, fwhm, good)
+    notes = () if stored is None or wavelength is not None or unit is None else (told_unit(unit),)
+    return BandLists(wavelength, fwhm, good, notes)
 
 
 def _first(

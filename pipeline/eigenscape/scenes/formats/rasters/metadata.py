@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.formats.bandlists import to_nanometers
+from eigenscape.scenes.formats.bandlists import to_nanometers, told_unit
 from eigenscape.scenes.formats.named.lists import BandLists
 from eigenscape.scenes.formats.rasters.rasterfiles import IDENTITY
 from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES
@@ -34,7 +34,7 @@ class BandMetadata:
     colors
         What GDAL takes each band for ("red", "gray", "undefined").
     notes
-        Lists that are not used, as they have another length.
+        Lists that are not used, as they have another length or a unit that is not understood.
     """
 
     wavelength: tuple[float, ...] | None
@@ -89,6 +89,8 @@ def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMeta
 
     if lists is not None:
         wavelength, fwhm = wavelength or lists.wavelength, fwhm or lists.fwhm
+    unused = (told_unit(unit),) * (wavelength is None and stored is not None and unit is not None)
+    unused = unused or (lists.notes if lists is not None and wavelength is None else ())
     flags = _per_band(bands, "bbl") or _listed(whole, "bbl", count) or (1.0,) * count
     colors = tuple(interpretation.name for interpretation in dataset.colorinterp)
     scale, offset = _scales(dataset, whole)
@@ -110,10 +112,13 @@ def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMeta
             for value in dataset.nodatavals
         ),
         colors=colors,
-        notes=tuple(
-            f"{key} has {length} entries for {count} bands: ignored"
-            for key in ("wavelength", "fwhm", "bbl")
-            if (length := len(_entries(whole, key))) not in (0, count)
+        notes=(
+            *unused,
+            *(
+                f"{key} has {length} entries for {count} bands: ignored"
+                for key in ("wavelength", "fwhm", "bbl")
+                if (length := len(_entries(whole, key))) not in (0, count)
+            ),
         ),
     )
 
