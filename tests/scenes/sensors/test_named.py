@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import rasterio
 import xarray
+from rasterio.crs import CRS
 from rasterio.transform import Affine
 from scipy.io import netcdf_file
 
@@ -20,6 +21,7 @@ SIZES = {"y": 7, "x": 8, "wavelength": 5}
 CUBE = np.random.default_rng(0).permutation(7 * 8 * 5).reshape(7, 8, 5).astype("i2")
 PLACES = {"y": 5000 - 30.0 * np.arange(7), "x": 400 + 20.0 * np.arange(8)}
 ORDERS = [" ".join(order) for order in itertools.permutations(SIZES)]
+BOTH_ORDERS = pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
 UNNAMED = "This is a netCDF dimension but not a netCDF variable. "
 
 
@@ -87,7 +89,7 @@ def test_any_order_of_axes_is_read(scene, write, axes, places):
     assert scene(write(axes.split()), variable="refl", bad_bands=["490-610 nm"]).bands.count == 3
 
 
-@pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
+@BOTH_ORDERS
 def test_rows_from_the_south_are_those_of_arrays_beside_them(
     scene, labels, write, tmp_path, monkeypatch, axes
 ):
@@ -151,7 +153,7 @@ def test_most_bands_are_counted_along_the_axis_of_bands(scene, write):
     assert "rows x columns x bands" in str(describe_scene(opened))
 
 
-@pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
+@BOTH_ORDERS
 def test_widths_and_good_bands_along_the_bands_are_known(scene, write, axes):
     lists = {
         "fwhm": (("wavelength",), np.full(5, 0.01, "f4")),
@@ -209,6 +211,25 @@ def test_a_grid_mapping_of_parameters_places_a_turned_cube(scene, write):
     assert "coordinate system" not in str(describe_scene(opened))
 
 
+@BOTH_ORDERS
+def test_coordinates_in_kilometres_and_beyond_180_degrees(scene, write, monkeypatch, axes):
+    crs = {"crs": ((), np.array(0, "i4"))}
+    keys = {"refl": {"grid_mapping": "crs"}, "crs": {"crs_wkt": CRS.from_epsg(32633).to_wkt()}}
+    monkeypatch.setitem(PLACES, "y", PLACES["y"] / 1000)
+    monkeypatch.setitem(PLACES, "x", PLACES["x"] / 1000)
+    km = {"y": {"units": "km"}, "x": {"units": "km"}}
+    opened = scene(write(axes.split(), further=crs, **keys, **km))
+    assert opened.grid.transform == pytest.approx((20, 0, 390, 0, -30, 5015))
+    assert CRS.from_wkt(opened.grid.crs_wkt).linear_units_factor[1] == 1
+
+    monkeypatch.setitem(PLACES, "y", 50 - 0.5 * np.arange(7))
+    monkeypatch.setitem(PLACES, "x", 200 + 0.5 * np.arange(8))
+    keys = {"refl": {"grid_mapping": "crs"}, "crs": {"crs_wkt": CRS.from_epsg(4326).to_wkt()}}
+    east = {"y": {"units": "degrees_north"}, "x": {"units": "degrees_east"}}
+    opened = scene(write(axes.split(), further=crs, **keys, **east))
+    assert opened.grid.transform == pytest.approx((0.5, 0, -160.25, 0, -0.5, 50.25))
+
+
 def test_a_damaged_file_is_refused(scene, write, tmp_path):
     content = Path(write(["y", "x", "wavelength"])).read_bytes()
     for share in (0.3, 0.6, 0.9):
@@ -216,9 +237,6 @@ def test_a_damaged_file_is_refused(scene, write, tmp_path):
         path.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SceneError):
             scene(str(path)).read(0, 7)
-
-
-BOTH_ORDERS = pytest.mark.parametrize("axes", ["y x wavelength", "wavelength y x"])
 
 
 @BOTH_ORDERS

@@ -37,6 +37,13 @@ def test_zarr__coordinates_place_the_scene(tmp_path, scene, dataset, version):
     np.testing.assert_array_equal(opened.read(0, 4)[0], dataset.refl)
 
 
+def test_zarr__coordinates_in_kilometres(tmp_path, scene, dataset):
+    distances = {name: (name, dataset[name].values / 1000, {"units": "km"}) for name in ("y", "x")}
+    dataset.assign_coords(distances).to_zarr(tmp_path / "s.zarr", consolidated=False)
+    transform = scene("s.zarr", variable="refl").grid.transform
+    assert transform == pytest.approx((20, 0, 390, 0, -30, 5015))
+
+
 def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
     dataset.spatial_ref.attrs["GeoTransform"] = "400 20 5 5000 4 -30"
     dataset.to_zarr(tmp_path / "s.zarr", consolidated=False)

@@ -22,6 +22,10 @@ from eigenscape.scenes.formats.rasters.rasterfiles import unreadable_crs
 from eigenscape.scenes.grids import even_steps, transform_of_centres
 from eigenscape.scenes.types import Grid
 
+_KILOMETRES = {"km", "kilometer", "kilometers", "kilometre", "kilometres"}
+_DEGREES_EAST = {"degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee"}
+"""Units of coordinates, in lower case."""
+
 _WGS84 = 6378137.0
 """Semi-major axis in metres."""
 
@@ -69,8 +73,24 @@ def place_image(
             f"the place of the pixels is not known: their coordinates are {error}",
             *told_crs,
         )
+    first_x, first_y = (_on_map(*first, one, crs) for first, one in ((first_x, x), (first_y, y)))
     transform = transform_of_centres(first_x, first_y, (a or None, e or None))
     return Grid(grid.height, grid.width, crs, transform), (*told_crs, *_told_rows(transform))
+
+
+def _on_map(
+    first: float, step: float | None, places: NamedArray, crs_wkt: str | None
+) -> tuple[float, float | None]:
+    """Return the first coordinate of an axis and the step in the unit of the coordinate system."""
+    unit = str(places.attributes.get("units", "")).strip().lower()
+    crs = None if crs_wkt is None else CRS.from_wkt(crs_wkt)
+    if unit in _KILOMETRES and crs is not None and crs.is_projected:
+        factor = 1000 / float(crs.linear_units_factor[1])
+        return first * factor, None if step is None else step * factor
+    last = first if step is None else first + step * (places.shape[0] - 1)
+    if unit in _DEGREES_EAST and min(first, last) > 180:
+        return first - 360, step  # as GDAL has it, and GeoTIFF
+    return first, step
 
 
 def _told_rows(transform: Sequence[float]) -> tuple[str, ...]:
