@@ -430,3 +430,14 @@ def test_marks__of_samples_in_a_column_of_another_name(tmp_path):
     options = SceneOptions(path="table.csv", labels_field="species")
     opened = open_marks(str(tmp_path / "train.csv"), options, Grid(3, 1), None)
     assert opened.read(0, 3).ravel().tolist() == [0, 1, 1]
+
+
+def test_scene_classes__none_of_the_names_of_a_file_is_told(labels, tmp_path):
+    (tmp_path / "s.csv").write_text("a,b,kind\n1,2,pine\n3,4,beech\n5,6,oak\n")
+    opened = labels("s.csv", labels_field="kind", classes={1: "water", 2: "forest"})
+    assert opened.legend.names == {1: "water", 2: "forest", 3: "pine"}
+    assert opened.notes[-1] == (
+        "scene.classes has none of the names in s.csv (beech, oak, pine), which are numbered by the "
+        "alphabet: beech becomes water, oak becomes forest"
+    )
+    assert labels("s.csv", labels_field="kind", classes={2: "pine"}).labels.notes == ()

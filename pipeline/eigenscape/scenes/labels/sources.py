@@ -196,8 +196,23 @@ def _with_names(labels: Labels | None, names: Mapping[int, str]) -> Labels:
         return replace(labels, labels=_with_names(labels.labels, names))
     if not isinstance(labels, PlaneLabels) and names_in_common(labels.legend.names, names):
         labels = renumbered(labels, names)
+    elif labels.legend.alphabetical:
+        labels = _noted_names(labels, names)
     legend = replace(labels.legend, names={**labels.legend.names, **names})
     return replace(labels, legend=legend)  # type: ignore[type-var]
+
+
+def _noted_names(labels: Labels, names: Mapping[int, str]) -> Labels:
+    """Say that names of the job replace all names of a file, whose numbers follow the alphabet."""
+    own = labels.legend.names
+    becomes = _told(
+        f"{own[number]} becomes {names[number]}" for number in sorted(own.keys() & names)
+    )
+    told = (
+        f"scene.classes has none of the names in {Path(labels.files[0]).name} ({_told(own.values())}), which "
+        f"are numbered by the alphabet{becomes and ': '}{becomes}"
+    )
+    return replace(labels, notes=(*labels.notes, told))  # type: ignore[type-var, attr-defined]
 
 
 def library_bytes(job: Job) -> int:
