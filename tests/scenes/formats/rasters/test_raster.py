@@ -358,6 +358,14 @@ def test_mask__refuses_another_grid(write, scene, cube):
         scene(path, mask=elsewhere)
 
 
+def test_mask__another_coordinate_system_is_named(write, scene, cube):
+    mask = write("mask.tif", np.ones((20, 13), "uint8"), crs="EPSG:32632")
+    with pytest.raises(
+        SceneError, match="lies elsewhere: coordinate system EPSG:32632 against EPSG:32633"
+    ):
+        scene(write("scene.tif", cube), mask=mask)
+
+
 def test_mask__rows_that_run_the_other_way_are_read(write, scene, cube):
     mask = write("mask.tif", (cube[0] % 2)[::-1], transform=TRANSFORMS["south-up"])
     _, valid = scene(write("scene.tif", cube), mask=mask).read(3, 20)

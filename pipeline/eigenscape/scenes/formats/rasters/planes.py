@@ -244,10 +244,13 @@ def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> S
 
 def lies_elsewhere(path: str, grid: Grid, scene: Grid, *, key: str) -> SceneError:
     """Return the error for a mask or labels of the size of the scene that lie on another grid."""
+    differs = f"transform {grid.transform} against {scene.transform}"
+    if not crs_agree(grid, scene):
+        names = (CRS.from_wkt(one.crs_wkt).to_string() for one in (grid, scene))
+        differs = "coordinate system {} against {}".format(*names)
     return SceneError(
-        f"{path}: {key} has the size of the scene but lies elsewhere: transform "
-        f"{grid.transform} against {scene.transform}. Bring it onto the scene's grid, for "
-        "example with gdalwarp."
+        f"{path}: {key} has the size of the scene but lies elsewhere: {differs}. Bring it onto the scene's "
+        "grid, for example with gdalwarp."
     )
 
 
