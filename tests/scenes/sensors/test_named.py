@@ -135,6 +135,33 @@ def test_a_raster_of_more_axes_tells_that_its_last_row_is_read_first(scene, tmp_
     assert "s.nc: its first row lies in the south, and is read last" in str(describe_scene(opened))
 
 
+def test_missing_values_and_the_valid_range_of_what_gdal_reads(scene, tmp_path):
+    limits = {"valid_range": np.array([0, 260], "i2")}
+    for name, told in (
+        ("marks", {"_FillValue": np.int16(7), "missing_value": np.int16(9)}),
+        ("range", {"_FillValue": np.int16(-99), **limits}),
+        ("greatest", {"valid_max": np.int16(260)}),
+        ("zeros", limits),
+    ):
+        path = str(tmp_path / f"{name}.nc")
+        with h5py.File(path, "w") as file:
+            for axis, size in (("time", 2), *SIZES.items()):
+                file.create_dataset(axis, data=np.arange(size)).make_scale(axis)
+            cube = np.stack([CUBE, CUBE - 1]).transpose(0, 3, 1, 2)
+            refl = file.create_dataset("refl", data=cube)
+            for place, axis in enumerate(("time", "wavelength", "y", "x")):
+                refl.dims[place].attach_scale(file[axis])
+            refl.attrs.update(told)
+        if name == "zeros":
+            with pytest.raises(SceneError, match="valid range, 0 to 260, and no _FillValue"):
+                scene(path)
+            continue
+        least = 0 if name == "range" else -1
+        wrong = np.isin(cube, [7, 9]) if name == "marks" else (cube < least) | (cube > 260)
+        valid = scene(path).read(0, 7)[1][::-1]
+        np.testing.assert_array_equal(valid, ~wrong.any(axis=(0, 1)))
+
+
 def test_a_raster_within_a_file_is_read_by_the_names_of_its_axes(write, monkeypatch):
     monkeypatch.setitem(PLACES, "y", PLACES["y"][::-1])
     path = f'NETCDF:"{write(["wavelength", "y", "x"])}":refl'

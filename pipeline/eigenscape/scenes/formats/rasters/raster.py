@@ -15,7 +15,7 @@ from eigenscape.errors import SceneError
 from eigenscape.scenes.files.outside import source_file
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
-from eigenscape.scenes.formats.named.arrays import rows_rise
+from eigenscape.scenes.formats.named.arrays import Packing, packing_of, rows_rise
 from eigenscape.scenes.formats.named.lists import BandLists
 from eigenscape.scenes.formats.rasters.containers import named_array
 from eigenscape.scenes.formats.rasters.metadata import (
@@ -186,8 +186,10 @@ class _Opened:
     """Whether GDAL makes the mask of all bands of an alpha band."""
     unplaced: str | None
     """What a user should know of a georeference that is not used."""
-    reverse: str | None
-    """What a user should know of rows that are not read in the order of the file."""
+    packing: Packing
+    """What a NetCDF file says of missing values, of which GDAL knows one."""
+    told: tuple[str, ...]
+    """What a user should know of it, and of rows that are not read in the order of the file."""
 
 
 def open_raster_scene(
@@ -242,7 +244,7 @@ def open_raster_scene(
         first = last
     names = tuple(name for item in opened for name in item.metadata.names)
     unplaced = [item.unplaced for item in opened if item.unplaced is not None]
-    reverse = [item.reverse for item in opened if item.reverse is not None]
+    told = list(dict.fromkeys(text for item in opened for text in item.told))
     ignored = [f"{Path(item.path).name}: {note}" for item in opened for note in item.metadata.notes]
     return RasterScene(
         grid=onto,
@@ -260,7 +262,7 @@ def open_raster_scene(
             *_note_grid(opened, onto),
             *_note_alpha(opened),
             *unplaced[:1],
-            *reverse[:1],
+            *told[:_TOLD],
             *ignored[:_TOLD],
         ),
         alpha=opened[0].alpha if len(opened) == 1 else (),
@@ -284,6 +286,14 @@ def _inspect(path: str, lists: BandLists | None) -> _Opened:
         check_axes(dataset, path)
         flags = [set(band) for band in dataset.mask_flag_enums]
         metadata = read_band_metadata(dataset, lists)
+        is_netcdf = dataset.driver == "netCDF"
+        packing, told = _told_by_names(path) if is_netcdf else (Packing(), ())
+        if packing.limits and None in metadata.nodata and all(map(math.isfinite, packing.limits)):
+            raise SceneError(
+                f"{path}: has a valid range, {packing.limits[0]:g} to {packing.limits[1]:g}, and no "
+                "_FillValue: GDAL reads values beyond the range as 0. Give it a _FillValue, or remove "
+                "valid_range."
+            )
         return _Opened(
             path=path,
             grid=read_grid(dataset, path),
@@ -302,19 +312,22 @@ def _inspect(path: str, lists: BandLists | None) -> _Opened:
             alpha=tuple(n for n, color in enumerate(metadata.colors, 1) if color == "alpha"),
             alpha_masks=any(MaskFlags.alpha in band for band in flags),
             unplaced=note_unplaced(dataset, path),
-            reverse=_note_reverse(path) if dataset.driver == "netCDF" else None,
+            packing=packing,
+            told=told,
         )
 
 
-def _note_reverse(path: str) -> str | None:
-    """Say that GDAL begins with the last row of a file, as the coordinate of its rows rises."""
+def _told_by_names(path: str) -> tuple[Packing, tuple[str, ...]]:
+    """Return what the numbers of a NetCDF file stand for, and say if GDAL begins with its last row."""
     array, known = named_array(path)
-    if array is None or not rows_rise(array, known):
-        return None
-    return (
+    if array is None:
+        return Packing(), ()
+    packing = packing_of(path, array)
+    told = (
         f"{Path(source_file(path)).name}: its first row lies in the south, and is read last: arrays of "
         "labels or of a mask count rows from the north"
     )
+    return packing, ((told,) * rows_rise(array, known)) + packing.told()
 
 
 def _of_one_band(item: _Opened) -> _Opened:
@@ -354,7 +367,8 @@ def _make_part(
         calibration=calibrate(
             [metadata.scale[index] if automatic else float(scale) for index in chosen],
             [metadata.offset[index] if automatic else 0.0 for index in chosen],
-            [(metadata.nodata[index], nodata) for index in chosen],
+            [(metadata.nodata[index], nodata, *item.packing.nodata) for index in chosen],
+            item.packing.limits,
         ),
         mask_bands=(*shared[:1], *own),
         dtype=resampled_type(item.grid, onto, item.dtype) if moved else item.dtype,
