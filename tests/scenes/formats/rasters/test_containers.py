@@ -96,10 +96,12 @@ def test_netcdf__coordinates_place_the_scene_and_order_its_rows(scene, tmp_path)
 
 @pytest.mark.slow
 def test_netcdf__rows_without_coordinates_are_read_from_the_top_beside_others(scene, tmp_path):
-    """The order of rows is a setting of the whole process while a file is opened."""
-    sizes, upwards = {"b": 5, "y": 7, "x": 8}, [str(tmp_path / f"{n}.nc") for n in range(4)]
+    """The order of rows is a setting of the whole process while GDAL opens a file, here of four axes."""
+    sizes = {"t": 2, "b": 5, "y": 7, "x": 8}
+    upwards = [str(tmp_path / f"{n}.nc") for n in range(4)]
+    cube = np.stack([CUBE, CUBE + 1])
     for number, path in enumerate(upwards):
-        write_netcdf(path, sizes, ("b", "y", "x"), CUBE[:, ::-1], places=number % 2)
+        write_netcdf(path, sizes, tuple(sizes), cube[:, :, ::-1], places=number % 2)
         if number % 2:
             with netcdf_file(path, "a") as file:
                 file.variables["y"][:] = 4820 + 30.0 * np.arange(7)
@@ -109,8 +111,8 @@ def test_netcdf__rows_without_coordinates_are_read_from_the_top_beside_others(sc
 
     with ThreadPoolExecutor(4) as pool:
         for number, found in enumerate(pool.map(read, range(80))):
-            expected = CUBE if number % 2 else CUBE[:, ::-1]
-            np.testing.assert_array_equal(found, expected.transpose(1, 2, 0))
+            expected = cube if number % 2 else cube[:, :, ::-1]
+            np.testing.assert_array_equal(found, np.concatenate(expected).transpose(1, 2, 0))
 
 
 def test_netcdf__four_axes_in_another_order_are_refused(scene, tmp_path):
