@@ -137,6 +137,44 @@ def test_find_bad_bands__a_constant_image_keeps_its_bands(tmp_path):
     assert find_bad_bands(job, open_scene(job.scene, job.resolve)) == []
 
 
+def test_find_bad_bands__columns_that_differ_in_few_samples(written_job, tmp_path):
+    classes = np.random.default_rng(0).integers(0, 20, 5000)
+    columns = np.column_stack([np.eye(20)[classes], np.full(5000, 7.0), classes / 9])
+    lines = [",".join(f"f{number}" for number in range(22))]
+    lines += [",".join(map(str, row)) for row in columns.tolist()]
+    (tmp_path / "samples.csv").write_text("\n".join(lines) + "\n")
+    text, job = written_job(tmp_path / "samples.csv")
+    assert job.scene.bad_bands == (21,)
+    assert "# Columns 21: constant in all valid samples." in text
+
+
+def test_find_bad_bands__columns_without_values_in_fewer_than_half_of_the_samples(tmp_path):
+    table = np.random.default_rng(0).normal(size=(5000, 3))
+    table[::312, 0] = np.nan  # rows that are spread as those that an image is judged by
+    table[2::10, 1] = np.nan
+    for first in range(1, 7):
+        table[first::10, 2] = np.nan
+    np.save(tmp_path / "samples.npy", table)
+    job = parse_job({"scene": {"path": "samples.npy"}}, base=tmp_path)
+    (found,) = find_bad_bands(job, open_scene(job.scene, job.resolve))
+    assert found.numbers == (3,)
+    assert found.reason == "has no value in most samples where other columns have one"
+
+
+@pytest.mark.parametrize("read_at_once", [2**10, 2**26])
+def test_find_bad_bands__a_band_that_differs_in_a_few_pixels(
+    write_tif, small, tmp_path, monkeypatch, read_at_once
+):
+    monkeypatch.setattr("eigenscape.tuning.initial._STRIP_BYTES", read_at_once)
+    cube = np.tile(small.cube, (8, 3, 1))  # more rows than are looked at first
+    cube[..., 4] = cube[..., 9] = 17
+    cube[3:5, 10:20, 9] = 18
+    write_tif("scene.tif", cube)
+    job = parse_job({"scene": {"path": "scene.tif"}}, base=tmp_path)
+    (found,) = find_bad_bands(job, open_scene(job.scene, job.resolve))
+    assert (found.numbers, found.reason) == ((5,), "constant in all valid pixels")
+
+
 def test_write_new__never_overwrites_unless_forced(tmp_path):
     path = tmp_path / "job.toml"
     write_new(path, "a", force=False)

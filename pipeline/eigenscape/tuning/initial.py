@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import tomlkit
 from numpy.typing import NDArray
 
-from eigenscape.base.blocks import blocks
+from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
@@ -17,6 +18,7 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabular import TabularScene
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile
+from eigenscape.scenes.ingest.storage import strips_of
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.open import open_scene
@@ -33,7 +35,10 @@ _LABEL_ENDINGS = (".tif", ".tiff", ".img", ".mat", ".npy", ".gpkg", ".shp", ".ge
 _LEAST_ROWS = 3
 """Least number of rows for each text on average, if the texts of a column are classes."""
 _READ_ROWS = 2**16
-_ROWS = 16
+_PLACES, _PIXELS = 16, 2**12
+"""Blocks of rows by which bands are looked at first, and the pixels that they hold together, at least."""
+_STRIP_BYTES = 2**26
+"""Of values that are read at once."""
 _NAMES = (
     "The labels have no names of the classes. For names in the legend and tables, add:",
     'classes = {1 = "forest", 2 = "meadow"}',
@@ -138,32 +143,43 @@ def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
     """Return the bands to leave out beside those that the metadata marks, by reason.
 
     Bands that lie where water vapour leaves no light are left out of any job: `eigenscape.scenes.windows`.
-    A few rows are read: of bands without values in most pixels, which cost those pixels, the scene is read
-    band by band.
+    Some rows are read first. Of bands without values in most pixels, which cost those pixels, the scene is
+    read band by band there; and where a band is constant there, the scene is read until it is not.
     """
-    bands = scene.bands
+    bands, things = scene.bands, scene.grid.things
     if isinstance(scene, SparseScene) or bands.count < 2:
         return []
     found = []
     empty = _empty_bands(job, scene)
     found.append(
-        BadBands(_numbers(empty), "has no value in most pixels where other bands have one")
+        BadBands(
+            _numbers(empty),
+            f"has no value in most {things} where other {_word(scene)}s have one",
+        )
     )
     constant = np.setdiff1d(_constant_bands(job, scene, empty), empty)
-    # Where all are, the rows say nothing about the bands; a run refuses pixels that are all alike.
+    # Where all are, nothing is said about the bands; a run refuses pixels that are all alike.
     if len(constant) + len(empty) < bands.count:
-        found.append(BadBands(_numbers(constant), "constant in the rows that were looked at"))
+        found.append(BadBands(_numbers(constant), f"constant in all valid {things}"))
     return [each for each in found if each.numbers]
+
+
+def _word(scene: Scene) -> str:
+    return "column" if scene.grid.is_table else "band"
 
 
 def _numbers(indices: NDArray[np.intp]) -> tuple[int, ...]:
     return tuple(int(index) + 1 for index in indices)
 
 
-def _rows(scene: Scene) -> list[int]:
-    wanted = np.linspace(0, scene.grid.height - 1, min(_ROWS, scene.grid.height))
-    rows: list[int] = np.unique(wanted.astype(int)).tolist()
-    return rows
+def _some_rows(scene: Scene) -> list[Block]:
+    """Return blocks of rows that are spread over a scene; a row of a table is one sample."""
+    height, width = scene.grid.height, scene.grid.width
+    rows = -(-_PIXELS // (_PLACES * width))
+    if height <= _PLACES * rows:
+        return blocks(height, rows)
+    starts = np.linspace(0, height - rows, _PLACES).astype(int).tolist()
+    return [(start, start + rows) for start in starts]
 
 
 def _without(job: Job, indices: Sequence[int]) -> Scene:
@@ -172,14 +188,14 @@ def _without(job: Job, indices: Sequence[int]) -> Scene:
     return open_scene(job.scene.model_copy(update={"bad_bands": bad}), job.resolve)
 
 
-def _valid(scene: Scene, rows: Sequence[int]) -> float:
+def _valid(scene: Scene, rows: Sequence[Block]) -> float:
     """Return the share of the pixels of some rows that are valid."""
-    return float(np.mean([scene.read(row, row + 1)[1].mean() for row in rows]))
+    return float(np.concatenate([scene.read(*block)[1] for block in rows]).mean())
 
 
 def _empty_bands(job: Job, scene: Scene) -> NDArray[np.intp]:
     """Return the indices of bands without a value in most pixels in which other bands have one."""
-    rows, good = _rows(scene), scene.bands.good_index
+    rows, good = _some_rows(scene), scene.bands.good_index
     if _valid(scene, rows) > 1 - _LEAST_VALID:
         return np.zeros(0, np.intp)  # pixels have values in all bands at once
     shares = np.array(
@@ -189,15 +205,18 @@ def _empty_bands(job: Job, scene: Scene) -> NDArray[np.intp]:
 
 
 def _constant_bands(job: Job, scene: Scene, empty: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the indices of bands that have one value in all rows looked at."""
+    """Return the indices of bands that have one value in all valid pixels."""
     left = _without(job, empty.tolist()) if len(empty) else scene
     low = np.full(left.bands.count, np.inf)
     high = np.full(left.bands.count, -np.inf)
-    for row in _rows(left):
-        values, valid = left.read(row, row + 1)
-        line = np.asarray(values).reshape(-1, left.bands.count)[valid[0]]
-        if len(line):
-            low, high = np.minimum(low, line.min(axis=0)), np.maximum(high, line.max(axis=0))
+    strips = chain.from_iterable(strips_of(left, _STRIP_BYTES).groups)
+    for block in chain(_some_rows(left), strips):
+        values, valid = left.read(*block)
+        pixels = np.asarray(values)[valid]
+        if len(pixels):
+            low, high = np.minimum(low, pixels.min(axis=0)), np.maximum(high, pixels.max(axis=0))
+        if (low < high).all():
+            break
     return np.asarray(left.bands.good_index[low == high])
 
 
@@ -279,7 +298,8 @@ def _write(
     for key, value in table["scene"].items():
         if key == "bad_bands":
             for each in bad:
-                say(part, f"Bands {', '.join(map(str, band_ranges(each.numbers)))}: {each.reason}.")
+                listed = ", ".join(map(str, band_ranges(each.numbers)))
+                say(part, f"{_word(scene).capitalize()}s {listed}: {each.reason}.")
         if key == about_labels:
             say(part, *notes)
         part[key] = value
