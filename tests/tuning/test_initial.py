@@ -4,10 +4,14 @@ import pytest
 import rasterio
 
 from eigenscape import load_job, plan, run
+from eigenscape.base.process.progress import Silent
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import OutputError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
 from eigenscape.tuning.initial import find_bad_bands, job_text, write_new
+from eigenscape.workflow.choice.auto import make_choice, settle
+from eigenscape.workflow.stages import stage_keys
 
 
 @pytest.fixture
@@ -69,15 +73,31 @@ def test_job_text__without_labels(small, written_job, tmp_path):
     assert plan(job).bands == 20
 
 
-def test_job_text__few_labels_get_a_method_for_few(small, written_job, tmp_path):
+@pytest.mark.parametrize("image", [True, False])
+def test_job_text__few_labels_are_left_to_the_choice_of_a_run(small, written_job, tmp_path, image):
     few = np.zeros_like(small.labels)
     for number in (1, 2, 3, 4):
         few.ravel()[np.flatnonzero(small.labels.ravel() == number)[:3]] = number
-    np.save(tmp_path / "scene.npy", small.cube)
-    np.save(tmp_path / "labels.npy", few)
+    np.save(tmp_path / "scene.npy", small.cube if image else small.cube.reshape(-1, 20))
+    np.save(tmp_path / "labels.npy", few if image else few.reshape(-1, 1))
     text, job = written_job(tmp_path / "scene.npy", labels=str(tmp_path / "labels.npy"))
-    assert job.learn.method == "poisson"
-    assert "12 labelled pixels of 4 classes are few" in text
+    things = "pixels" if image else "samples"
+    assert f"# 12 labelled {things} of 4 classes are few: nothing is compared, and" in text
+    told = '# graph.bandwidth = 0.25, learn.method = "poisson", learn.prior = "uniform"'
+    assert told in text.splitlines()
+    # The rule is that of a job of two lines.
+    tables = {"scene": {"path": "scene.npy", "labels": "labels.npy"}}
+    both = [job, parse_job(tables, base=tmp_path)]
+    chosen = [
+        make_choice(
+            one, stage_keys(one), tmp_path / str(number), on=ClusterOptions(), reporter=Silent()
+        )
+        for number, one in enumerate(both)
+    ]
+    ours, plain = map(settle, both, chosen)
+    for table in ("features", "neighbors", "graph", "spectrum", "learn"):
+        assert getattr(ours, table) == getattr(plain, table)
+    assert ours.learn.prior == "uniform"
 
 
 def test_job_text__pixels_out_of_place(small, written_job, tmp_path):
@@ -215,10 +235,17 @@ def test_job_text__the_only_text_column_of_a_table_is_the_class(written_job, tmp
     assert job.scene.labels_field == "species"
     assert "'species' is the only one with text: taken for the class" in text
     assert "1 setosa (4), 2 virginica (4)" in text
+    assert plan(job).bands == 1
+    done = run(job)
+    assert len(done.scores["per_class"]) == 2
+    settled = load_job(done.path / "job.toml")
+    assert (settled.neighbors.k, settled.spectrum.dimension) == (11, 11)
+
+
+def test_job_text__a_table_of_few_samples_without_labels(written_job, tmp_path):
+    text, job = written_job(write_table(tmp_path / "t.csv", ("b1", ["3", "4.5", "1"])))
     assert "As many as 12 valid samples allow." in text
     assert (job.neighbors.k, job.spectrum.dimension) == (11, 11)
-    assert plan(job).bands == 1
-    assert len(run(job).scores["per_class"]) == 2
 
 
 def test_job_text__a_numeric_column_called_class(written_job, tmp_path):

@@ -26,8 +26,8 @@ from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import DEFAULT, BadBands, band_ranges, find_windows
-from eigenscape.workflow.choice.auto import LEAST_LABELS
-from eigenscape.workflow.choice.candidates import fitted
+from eigenscape.workflow.choice.auto import has_few_labels
+from eigenscape.workflow.choice.candidates import FEW_LABELS, candidate, fitted
 from eigenscape.workflow.choice.survey import Survey, survey
 
 _LABEL_NAMES = ("{stem}_labels", "{stem}_gt", "{stem}_groundtruth", "labels_{stem}")
@@ -122,7 +122,8 @@ def job_text(
     opened = open_scene(job.scene, job.resolve)
     notes, _ = preview_labels(job, opened)
     about = survey(job)
-    return _write(table, opened, about, fitted(job, about), bad, [*remarks, *notes])
+    advice = _advice(about, opened.grid.things, candidate(job, FEW_LABELS).title)
+    return _write(table, opened, about, fitted(job, about), bad, [*remarks, *notes], advice)
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -283,6 +284,7 @@ def _write(
     small: Mapping[str, Any],
     bad: Sequence[BadBands],
     notes: Sequence[str],
+    advice: Sequence[str],
 ) -> str:
     document = tomlkit.document()
 
@@ -315,11 +317,10 @@ def _write(
     document["scene"] = part
     say(document["scene"], *_ground(about))
     learn = tomlkit.table()
-    say(learn, *_advice(about))
+    say(learn, *advice)
     if about.labelled:
-        few = sum(about.labelled.values()) < LEAST_LABELS * len(about.labelled)
-        learn["method"] = "poisson" if few else "auto"
-    if learn.get("method") != "auto":  # a choice of methods sets them by itself
+        learn["method"] = "auto"
+    else:  # a choice of methods sets them by itself
         for dotted, value in small.items():
             name, _, key = dotted.partition(".")
             part = tomlkit.table()
@@ -346,20 +347,18 @@ def _ground(about: Survey) -> list[str]:
     return [f"Adjacent pixels are not alike ({share}): no noise fractions, no spatial methods."]
 
 
-def _advice(about: Survey) -> list[str]:
-    """Return what is to be said of the methods."""
-    total, classes = sum(about.labelled.values()), len(about.labelled)
-    if not total:
+def _advice(about: Survey, things: str, few: str) -> list[str]:
+    """Return what is to be said of the methods, of which `few` are those for few labels."""
+    if not about.labelled:
         return [
             "Without labels the run writes eigenvectors. Clusters: set",
             'method = "spectral-clustering"',
             "clusters = 8",
         ]
-    if total < LEAST_LABELS * classes:
-        return [
-            f"{total:,} labelled pixels of {classes} classes are few: Poisson learning is meant for this."
-        ]
+    labels = f"{sum(about.labelled.values()):,} labelled {things} of {len(about.labelled)} classes"
+    if has_few_labels(about):
+        return [f"{labels} are few: nothing is compared, and the run takes", few]
     return [
-        f"{total:,} labelled pixels of {classes} classes: about ten methods are compared before the first",
+        f"{labels}: about ten methods are compared before the first",
         "stage. `eigenscape tune` takes longer and compares more.",
     ]

@@ -211,7 +211,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     if not scene.labelled:
         return [], ()
     check_two_classes(scene.labelled)
-    if sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled):
+    if has_few_labels(scene):
         return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
     tried = [
         (rung.name, option.keys_on(scene))
@@ -238,6 +238,11 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
             else ()
         ),
     )
+
+
+def has_few_labels(scene: Survey) -> bool:
+    """Whether the labels are so few that nothing is tried, and `FEW_LABELS` is taken."""
+    return sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled)
 
 
 def _compared(scene: Survey) -> int:
@@ -274,7 +279,7 @@ def choose(
         )
     check_two_classes(scene.labelled)
     total, classes = sum(scene.labelled.values()), len(scene.labelled)
-    if total < LEAST_LABELS * classes:
+    if has_few_labels(scene):
         note = f"methods for few labels ({total} of {classes} classes), nothing was tried"
         return Choice({**small, **FEW_LABELS}, (note,))
     with explain_write_errors(parent):
