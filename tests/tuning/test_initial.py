@@ -2,6 +2,7 @@ import geopandas
 import numpy as np
 import pytest
 import rasterio
+import shapely
 
 from eigenscape import load_job, plan, run
 from eigenscape.base.process.progress import Silent
@@ -42,6 +43,37 @@ def test_job_text__finds_labels_beside_the_scene(write_tif, small, written_job, 
     write_tif("ground_labels.tif", small.labels, nodata=0)
     _, job = written_job(tmp_path / "ground.tif")
     assert job.scene.labels == "ground_labels.tif"
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_job_text__labels_beside_the_scene_that_cannot_be_read_are_told(
+    write_tif, small, written_job, tmp_path, another
+):
+    write_tif("ground.tif", small.cube, hole=small.hole)
+    squares = [
+        shapely.box(364095 + west, 5809965 - 150, 364185 + west, 5809965 - 60)
+        for west in range(60, 960, 90)
+    ]
+    attributes = {"code": [1, 2, 3, 1, 2] * 2, "name": ["a", "b"] * 5}
+    geopandas.GeoDataFrame(attributes, geometry=squares, crs="EPSG:32633").to_file(
+        tmp_path / "ground_labels.gpkg"
+    )
+    if another:
+        write_tif("ground_gt.tif", small.labels, nodata=0)
+    text, job = written_job(tmp_path / "ground.tif")
+    told = "# ground_labels.gpkg: not used: several attributes could hold the class: code, name."
+    assert told in text
+    assert job.scene.labels == ("ground_gt.tif" if another else None)
+    # What the reason says to do.
+    text = job_text([str(tmp_path / "ground.tif")], None, base=tmp_path, name="new", field="name")
+    assert 'labels = "ground_labels.gpkg"\nlabels_field = "name"' in text
+
+
+def test_job_text__a_scenes_own_file_without_labels_is_not_told(small, written_job, tmp_path):
+    np.savez(tmp_path / "cube.npz", cube=small.cube)
+    text, job = written_job(tmp_path / "cube.npz")
+    assert job.scene.labels is None
+    assert "not used" not in text
 
 
 def test_job_text__labels_without_names_show_how_to_name_them(

@@ -111,8 +111,11 @@ def job_text(
     elif isinstance(opened, TabularScene) and field is None:
         column, remarks = _find_column(opened.file)
         table["scene"] |= {"labels_field": column} if column else {}
-    if not labels and "labels_field" not in table["scene"]:
-        found = _find_labels(path, base, table, name)
+    # A field of a table that is named, or was found, is a column of its own.
+    own = isinstance(opened, TabularScene) and "labels_field" in table["scene"]
+    if not labels and not own:
+        found, refused = _find_labels(path, base, table, name)
+        remarks = [*remarks, *refused]
         table["scene"] |= {"labels": found} if found else {}
     for key in ("labels_layer", "labels_field"):  # below the file that they are about
         if key in table["scene"]:
@@ -231,10 +234,13 @@ def _located(path: str, base: Path) -> str:
 
 def _find_labels(
     path: str | list[str], base: Path, table: dict[str, dict[str, object]], name: str
-) -> str | None:
-    """Return labels beside a scene, or in its own file, that fit it; None where there are none."""
+) -> tuple[str | None, list[str]]:
+    """Return labels beside a scene, or in its own file, that fit it, and remarks on those that do not.
+
+    None where there are none.
+    """
     if not isinstance(path, str) or is_registered(path) or "://" in path:
-        return None
+        return None, []
     whole = base / path
     beside = [
         whole.with_name(pattern.format(stem=whole.stem) + ending)
@@ -242,6 +248,7 @@ def _find_labels(
         for ending in _LABEL_ENDINGS
     ]
     own = [whole] if whole.suffix in (".npz", ".mat") else []
+    remarks: list[str] = []
     for one in (*beside, *own):
         if not one.exists():
             continue
@@ -249,10 +256,13 @@ def _find_labels(
         try:
             job = parse_job(tried, name=name, base=base)
             preview_labels(job, open_scene(job.scene, job.resolve))
-        except (SceneError, JobError):
-            continue  # it is something else
-        return _located(str(one), base)
-    return None
+        except (SceneError, JobError) as error:
+            if one is not whole:  # which need not hold any
+                reason = " ".join(str(error).removeprefix(f"{one}: ").split())
+                remarks.append(f"{one.name}: not used: {reason}")
+            continue
+        return _located(str(one), base), remarks
+    return None, remarks
 
 
 def _find_column(file: TabularFile) -> tuple[str | None, list[str]]:
