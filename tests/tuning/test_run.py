@@ -14,7 +14,7 @@ from eigenscape import load_job, plan, tune
 from eigenscape.base.files.tables import read_table
 from eigenscape.errors import InputError
 from eigenscape.job.files.overrides import changed_name
-from eigenscape.labels.nested import Nested
+from eigenscape.labels.nested import BESIDE, Nested
 from eigenscape.scenes.types import Grid
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
@@ -25,7 +25,7 @@ from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.search import Search
 from eigenscape.workflow.choice.tried import Interval
 from harness import Counted, Notes
-from ladders import RUNGS
+from ladders import QUICK_RUNGS, RUNGS
 
 pytestmark = pytest.mark.usefixtures("short_ladder")
 
@@ -384,6 +384,39 @@ def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, 
     assert "learn.method" in tuned.given
     assert any("without tuning, it would choose" in line for line in tuned.notes)
     assert not load_job(tuned.outputs["job"]).open
+    # All draws are halved alike, as all are on the whole scene.
+    assert not (tuned.path / "judging.npy").exists()
+
+
+@pytest.mark.mostly_slow(1)
+@pytest.mark.parametrize("image", [False, True])
+def test_tune__no_choice_on_a_part_sees_labels_that_judge(write_tunable, monkeypatch, image):
+    monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
+    monkeypatch.setattr(auto, "ROOM", read_ladder(QUICK_RUNGS))
+    monkeypatch.setattr(auto, "MOST_PIXELS", 400)
+    monkeypatch.setattr("eigenscape.workflow.choice.survey.SMALL", 0)
+    monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)
+    path = write_tunable(image=image)
+    path.write_text(
+        'scene.path = "scene.npy"\nscene.labels = "labels.npy"\noutput.directory = "runs"\n'
+    )
+    parts = {"choosing": set(), "judging": set()}
+    draw = Nested.draw
+
+    def spied(self, part, trial):
+        train, test = draw(self, part, trial)
+        if self.split != BESIDE and (self.split == "blocked") == image:
+            sets = train | test if part == "choosing" else test
+            parts[part] |= set((1000 * self.row + self.column)[sets].tolist())
+        return train, test
+
+    monkeypatch.setattr(Nested, "draw", spied)
+    tuned = tune(load_job(path), budget=0.001)
+    tried = list((tuned.path / "default" / "variants").iterdir())
+    assert tried, "it chose on a part"
+    assert parts["judging"]
+    assert not parts["choosing"] & parts["judging"]
+    assert "not used for tuning" in tuned.notes[1]
 
 
 @pytest.mark.slow

@@ -22,10 +22,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.job.jobfile import Job
 from eigenscape.job.options import LearnOptions
 from eigenscape.labels.splits import Strata, random_split
-from eigenscape.labels.training import Draws
+from eigenscape.labels.testing import read_disjoint, read_learnable
+from eigenscape.labels.training import Draws, labelled_samples, marked_labels
+from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
+from eigenscape.store.run import Run
 
 Part = Literal["choosing", "judging", "all"]
 
@@ -215,3 +219,79 @@ class Nested:
             whole, options=options, classes=classes, row=self.row[seen], column=self.column[seen],
             square=side,
         )  # fmt: skip
+
+
+def nested_labels(
+    run: Run, job: Job, part: Part, split: str
+) -> tuple[Nested, NDArray[np.int64], NDArray[np.uint16]]:
+    """Return the training and test sets of a scene that was read.
+
+    Parameters
+    ----------
+    run
+        Whose stage ingest is finished.
+    job
+        Its job.
+    part
+        What the labels are for.
+    split
+        See `Nested`.
+
+    Returns
+    -------
+    nested
+        The sets.
+    sample : array, shape (labelled,)
+        Numbers of the labelled samples, ascending.
+    numbers : array, shape (C,)
+        Class numbers of the source.
+
+    Raises
+    ------
+    InputError
+        Fewer than two classes are left to learn from, or nothing to test on.
+    """
+    ingest = run.record("ingest")
+    assert ingest is not None, "scoring follows ingest"
+    scene = IngestedScene.from_summary(ingest.summary, job.scene, job.resolve)
+    options = job.learn
+    given, pixel = run.open("labels/given")[...], run.open("samples/pixel")[...]
+    marked = marked_labels(options, given, pixel, scene)
+    given, tested = _labels(options, part, given, marked, pixel, scene)
+    place = run.open(scene.places)[...]
+    sample, row, column = labelled_samples(given, place, scene.extent.width)
+    numbers, classes = np.unique(given[sample], return_inverse=True)
+    seen = None if marked is None else marked[sample] > 0
+    if tested is not None:
+        tested = tested[sample]
+        seen = ~tested if seen is None else seen & ~tested
+    nested = Nested(options, split, classes, row, column, scene.extent, seen, tested)
+    return nested, sample, numbers
+
+
+def _labels(
+    options: LearnOptions,
+    part: Part,
+    given: NDArray[np.uint16],
+    marked: NDArray[np.uint16] | None,
+    pixel: NDArray[np.int64],
+    scene: IngestedScene,
+) -> tuple[NDArray[np.uint16], NDArray[np.bool_] | None]:
+    """Return the labels that a part needs, and which are those of a test file: None without one."""
+    if options.test is None:
+        return given, None
+    if part == "judging":
+        disjoint = read_disjoint(options.test, given, pixel, scene, marked)
+        return disjoint.marked, disjoint.tested > 0
+    # What the job is tested on has no part in the choice.
+    return read_learnable(options.test, given, pixel, scene), np.zeros(len(given), np.bool_)
+
+
+def judging_pixels(run: Run, job: Job, split: str) -> NDArray[np.int64]:
+    """Return the pixels whose labels no draw of the part "choosing" holds, where no file says which.
+
+    See `nested_labels` for the parameters.
+    """
+    nested, sample, _ = nested_labels(run, job, "choosing", split)
+    pixels: NDArray[np.int64] = run.open("samples/pixel")[...][sample[~nested.seen]]
+    return pixels

@@ -8,6 +8,8 @@
         accuracy.png      accuracy with its interval against seconds
         tune.json         how many seconds are spent, of how many, and the key of what is tuned
         window.npy        mask of the part of a big scene that is tuned on
+        judging.npy       mask of the labels of a big scene that no choice sees
+        default/          what is compared for the job as it was given, where it names no methods
         variants/         a run directory for each job; equal stages are shared by hard links
 
 The manifests of the variants record what is finished: a call after a kill continues and repeats nothing.
@@ -29,6 +31,7 @@ from eigenscape.clusters.workers.client import place_of
 from eigenscape.errors import InputError
 from eigenscape.job.files.overrides import changed_name
 from eigenscape.job.jobfile import Job
+from eigenscape.labels.nested import judging_pixels
 from eigenscape.store.lock import hold
 from eigenscape.store.manifest import path_of
 from eigenscape.store.siblings import Siblings
@@ -39,7 +42,12 @@ from eigenscape.tuning.report import write_job, write_tried
 from eigenscape.tuning.stability import Stability
 from eigenscape.tuning.status import output_files
 from eigenscape.workflow.choice.accuracy import Accuracy
-from eigenscape.workflow.choice.auto import LEAST_LABELS, choose, is_scattered
+from eigenscape.workflow.choice.auto import (
+    LEAST_LABELS,
+    choose,
+    is_compared_in_part,
+    is_scattered,
+)
 from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
     GRAPHLESS,
@@ -51,9 +59,10 @@ from eigenscape.workflow.choice.candidates import (
     fitted,
 )
 from eigenscape.workflow.choice.search import FINALISTS, Search
-from eigenscape.workflow.choice.survey import survey
+from eigenscape.workflow.choice.survey import Survey, survey
+from eigenscape.workflow.choice.trials import run_candidate
 from eigenscape.workflow.choice.tried import SHARED, Interval, lead
-from eigenscape.workflow.choice.window import Window, window_of
+from eigenscape.workflow.choice.window import Window, set_aside, window_of
 from eigenscape.workflow.directories import (
     TUNING_FILE,
     check_kept,
@@ -62,7 +71,7 @@ from eigenscape.workflow.directories import (
 )
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.stages import stage_keys
+from eigenscape.workflow.stages import STAGES, stage_keys
 
 MOST_PIXELS = 2**16
 """Largest number of pixels used for tuning; of a larger scene, a part is used, unless few labels are
@@ -171,9 +180,7 @@ def tune(
             if clusters and not job.learn.unsupervised:
                 start = CLUSTERS.start
             elif is_open and not clusters:
-                # About what a run would choose by itself; of the labels that judge it sees none.
-                chosen = choose(part, path / "default", on, reporter, executor, "choosing")
-                start = chosen.values
+                start = _choose_given(part, scene, split, scorer, ladder.start, reporter)
             given = candidate(part, start)
             try:
                 return _tune(search, ladder, spent, job, given, path, notes)
@@ -181,6 +188,31 @@ def tune(
                 # Of what was stopped, too: its table says how far it came.
                 write_tried(output_files(path)["table"], tuple(search.tried.values()), None, given)
                 raise
+
+
+def _choose_given(
+    part: Job,
+    scene: Survey,
+    split: str,
+    scorer: Accuracy | Stability,
+    start: Mapping[str, Any],
+    reporter: Reporter,
+) -> Mapping[str, Any]:
+    """Return what a run of an open job would choose by itself, about: it sees no labels that judge.
+
+    On a part of the scene, labels would be halved in another way than on all of it. So those that judge
+    are drawn first, and are labels to test on for the choice.
+    """
+    path, on, executor = scorer.path, scorer.on, scorer.executor
+    if is_compared_in_part(scene) and not _judging_file(part):
+        reading = candidate(part, start).job
+        run, _ = run_candidate(
+            reading, STAGES[:1], path / "variants", on=on, reporter=scorer.reporter,
+            executor=executor, siblings=scorer.siblings,
+        )  # fmt: skip
+        judging = judging_pixels(run, part, split)
+        part = set_aside(part, judging, path / "judging.npy")
+    return choose(part, path / "default", on, reporter, executor, "choosing").values
 
 
 def _tried(path: Path) -> Iterator[Path]:

@@ -29,7 +29,8 @@ TUNING_FILE = "tune.json"
 """Name of the description in the directory of a tuning."""
 
 _LEFT_AT_ONCE = {
-    "lock", "log.jsonl", "work", "variants", "scenes", "failures", "window.npy", "default",
+    "lock", "log.jsonl", "work", "variants", "scenes", "failures", "window.npy", "judging.npy",
+    "default",
 }  # fmt: skip
 """What a run, batch, study or tuning may have written when it is killed before its own file above."""
 

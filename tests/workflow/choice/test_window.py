@@ -3,8 +3,10 @@ import pytest
 
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
+from eigenscape.scenes.views.subset import subset_of
 from eigenscape.workflow.choice import window
-from eigenscape.workflow.choice.window import Window, window_of
+from eigenscape.workflow.choice.roles import labels_by_role
+from eigenscape.workflow.choice.window import Window, set_aside, window_of
 
 HEIGHT, WIDTH = 60, 90
 
@@ -124,3 +126,23 @@ def test_window_of__labels_that_are_all_0_are_no_labels(job_of, tmp_path, table)
     part = window_of(job, tmp_path / "w.npy", 600, 0)
     assert np.load(tmp_path / "w.npy").sum() == 600
     assert (part.labelled, part.lacking) == (0, 0)
+
+
+@pytest.mark.parametrize(("table", "samples"), [(False, None), (True, None), (True, 700)])
+def test_set_aside__leaves_a_choice_the_other_labels(job_of, tmp_path, table, samples):
+    labels = np.random.default_rng(0).integers(1, 4, (HEIGHT, WIDTH)).astype(np.uint8)
+    job = job_of(labels, table=table)
+    scene = job.scene.model_copy(update={"samples": samples})
+    job = job.model_copy(update={"scene": scene})
+    opened = open_scene(job.scene, job.resolve)
+    pixels = np.random.default_rng(1).permutation(opened.grid.size)[:300]
+    job = set_aside(job, pixels, tmp_path / "aside.npy")
+    seen = labels_by_role(job, opened).seen.read(0, opened.grid.height).ravel()
+    np.testing.assert_array_equal(np.flatnonzero(seen == 0), np.sort(pixels))
+    # Another draw of the table's rows lacks the same labels.
+    if samples:
+        fewer = job.scene.model_copy(update={"samples": 200})
+        opened = open_scene(fewer, job.resolve)
+        seen = labels_by_role(job.model_copy(update={"scene": fewer}), opened).seen
+        aside = np.isin(subset_of(opened).rows, np.flatnonzero(np.load(tmp_path / "aside.npy")))
+        np.testing.assert_array_equal(seen.read(0, 200).ravel() == 0, aside)

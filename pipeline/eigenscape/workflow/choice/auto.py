@@ -234,7 +234,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
             (
                 "  if these say too little of the whole scene: some ten methods, on all or more of it",
             )
-            if not scene.table and scene.pixels > _compared(scene)
+            if not scene.table and is_compared_in_part(scene)
             else ()
         ),
     )
@@ -243,6 +243,11 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
 def has_few_labels(scene: Survey) -> bool:
     """Whether the labels are so few that nothing is tried, and `FEW_LABELS` is taken."""
     return sum(scene.labelled.values()) < LEAST_LABELS * len(scene.labelled)
+
+
+def is_compared_in_part(scene: Survey) -> bool:
+    """Whether jobs are compared on a part of a scene, at first at least."""
+    return scene.pixels > _compared(scene)
 
 
 def _compared(scene: Survey) -> int:

@@ -117,6 +117,29 @@ def window_of(job: Job, path: Path, most: int, seed: int, *, judged: bool = Fals
     return Window(job.model_copy(update={"scene": options}), notes, labelled, lacking)
 
 
+def set_aside(job: Job, pixels: NDArray[np.int64], path: Path) -> Job:
+    """Return a job to which the labels of some pixels are test labels: no choice on any part sees them.
+
+    Parameters
+    ----------
+    job
+        A job whose files name no labels to test on.
+    pixels
+        Of its scene, or of the samples that it draws.
+    path
+        Where the mask goes (.npy).
+    """
+    scene = open_scene(job.scene, job.resolve)
+    shape, subset = (scene.grid.height, scene.grid.width), subset_of(scene)
+    if subset is not None:
+        shape, pixels = (subset.total, 1), subset.rows[pixels]
+    mask = np.zeros(shape, np.uint8)
+    mask.ravel()[pixels] = 1
+    write_mask(path, mask)
+    learn = job.learn.model_copy(update={"test": str(path)})
+    return job.model_copy(update={"learn": learn})
+
+
 def write_mask(path: Path, mask: NDArray[np.uint8]) -> None:
     """Write a mask, unless it is there: a file that is newer would be another input."""
     try:
