@@ -282,6 +282,10 @@ def test_tune__without_labels_by_stability(write_tunable, make_scene):
     assert tuned.job.learn.method == "spectral-clustering"
     assert set(tuned.judged) == {"parts"}
     assert "Agreement of the clusters" in "\n".join(tuned.notes)
+    # A run of the job would find no clusters.
+    assert not any("it would choose" in note for note in tuned.notes)
+    method = 'learn.method = "spectral-clustering", learn.clusters = '
+    assert any(note.startswith(f"Compared with {method}") for note in tuned.notes)
     # One of the parts by hand.
     jobs = {one: (one / "job.toml").read_text() for one in (tuned.path / "variants").iterdir()}
     bands = {one: text for one, text in jobs.items() if 'method = "none"' in text}

@@ -33,7 +33,8 @@ class Tuned:
     seconds
         Time of the tuning in seconds, including earlier calls.
     given
-        Methods that a run of the given job would have chosen itself; empty if the job names its methods.
+        Methods that a run of the given job would have chosen itself; without labels, those of the clusters
+        that others are compared with. Empty if the job names its methods.
     notes
         Summary of the result, in lines.
     outputs

@@ -334,7 +334,7 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     verdict = [
         f"{what} that were not used for tuning: {judged}",
         f"({how}).",
-        f"The job as it was given{_title(tuned)}: {default}; gain {gain}{noise}.",
+        f"{_baseline(tuned, split)}: {default}; gain {gain}{noise}.",
     ]
     if not judged.draws:
         verdict = [
@@ -350,9 +350,14 @@ def describe(tuned: Tuned, split: str) -> list[str]:
     return lines
 
 
-def _title(tuned: Tuned) -> str:
-    """Return what a job that left its methods open would have chosen by itself."""
-    return f" (without tuning, it would choose {tuned.given})" if tuned.given else ""
+def _baseline(tuned: Tuned, split: str) -> str:
+    """Return what the chosen job is compared with."""
+    if not tuned.given:
+        return "The job as it was given"
+    if split == "parts":
+        # A run of the job as it was given chooses nothing: it writes eigenvectors.
+        return f"Compared with {tuned.given}"
+    return f"The job as it was given (without tuning, it would choose {tuned.given})"
 
 
 def _judging_file(job: Job) -> str:
