@@ -93,9 +93,13 @@ class Budget:
         """Note that it has ended; one that was finished before says nothing of the next."""
         if fresh:
             self._took.append(time.monotonic() - self._began)
+        self.note()
+
+    def note(self, *, finished: bool = False) -> None:
+        """Write down what is spent, and whether the tuning has come to its end."""
         with explain_write_errors(self._path):
             times = {"spent_seconds": round(self.spent, 3), "budget_seconds": self.seconds}
-            write_json(self._path, {**times, "key": self._key})
+            write_json(self._path, {**times, "key": self._key, "finished": finished})
 
     def __str__(self) -> str:
         """Return what is spent of what, in words."""

@@ -6,7 +6,7 @@
         best.toml         the chosen job, with what is known of it
         table.csv         a row for each job that was tried
         accuracy.png      accuracy with its interval against seconds
-        tune.json         how many seconds are spent, of how many, and the key of what is tuned
+        tune.json         how many seconds are spent, of how many, on what, and whether it has ended
         window.npy        mask of the part of a big scene that is tuned on
         judging.npy       mask of the labels of a big scene that no choice sees
         default/          what is compared for the job as it was given, where it names no methods
@@ -159,6 +159,8 @@ def tune(
                 f"{best}: was chosen for another job, for other files or by another version, and will be "
                 "replaced; the budget begins anew. To keep it, give another directory with --run-dir."
             )
+        # From here on, what an earlier call has chosen is not the end.
+        spent.note()
         window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed, judged=True)
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):
@@ -290,6 +292,7 @@ def _tune(
         _AXES.get(search.split, _AXES[""]),
     )
     draw_tried(outputs["plot"], tried, chosen, given, title, measured)
+    budget.note(finished=True)
     return tuned
 
 

@@ -26,15 +26,16 @@ def tuning_status(path: Path) -> dict[str, Any]:
     # The holder first: a tuning that ends in between has its files.
     holder = lock_holder(path)
     outputs = {name: str(file) for name, file in output_files(path).items() if file.exists()}
-    state = "unfinished: the same `eigenscape tune` continues it"
-    if holder:
-        state = f"unfinished: {holder} works on it"
-    elif "job" in outputs:
-        state = "finished"
     try:
         clock = json.loads((path / TUNING_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         clock = {}  # only the time is lost
+    state = "unfinished: the same `eigenscape tune` continues it"
+    if holder:
+        state = f"unfinished: {holder} works on it"
+    elif "job" in outputs and clock.get("finished", True):
+        # A job alone may have been chosen before the files changed; earlier versions wrote no more.
+        state = "finished"
     return {
         "run": str(path),
         "state": state,
