@@ -99,7 +99,7 @@ def tune(
         A job with at least a scene and labels, as in `eigenscape.run`.
     budget
         Time limit, in seconds or as text such as "10min", including earlier calls on the same job and files.
-        A candidate that has begun is completed.
+        A candidate that has begun is completed, and the given job is scored and judged in any case.
     on, client
         Cluster or client to run on, as in `eigenscape.run`. A cluster is started only once.
     run_dir
