@@ -4,8 +4,11 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+import tomlkit
 
+from eigenscape.base.files.tables import read_table
 from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
 from eigenscape.batch.sources import Source
 from eigenscape.schedule.entry import Schedule, make_schedule
@@ -43,6 +46,23 @@ def test_run_once__does_not_start_beside_one_that_works(schedule):
     assert "schedule not run: " in log
     assert "is being worked on by process" in log
     assert "begins" not in log
+
+
+@pytest.mark.slow
+def test_run_once__a_batch_in_a_directory_of_its_own(tmp_path, monkeypatch):
+    """The lock and the log of the schedule are there before the batch."""
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.random.default_rng(0).random((16, 20, 8)).astype(np.float32))
+    template = {
+        "features": {"method": "none"}, "neighbors": {"method": "exact", "k": 6},
+        "learn": {"method": "spectral-clustering", "clusters": 3}, "output": {"formats": []},
+    }  # fmt: skip
+    (tmp_path / "many.toml").write_text(tomlkit.dumps(template))
+    nightly = make_schedule(Source(template=tmp_path / "many.toml", scenes="*.npy"), keep=1)
+    for state in ("done", "skipped"):
+        assert run_once(nightly) == 0, (nightly.directory / "schedule.log").read_text()
+        (row,) = read_table(tmp_path / "runs" / "many" / "batch.csv")
+        assert (row["scene"], row["state"]) == ("a", state)
 
 
 def test_rotate__keeps_a_few_logs(tmp_path):

@@ -145,7 +145,10 @@ def test_study_dir__with_files_of_the_user_is_refused(written, write_job, tmp_pa
 
 def test_batch_dir__with_files_of_the_user_is_refused(written, write_job, tmp_path):
     job = write_job(scene={"labels": "labels.tif"})
-    with pytest.raises(OutputError, match=r"holds job.toml, labels.tif, .*no batch\.csv"):
+    (tmp_path / "schedules").mkdir()  # a schedule of ours makes no directory ours
+    with pytest.raises(
+        OutputError, match=r"holds job.toml, labels.tif, scene.tif, and no batch\.csv"
+    ):
         run_batch(Source((job,)), run_dir=tmp_path)
     assert not (tmp_path / "scenes").exists()
 

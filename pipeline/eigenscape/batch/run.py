@@ -7,6 +7,7 @@
         failures/         traceback of each scene that failed
         lock              held while a batch works here
         scenes/           a run directory for each scene and content
+        schedules/        locks and logs of schedules, if there are any
 
 The manifests of the run directories, not the table, record what is finished. So a killed batch can be
 continued, and only scenes whose file, labels or template changed are run again.

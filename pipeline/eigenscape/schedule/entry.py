@@ -20,7 +20,7 @@ from eigenscape.errors import InputError
 from eigenscape.job.jobfile import load_job
 from eigenscape.schedule.blocks import Block, check_backslashes, check_lines, escape_percent
 from eigenscape.schedule.cron import Cron
-from eigenscape.workflow.directories import parent_directory
+from eigenscape.workflow.directories import SCHEDULES, parent_directory
 
 _PASSED_ON = ("EIGENSCAPE_DATA", "SLURM_CONF", "DASK_CONFIG", "XDG_CACHE_HOME")
 """Variables that runs read. Others stay out of the table, where everything may be read."""
@@ -59,7 +59,7 @@ class Schedule:
     @property
     def directory(self) -> Path:
         """Where its lock and its log are."""
-        return self.runs / "schedules" / self.name
+        return self.runs / SCHEDULES / self.name
 
     @property
     def name(self) -> str:

@@ -18,6 +18,9 @@ from eigenscape.workflow.stages import STAGES
 BATCH_TABLE = "batch.csv"
 """Name of the table in the directory of a batch."""
 
+SCHEDULES = "schedules"
+"""Name of the folder with the locks and logs of schedules: beside the runs of a job, in that of a batch."""
+
 STUDY_FILE = "study.json"
 """Name of the description in the directory of a study."""
 
@@ -145,6 +148,8 @@ def _other_files(path: Path, marks: tuple[str, ...]) -> list[str]:
     if any(mark in names for mark in marks):
         return []
     ours = _LEFT_AT_ONCE if "lock" in names else set()
+    if BATCH_TABLE in marks:
+        ours = ours | {SCHEDULES}  # there before the first batch that a schedule starts
     return [name for name in names if name not in ours]
 
 
