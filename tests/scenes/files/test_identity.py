@@ -1,7 +1,10 @@
 import os
+import warnings
 
 import numpy as np
 import pytest
+import rasterio
+from rasterio.errors import NotGeoreferencedWarning
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.files.identity import file_identity
@@ -77,6 +80,69 @@ def test_file_identity__sidecars_of_a_name_without_ending_count(tmp_path, identi
     alone = identify("scene")
     (tmp_path / "scene.hdr").write_text("header")
     assert identify("scene") != alone
+
+
+RPC = "".join(
+    f"{name}: 1\n"
+    for name in (
+        *(f"{one}_{kind}" for one in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT") for kind in ("OFF", "SCALE")),
+        *(f"{one}_{part}_COEFF_{number}" for one in ("LINE", "SAMP") for part in ("NUM", "DEN")
+          for number in range(1, 21)),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "other", "text"),
+    [
+        ("GTiff", "a.tif", "a.wld", "30\n0\n0\n-30\n500015\n5999985\n"),
+        ("GTiff", "a.tif", "a.tifw", "30\n0\n0\n-30\n500015\n5999985\n"),
+        ("PNG", "a.png", "a.pgw", "30\n0\n0\n-30\n500015\n5999985\n"),
+        ("GTiff", "a.tif", "a_RPC.TXT", RPC),
+    ],
+    ids=["wld", "tifw", "pgw", "RPC"],
+)
+def test_file_identity__what_gdal_reads_beside_a_raster_counts(
+    tmp_path, identify, driver, name, other, text
+):
+    write_raster(tmp_path / name, driver)
+    alone = identify(name)
+    (tmp_path / other).write_text(text)
+    beside = identify(name)
+    assert beside != alone
+    rewrite(tmp_path / other, text.replace("1", "2").encode())
+    assert identify(name) != beside
+
+
+@pytest.mark.parametrize(
+    ("driver", "written", "given", "data"),
+    [
+        ("ENVI", "a.dat", "a.hdr", "a.dat"),
+        ("RRASTER", "a.grd", "a.grd", "a.gri"),
+    ],
+)
+def test_file_identity__data_beside_a_header_count(tmp_path, driver, written, given, data):
+    def identify():
+        return file_identity(given, lambda path: str(tmp_path / path), "scene.labels")
+
+    write_raster(tmp_path / written, driver)
+    first = identify()
+    rewrite(tmp_path / data, bytes(len((tmp_path / data).read_bytes())))
+    assert identify() != first
+
+
+def test_file_identity__a_name_that_is_not_utf_8(tmp_path, identify):
+    name = os.fsdecode(b"b\xff.npy")
+    (tmp_path / name).write_bytes(b"one")
+    assert identify(name)
+
+
+def write_raster(path, driver):
+    """Write a raster of 4 x 5 pixels that lies nowhere."""
+    # Said of what is written, and no fault of it.
+    warnings.simplefilter("ignore", NotGeoreferencedWarning)
+    with rasterio.open(path, "w", driver=driver, height=4, width=5, count=1, dtype="uint8") as file:
+        file.write(np.full((1, 4, 5), 3, np.uint8))
 
 
 def test_file_identity__other_files_do_not_count(tmp_path, identify):

@@ -3,7 +3,8 @@
 import glob
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.scenes.files.outside import check_sources
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.arrays.arrayfiles import is_zarr
-from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
+from eigenscape.scenes.formats.rasters.rasterfiles import dataset_files, open_raster
 from eigenscape.scenes.registry import is_registered, registered
 
 _END = 2**16
@@ -37,8 +38,9 @@ def file_identity(
     a few bytes in the midst of a file of M MiB, with the time put back, only with odds of 1 to 4 M.
     With `full` it is all of the content, and not the time.
 
-    The name is left out: a scene that was moved is the same scene. Side-car files beside it (same
-    stem) count, since they hold nodata, headers and names, and so do the files that a VRT names.
+    The name is left out: a scene that was moved is the same scene. Side-car files beside it count, since
+    they hold nodata, headers and names: those of the same stem, and all that GDAL reads with it, such as
+    world files. So do the data file of a header, and the files that a VRT names.
 
     Parameters
     ----------
@@ -93,8 +95,9 @@ def file_identity(
         return [
             [str(part.relative_to(file)), *one] for part, one in zip(parts, within, strict=True)
         ]
-    sources = [_family(Path(source), full) for source in check_sources(place)]
-    return [*_family(file, full), *sources]
+    sources = [Path(source) for source in check_sources(place)]
+    apart = frozenset(sources)
+    return [*_family(file, full, apart), *(_family(source, full, apart) for source in sources)]
 
 
 def _product_files(place: str) -> list[Path] | None:
@@ -122,14 +125,26 @@ def _check_store(place: str, key: str) -> None:
     )
 
 
-def _family(file: Path, full: bool) -> list[Any]:
-    """Return what tells a file and its side-cars apart from others."""
+def _family(file: Path, full: bool, apart: Set[Path] = frozenset()) -> list[Any]:
+    """Return what tells a file and its side-cars, less those that are looked at apart, from others."""
     beside = file.parent.glob(f"{glob.escape(file.stem)}.*")
     sidecars = {other for other in beside if other.is_file() and _is_sidecar(other)}
+    sidecars |= _raster_files(file) - apart
     family = [file, *sorted(sidecars - {file})]
     return [
         [other.suffix, *one] for other, one in zip(family, _identities(family, full), strict=True)
     ]
+
+
+def _raster_files(file: Path) -> set[Path]:
+    """Return the files that GDAL reads for a raster, or for the ENVI header of one; none of other files."""
+    from eigenscape.scenes.readers.envi import data_file
+
+    place = data_file(str(file)) or str(file)
+    # A name that is not UTF-8 is refused by the reader, in words.
+    with suppress(SceneError, UnicodeEncodeError), open_raster(place) as dataset:
+        return {Path(name) for name in dataset_files(dataset, place) if os.path.isfile(name)}
+    return set()
 
 
 def _is_sidecar(path: Path) -> bool:
