@@ -60,6 +60,18 @@ def test_find__results_are_no_scenes_of_a_pattern(tmp_path, scenes, source_of):
     ]
 
 
+def test_find__a_link_is_a_scene_under_its_own_name_unless_to_a_result(tmp_path, scenes, source_of):
+    for name, target in (("b2020", scenes / "tiles" / "a.npy"), ("map", tmp_path / "many" / "c")):
+        (tmp_path / f"{name}.npy").symlink_to(target)
+    (tmp_path / "sites.csv").write_text("scene.path\nb2020.npy\n")
+    pattern = source_of(scenes, scenes=str(tmp_path / "*.npy"))
+    table = source_of(scenes, scenes=None, table=tmp_path / "sites.csv")
+    for source in (pattern, table):
+        (found,) = source.find(tmp_path / "many").scenes
+        assert found.name == "b2020"
+        assert found.job.resolve(found.job.scene.path) == str(tmp_path / "b2020.npy")
+
+
 def test_find__a_table_gives_keys_and_paths_relative_to_itself(scenes, source_of):
     table = scenes / "scenes.csv"
     table.write_text(TABLE)

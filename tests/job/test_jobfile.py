@@ -190,6 +190,14 @@ def test_resolve__is_relative_to_the_job_file(tmp_path, monkeypatch):
     assert job.resolve("~/a.tif") == "/home/somebody/a.tif"
 
 
+def test_resolve__a_linked_job_file_stands_where_its_link_does(tmp_path):
+    (tmp_path / "site").mkdir()
+    write(tmp_path, SCENE)
+    (tmp_path / "site" / "job.toml").symlink_to("../job.toml")
+    job = load_job(tmp_path / "site" / "job.toml")
+    assert job.resolve("a.tif") == str(tmp_path / "site" / "a.tif")
+
+
 def test_resolve__relative_job_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, SCENE)

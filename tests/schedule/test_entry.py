@@ -67,6 +67,14 @@ def test_crontab_block__holds_wherever_it_is_started(home):
     assert schedule.directory == home / "runs/many/schedules" / schedule.name
 
 
+def test_make_schedule__of_a_linked_job_file_runs_the_link(home):
+    (home / "site").mkdir()
+    (home / "site" / "one.toml").symlink_to("../one.toml")
+    linked = make_schedule(Source(jobs=(home / "site" / "one.toml",)))
+    assert linked.job == home / "site" / "one.toml"
+    assert linked.name != make_schedule(Source(jobs=(home / "one.toml",))).name
+
+
 def test_environment__has_what_runs_read_and_no_more(home):
     secret = {"AWS_SECRET_ACCESS_KEY": "x", "PASSWORD": "y", "HOME": "/h"}
     assert "x" not in str(environment(secret))

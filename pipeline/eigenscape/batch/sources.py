@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from eigenscape.base.files.names import own_path
 from eigenscape.base.files.tables import read_table
 from eigenscape.errors import EigenscapeError, InputError, JobError
 from eigenscape.job.files.named import NAMED_FILES, with_files
@@ -140,16 +141,17 @@ class Source:
             return Found(tuple(_from_table(self.table, self._load)))
         if self.scenes is not None:
             given = [
-                Path(path).resolve() for path in sorted(glob.glob(self.scenes, recursive=True))
+                Path(own_path(path)) for path in sorted(glob.glob(self.scenes, recursive=True))
             ]
             is_result = _results(directory.resolve())
-            paths = [path for path in given if not is_result(path.parent)]
+            # A link to a result is a result.
+            paths = [path for path in given if not is_result(Path(os.path.realpath(path)).parent)]
             scenes = (
                 self._load(name, {"scene.path": _quoted(path)})
                 for name, path in zip(_distinct_names(paths), paths, strict=True)
             )
             return Found(tuple(scenes), len(given) - len(paths))
-        names = _distinct_names([path.resolve() for path in self.jobs])
+        names = _distinct_names([Path(own_path(path)) for path in self.jobs])
         jobs = zip(names, self.jobs, strict=True)
         return Found(tuple(_load(name, path, self.overrides) for name, path in jobs))
 
@@ -224,7 +226,7 @@ def _absolute(table: Path, key: str, cell: str) -> str:
     def located(path: str) -> str:
         if is_registered(path) or "://" in path:
             return path
-        return str((table.resolve().parent / Path(path).expanduser()).resolve())
+        return own_path(Path(own_path(table)).parent / Path(path).expanduser())
 
     given: Any = cell
     if cell.startswith("["):

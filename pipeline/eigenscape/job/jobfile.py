@@ -12,6 +12,7 @@ import tomlkit
 from pydantic import Field, SerializeAsAny, ValidationError
 
 from eigenscape.base import html
+from eigenscape.base.files.names import own_path
 from eigenscape.errors import JobError
 from eigenscape.job.explanations import Tables, explain, keys_of, known_keys, tables_of
 from eigenscape.job.files.overrides import changed_name, make_small, override
@@ -166,7 +167,7 @@ class Job(Options):
         return cast(Self, job.model_copy(update={"left_out": known.left_out}))
 
     def resolve(self, path: str) -> str:
-        """Return the absolute path of a file that the job names.
+        """Return the absolute path of a file that the job names; that of a symbolic link is its own.
 
         Parameters
         ----------
@@ -187,8 +188,7 @@ class Job(Options):
             return path
         if "\0" in path:
             raise JobError(f"{path!r}: a path has no null character. Leave it out.")
-        # A loop of symbolic links is a path too: whoever opens it says so.
-        return os.path.realpath(self.base / os.path.expanduser(path))
+        return own_path(self.base / os.path.expanduser(path))
 
     @property
     def open(self) -> bool:
@@ -275,7 +275,8 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     Returns
     -------
     Job
-        The job, named like the file. Relative paths are relative to the directory of the file.
+        The job, named like the file. Relative paths are relative to the directory of the file, or of the
+        symbolic link that `path` is.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = (), *, small: bool = F
     if "study" in table:
         name += changed_name(overrides)
     source = " ".join([str(path), *(f"--set {text}" for text in overrides)])
-    keys, base = [text.partition("=")[0].strip() for text in overrides], path.resolve().parent
+    keys, base = [text.partition("=")[0].strip() for text in overrides], Path(own_path(path)).parent
     if keys and "study" not in table:  # its variants leave out what they do not read
         leave_out(parse_job(table, base=base, source=source, strict=False), table, keys)
     job = parse_job(table, name=name, base=base, source=source)

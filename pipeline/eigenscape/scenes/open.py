@@ -90,6 +90,10 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
         RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
     )
     scene = _open_files(reader, paths, options, resolve)
+    if any(map(os.path.islink, paths)):
+        from eigenscape.scenes.files.identity import told_links
+
+        scene = _noted(scene, told_links(paths), last=True)
     return _with_names(scene, paths) if names != (given,) and isinstance(given, str) else scene
 
 

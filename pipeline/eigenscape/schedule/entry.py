@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eigenscape.base.files.names import own_path
 from eigenscape.base.fingerprint import package_folder
 from eigenscape.base.memory import parse_bytes
 from eigenscape.batch.run import batch_directory
@@ -131,21 +132,22 @@ def make_schedule(
             raise InputError(f"--at-once {at_once}: {path} alone is one scene. Leave it out.")
         runs = (run_dir.parent if run_dir else parent_directory(job)).resolve()
         return Schedule(
-            path.resolve(), tuple(arguments), False, home, runs, frozenset([job.name]), keep
+            Path(own_path(path)), tuple(arguments), False, home, runs, frozenset([job.name]), keep
         )
     if source.scenes is not None:
         arguments.append(f"--scenes={os.path.join(glob.escape(str(home)), source.scenes)}")
     if source.table is not None:
-        arguments.append(f"--table={source.table.resolve()}")
+        arguments.append(f"--table={own_path(source.table)}")
     if at_once is not None:
         arguments.append(f"--at-once={at_once}")
     runs = batch_directory(source, run_dir)
-    return Schedule(source.template.resolve(), tuple(arguments), True, home, runs, None, keep)
+    template = Path(own_path(source.template))
+    return Schedule(template, tuple(arguments), True, home, runs, None, keep)
 
 
 def schedule_name(job: Path) -> str:
     """Return the name of the schedule of a job file."""
-    path = job.resolve()
+    path = Path(own_path(job))
     stem = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in path.stem)
     return f"{stem}-{hashlib.sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:6]}"
 

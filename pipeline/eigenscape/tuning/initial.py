@@ -11,6 +11,7 @@ import tomlkit
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
+from eigenscape.base.files.names import own_path
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
@@ -228,7 +229,7 @@ def _located(path: str, base: Path) -> str:
     """Return a path as the job file says it: relative to it where the file lies below."""
     if is_registered(path) or "://" in path:
         return path
-    absolute = Path(path).resolve()
+    absolute = Path(own_path(path))
     return str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
 
 

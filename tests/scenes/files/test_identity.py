@@ -7,7 +7,7 @@ import rasterio
 from rasterio.errors import NotGeoreferencedWarning
 
 from eigenscape.errors import SceneError
-from eigenscape.scenes.files.identity import file_identity
+from eigenscape.scenes.files.identity import file_identity, told_links
 
 
 @pytest.fixture
@@ -143,6 +143,20 @@ def write_raster(path, driver):
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     with rasterio.open(path, "w", driver=driver, height=4, width=5, count=1, dtype="uint8") as file:
         file.write(np.full((1, 4, 5), 3, np.uint8))
+
+
+def test_told_links__names_what_only_the_target_has_beside_it(tmp_path):
+    (tmp_path / "store").mkdir()
+    write_raster(tmp_path / "store" / "1.tif", "GTiff")
+    link = tmp_path / "a.tif"
+    link.symlink_to("store/1.tif")
+    assert told_links([str(link)]) == ()
+    (tmp_path / "store" / "1.tfw").write_text("30\n0\n0\n-30\n500015\n5999985\n")
+    assert told_links([str(tmp_path / "store" / "1.tif")]) == ()
+    (said,) = told_links([str(link)])
+    assert said.startswith(f"{link} is a symbolic link, and 1.tfw beside its target is not read.")
+    (tmp_path / "a.tfw").symlink_to("store/1.tfw")
+    assert told_links([str(link)]) == ()
 
 
 def test_file_identity__other_files_do_not_count(tmp_path, identify):

@@ -75,7 +75,7 @@ def test_loops_and_links_to_nothing(tmp_path, cli, write_job):
     (tmp_path / "other.tif").unlink()
     result = cli("plan", write_job())
     assert result.exit_code == 2
-    assert "no such file" in result.stderr
+    assert "scene.tif: cannot be opened (No such file or directory)" in result.stderr
 
 
 @pytest.mark.slow

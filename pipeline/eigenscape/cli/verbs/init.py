@@ -38,11 +38,12 @@ def init_command(
     """Inspect a scene and write a commented job file for it."""
     with exit_status():
         from eigenscape.base.commands import command_line
+        from eigenscape.base.files.names import own_path
         from eigenscape.tuning.initial import job_text, stem_of, write_new
 
         path = to or Path(f"{stem_of(scene[0])}.toml")
         text = job_text(
-            scene, labels, base=path.resolve().parent, name=path.stem, field=labels_field,
+            scene, labels, base=Path(own_path(path)).parent, name=path.stem, field=labels_field,
             layer=labels_layer,
         )  # fmt: skip
         write_new(path, text, force=force)

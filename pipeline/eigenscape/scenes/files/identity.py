@@ -3,7 +3,7 @@
 import glob
 import hashlib
 import os
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -125,15 +125,34 @@ def _check_store(place: str, key: str) -> None:
     )
 
 
+def told_links(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on a symbolic link of some paths whose target alone has side-car files beside it.
+
+    Nothing looks for them there, and they may hold its place and its nodata.
+    """
+    for path in filter(os.path.islink, paths):
+        target = Path(os.path.realpath(path))
+        if not _sidecars(Path(path)) and (lost := sorted(_sidecars(target))):
+            return (
+                f"{path} is a symbolic link, and {lost[0].name} beside its target is not read. Link that "
+                f"file, too, or give the target: {target}",
+            )
+    return ()
+
+
 def _family(file: Path, full: bool, apart: Set[Path] = frozenset()) -> list[Any]:
     """Return what tells a file and its side-cars, less those that are looked at apart, from others."""
-    beside = file.parent.glob(f"{glob.escape(file.stem)}.*")
-    sidecars = {other for other in beside if other.is_file() and _is_sidecar(other)}
-    sidecars |= _raster_files(file) - apart
-    family = [file, *sorted(sidecars - {file})]
+    family = [file, *sorted(_sidecars(file) - apart)]
     return [
         [other.suffix, *one] for other, one in zip(family, _identities(family, full), strict=True)
     ]
+
+
+def _sidecars(file: Path) -> set[Path]:
+    """Return the files beside a file that are read with it."""
+    beside = file.parent.glob(f"{glob.escape(file.stem)}.*")
+    sidecars = {other for other in beside if other.is_file() and _is_sidecar(other)}
+    return (sidecars | _raster_files(file)) - {file}
 
 
 def _raster_files(file: Path) -> set[Path]:

@@ -188,7 +188,8 @@ def _references(file: str, path: str) -> Iterator[str]:
         text = (element.text or "").strip()
         if text and (element.tag in _SOURCES or name in _NAMED):
             relative = element.get("relativeToVRT") == "1"
-            yield str(Path(file).parent / text) if relative else text
+            # GDAL follows a link to a VRT.
+            yield str(Path(os.path.realpath(file)).parent / text) if relative else text
 
 
 def _fault(source: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
+from eigenscape.scenes.files.identity import told_links
 from eigenscape.scenes.files.places import check_exists
 from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 from eigenscape.scenes.formats.rasters.containers import SUFFIXES, find_labels_layer
@@ -356,7 +357,9 @@ def _open(
     marks: bool = False,
 ) -> Labels:
     check_exists(path)
+    linked = told_links([path])
     path, told = _of_several(_of_header(path), options.labels_variable, grid)
+    told = (*linked, *told)
     if located is None or _has_no_place(path):
         labels = _open_on(path, options, grid, marks=marks)
     else:

@@ -8,11 +8,15 @@ import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rasterio.crs import CRS
+from rasterio.shutil import copy
 from rasterio.transform import Affine
 
 from eigenscape.errors import SceneError
+from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.describe import describe_scene
+from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.types import Grid
+from eigenscape.workflow.stages import stage_keys
 
 TRANSFORMS = {
     "north-up": Affine(30, 0, 364095, 0, -30, 5809965),
@@ -51,6 +55,28 @@ def test_no_georeference_is_none_and_quiet(write, scene, cube, driver, capfd, re
     assert (opened.grid.transform, opened.grid.crs_wkt) == (None, None)
     assert not recwarn.list
     assert capfd.readouterr() == ("", "")
+
+
+def test_symbolic_link__is_read_with_the_files_beside_it(write, cube, tmp_path):
+    (tmp_path / "store").mkdir()
+    write("store/1.tif", cube, crs=None, transform=None)
+    (tmp_path / "a.tif").symlink_to("store/1.tif")
+    job = parse_job({"scene": {"path": "a.tif"}}, base=tmp_path)
+    assert open_scene(job.scene, job.resolve).grid.transform is None
+    (tmp_path / "a.tfw").write_text("30\n0\n0\n-30\n500015\n5999985\n")
+    transform = (30, 0, 500000, 0, -30, 6000000)
+    assert open_scene(job.scene, job.resolve).grid.transform == transform
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_symbolic_link__to_a_vrt_finds_the_sources_beside_the_vrt(write, cube, tmp_path):
+    """As in GDAL, which follows links to its VRTs alone."""
+    (tmp_path / "store").mkdir()
+    copy(write("store/1.tif", cube), tmp_path / "store" / "1.vrt", driver="VRT")
+    (tmp_path / "a.vrt").symlink_to("store/1.vrt")
+    job = parse_job({"scene": {"path": "a.vrt"}}, base=tmp_path)
+    assert open_scene(job.scene, job.resolve).bands.count == len(cube)
+    assert stage_keys(job)["ingest"]
 
 
 def test_ground_control_points_alone_give_no_transform(write, scene, cube):
