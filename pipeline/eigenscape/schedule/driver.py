@@ -22,8 +22,7 @@ from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import find_queue
 from eigenscape.clusters.submission import State, Submission, changing, write_submission
 from eigenscape.errors import EigenscapeError
-from eigenscape.job.jobfile import parse_job
-from eigenscape.schedule.submit import cluster_of, driven, enqueue
+from eigenscape.schedule.submit import cluster_of, driven, enqueue, submitted_job
 from eigenscape.store.manifest import read_manifest
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.spine import run
@@ -122,9 +121,7 @@ def _work(
     """Run the job; return exit status and message."""
     workers = options.model_copy(update={"job_name": found.worker_name})
     try:
-        # Another version of eigenscape may have submitted the job.
-        job = parse_job(found.job["table"], name=found.job["name"], base=Path(found.job["base"]))
-        job, on = driven(job, workers)
+        job, on = driven(submitted_job(found), workers)
         result = run(job, on=on, run_dir=path, reporter=console_reporter())
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)

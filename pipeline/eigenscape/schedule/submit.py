@@ -4,6 +4,7 @@ import os
 import secrets
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from eigenscape.base.files.whole import explain_write_errors
@@ -16,9 +17,9 @@ from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import check_queue, find_queue
 from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
 from eigenscape.clusters.words import check_plain, python_word, quoted
-from eigenscape.errors import EigenscapeError, InputError, MemoryLimitError
+from eigenscape.errors import BusyError, EigenscapeError, InputError, MemoryLimitError
 from eigenscape.job.changes import given_tables
-from eigenscape.job.jobfile import Job
+from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.footprint import driver_bytes
 from eigenscape.workflow.plan import project_plan
@@ -58,6 +59,8 @@ def submit(
         The cluster has no queue, or the queue refuses the job.
     InputError
         The job cannot work, or is a study.
+    BusyError
+        The driver of another job is in the queue for this run directory.
     """
     queue = check_queue(on)
     if job.study is not None:
@@ -65,7 +68,8 @@ def submit(
             f"{job.name}: a study is many runs. Submit its jobs without [study], or run it with --on "
             "from a machine of the cluster that you may stay on."
         )
-    path = run_directory(job, stage_keys(job), run_dir)
+    keys = stage_keys(job)
+    path = run_directory(job, keys, run_dir)
     check_run_directory(path, job)
     check_plain(str(path), "the run directory", "Choose another by output.directory or --run-dir.")
     # Refused here rather than in the queue.
@@ -92,10 +96,35 @@ def submit(
         if before is not None and not before.over and before.job_id is not None:
             state = find_queue(before.kind).job_state(before.job_id)
             if state in ("waiting", "running"):
+                if _keys_of(before) != keys:
+                    raise BusyError(
+                        f"{path}: job {before.job_id} ({state}) is to compute another job there. Give "
+                        f"another --run-dir, or end it first: eigenscape cancel {path}"
+                    )
                 text = f"{path.name} is in the queue already: job {before.job_id}, {state}"
                 (reporter or LogLines()).note(text)
                 return path, before
         return path, enqueue(path, fresh)
+
+
+def _keys_of(submission: Submission) -> Mapping[str, str] | None:
+    """Return the keys of the job that was submitted, None if it cannot be run any more."""
+    try:
+        return stage_keys(submitted_job(submission))
+    except EigenscapeError:
+        return None
+
+
+def submitted_job(submission: Submission) -> Job:
+    """Return the job that a driver runs.
+
+    Raises
+    ------
+    JobError
+        Another version of eigenscape has submitted it, whose keys are not those of this one.
+    """
+    given = submission.job
+    return parse_job(given["table"], name=given["name"], base=Path(given["base"]))
 
 
 def check_driver(on: QueueOptions, samples: int) -> None:
