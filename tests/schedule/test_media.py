@@ -1,11 +1,16 @@
 import os
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from eigenscape.batch.sources import Source
+from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError
 from eigenscape.schedule import media
+from eigenscape.schedule.cron import parse_cron
+from eigenscape.schedule.entry import make_schedule, schedule_name
 from eigenscape.schedule.tables import Crontab
 
 MINE = b"# mine \xff\nMAILTO=me\n*/5 * * * * date +\\%F >/dev/null\n"
@@ -44,13 +49,70 @@ def test_schedule__installs_once_and_leaves_other_entries_alone(
     assert "already" in cli(*arguments, "--install").stdout
     assert crontab() == put
     assert str(tiny_job) in cli("schedule", "--list").stdout
-    cli("schedule", tiny_job, "--cron", "@hourly", "--install")
+    again = cli("schedule", tiny_job, "--cron", "@hourly", "--install").stdout
+    assert again.endswith(f"\nIt replaces: {put.decode(errors='replace').splitlines()[-2]}\n")
     assert crontab().count(b"eigenscape schedule tiny-") == 2
     assert b"\n0 * * * * cd " in crontab()
     tiny_job.unlink()  # what is installed can be taken away all the same
     assert "is gone from crontab" in cli("schedule", tiny_job, "--remove").stdout
     assert crontab() == MINE
     assert "is not installed" in cli("schedule", tiny_job, "--remove").stdout
+
+
+@pytest.fixture
+def queue(monkeypatch, tmp_path):
+    """A SLURM with the jobs of a chain as given: name, state, start and script; it tells what it is asked."""
+    jobs, asked = [], []
+
+    def answer(command, **_):
+        asked.append(command)
+        said = {"squeue": "".join(f"{'|'.join(job)}\n" for job in jobs), "sbatch": "7"}
+        return subprocess.CompletedProcess(command, 0, said.get(command[0], ""), "")
+
+    monkeypatch.setattr(media, "TABLES", ())
+    monkeypatch.setattr(media.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(media.subprocess, "run", answer)
+    return SimpleNamespace(jobs=jobs, asked=asked)
+
+
+def test_chain__is_known_before_its_job_has_submitted_the_next_one(queue, tiny_job, tmp_path):
+    name, script = schedule_name(tiny_job), tmp_path / "chain.sh"
+    script.touch()
+    runs = (f"eigenscape-{name}", "RUNNING", "2026-11-29T03:00:00", str(script))
+    waits = (f"eigenscape-{name}", "PENDING", "2026-11-30T03:00:00", str(script))
+    for jobs, text in (
+        ([runs], "runs since 2026-11-29T03:00:00"),
+        ([runs, waits], "waits in the queue until 2026-11-30T03:00:00"),
+        ([waits, runs], "waits in the queue until 2026-11-30T03:00:00"),
+    ):
+        queue.jobs[:] = jobs
+        (entry,) = media.installed(print)
+        assert (entry.name, entry.text) == (name, text)
+    queue.jobs[:] = [runs]
+    assert "is gone from chain" in media.remove(tiny_job)
+    # Without it, the job that runs cannot submit the next one.
+    assert not script.exists()
+    assert queue.asked[-1][:2] == ("scancel", "--state=PENDING")
+    assert media.installed(print) == []
+    assert "is not installed" in media.remove(tiny_job)
+
+
+def test_chain__says_what_it_replaces(queue, tiny_job, monkeypatch):
+    monkeypatch.chdir(tiny_job.parent)
+    on = ClusterOptions(kind="slurm")
+    nightly, other = (make_schedule(Source((tiny_job,)), keep=keep) for keep in (1, 2))
+    cron = parse_cron("0 3 * * *")
+    assert "It replaces" not in media.install(nightly, cron, on, "chain")
+    script = nightly.directory / "chain.sh"
+    name = f"eigenscape-{nightly.name}"
+    queue.jobs.append((name, "PENDING", "2026-11-30T03:00:00", str(script)))
+    assert media.install(nightly, cron, on, "chain") == f"{nightly.name} is in the queue already."
+    said = media.install(other, cron, on, "chain")
+    assert said.endswith(
+        "\nIt replaces: the job that waits in the queue until 2026-11-30T03:00:00: "
+        + nightly.line()
+    )
+    assert script.read_text().endswith(f"{other.line()}\n")
 
 
 def test_crontab__is_as_it_was_when_the_program_refuses(crontab):

@@ -4,7 +4,7 @@ import getpass
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -78,7 +78,7 @@ def describe(schedule: Schedule, cron: Cron, on: ClusterOptions, medium: Medium)
 
 
 def install(schedule: Schedule, cron: Cron, on: ClusterOptions, medium: Medium) -> str:
-    """Put a schedule into place, where one of the same job file is replaced; return what was done.
+    """Put a schedule into place; return what was done, with the one of the same job file that it replaces.
 
     Raises
     ------
@@ -99,7 +99,10 @@ def install(schedule: Schedule, cron: Cron, on: ClusterOptions, medium: Medium) 
     if after == before:
         return f"{schedule.name} is in the {medium} already."
     table.write(after)
-    return f"{schedule.name} is in the {medium} now; it runs next at {_next(cron)}."
+    replaced = (one.lines[-1] for one in find_blocks(before) if one.name == schedule.name)
+    return (
+        f"{schedule.name} is in the {medium} now; it runs next at {_next(cron)}.{_told(replaced)}"
+    )
 
 
 def remove(job: Path) -> str:
@@ -125,8 +128,9 @@ def remove(job: Path) -> str:
             raise
         chains = []
     for chain in (entry for entry in chains if entry.name == name):
-        _slurm("scancel", "--state=PENDING", f"--name={job_name(name)}", _mine())
+        # First, or a job that begins now submits the next one.
         Path(chain.title).unlink(missing_ok=True)
+        _slurm("scancel", "--state=PENDING", f"--name={job_name(name)}", _mine())
         gone.append(chain.medium)
     if not gone:
         return f"{name} is not installed."
@@ -134,7 +138,7 @@ def remove(job: Path) -> str:
 
 
 def installed(tell: Callable[[str], None]) -> list[Entry]:
-    """Return the schedules in the tables of this user, and the jobs of chains that wait.
+    """Return the schedules in the tables of this user, and the jobs of chains.
 
     Parameters
     ----------
@@ -152,42 +156,68 @@ def installed(tell: Callable[[str], None]) -> list[Entry]:
     return entries
 
 
+def _told(replaced: Iterable[str]) -> str:
+    """Return the lines of a schedule that another one replaces, as the end of a text; "" for none."""
+    return "".join(f"\nIt replaces: {line}" for line in replaced)
+
+
 def _chains() -> list[Entry]:
-    """Return the jobs of chains that wait; none without SLURM.
+    """Return the chains of jobs; none without SLURM.
 
     Raises
     ------
     InputError
         SLURM does not answer.
     """
-    if shutil.which("squeue") is None:
-        return []
-    said = _slurm("squeue", "--noheader", _mine(), "--format=%j|%S|%o", "--states=PENDING")
-    prefix, entries = job_name(""), []
+    return [] if shutil.which("squeue") is None else _queued()
+
+
+def _queued() -> list[Entry]:
+    """Return an entry for each chain: its job that waits, or the one that has yet to submit the next."""
+    said = _slurm("squeue", "--noheader", _mine(), "--format=%j|%T|%S|%o")
+    prefix, entries = job_name(""), dict[str, Entry]()
     for line in said.splitlines():
-        name, start, script = line.split("|", 2)
-        if name.startswith(prefix) and script.endswith("chain.sh"):
+        name, state, start, script = line.split("|", 3)
+        if not (name.startswith(prefix) and script.endswith("chain.sh")):
+            continue
+        if state == "PENDING":
             text = f"waits in the queue until {start}"
-            entries.append(Entry(name.removeprefix(prefix), "chain", script, text))
-    return entries
+        elif name not in entries and Path(script).exists():
+            text = f"runs since {start}"
+        else:
+            continue  # a chain that was removed has no script any more
+        entries[name] = Entry(name.removeprefix(prefix), "chain", script, text)
+    return list(entries.values())
 
 
 def _install_chain(schedule: Schedule, cron: Cron, on: ClusterOptions) -> str:
     path, script = chain_path(schedule), chain_script(schedule, cron, on)
-    name = f"--name={job_name(schedule.name)}"
-    waiting = _slurm("squeue", "--noheader", _mine(), "--states=PENDING", name).strip()
-    if waiting and path.exists() and path.read_text(encoding="utf-8") == script:
+    before = next((entry for entry in _queued() if entry.name == schedule.name), None)
+    replaced = None if before is None else _read_script(Path(before.title))
+    if replaced == script and path.exists():
         return f"{schedule.name} is in the queue already."
     with explain_write_errors(path), written_whole(path) as temporary:
         temporary.write_text(script, encoding="utf-8")
         temporary.chmod(0o700)
-    if waiting:
-        _slurm("scancel", "--state=PENDING", name, _mine())
+    lines = []
+    if before is not None:
+        if Path(before.title) != path:
+            Path(before.title).unlink(missing_ok=True)  # or a job that begins now submits it
+        _slurm("scancel", "--state=PENDING", f"--name={job_name(schedule.name)}", _mine())
+        lines = [f"the job that {before.text}: {(replaced or before.title).splitlines()[-1]}"]
     at = _next(cron)
     said = _slurm(
         "sbatch", "--parsable", f"--begin={at}", f"--export=ALL,{DUE}={at}", str(path)
     ).strip()
-    return f"{schedule.name} is job {said} now, which submits the next one; it runs at {at}."
+    done = f"{schedule.name} is job {said} now, which submits the next one; it runs at {at}."
+    return done + _told(lines)
+
+
+def _read_script(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None  # deleted, with its directory of runs maybe
 
 
 def _mine() -> str:
