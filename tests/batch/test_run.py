@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import rasterio
 
@@ -125,6 +126,23 @@ def test_run_batch__again_does_nothing_and_a_touched_scene_alone(batch, source_o
     touched = run_batch(source)
     assert states(touched) == {"a": "skipped", "b": "done", "c": "skipped"}
     assert classes(rows(touched)["b"]) == classes(second["b"])
+
+
+@pytest.mark.slow
+def test_run_batch__a_scene_is_not_computed_again_when_another_one_has_its_stem(
+    write_scenes, source_of
+):
+    directory = write_scenes(("x",))
+    source = source_of(directory, scenes=str(directory / "**" / "x.npy"))
+    assert states(run_batch(source)) == {"x": "done"}
+    (directory / "more").mkdir()
+    np.save(directory / "more" / "x.npy", np.load(directory / "tiles" / "x.npy") + 1)
+    both = run_batch(source)
+    other = next(name for name in states(both) if name != "x")
+    assert states(both) == {"x": "skipped", other: "done"}
+    assert [row["scene"] for row in read_table(both.path / "batch.csv")] == [other, "x"]
+    (directory / "tiles" / "x.npy").unlink()
+    assert states(run_batch(source)) == {other: "skipped"}
 
 
 def test_batch_status__tells_when_a_run_was_deleted(batch, source_of, tmp_path):

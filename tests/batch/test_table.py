@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from eigenscape.batch.outcomes import SceneOutcome
-from eigenscape.batch.sources import Scene
-from eigenscape.batch.table import BatchTable, batch_status, earlier_rows
+from eigenscape.batch.sources import Scene, with_name
+from eigenscape.batch.table import BatchTable, batch_status, earlier_rows, keep_names
 from eigenscape.errors import StoreError
 from eigenscape.job.jobfile import parse_job
 
@@ -48,6 +48,29 @@ def test_write_outcomes__rows_of_other_scenes_stay(tmp_path, outcome):
     rows = earlier_rows(tmp_path)
     write_outcomes(tmp_path, [outcome(name) for name in "abc"], rows)
     assert len(earlier_rows(tmp_path)) == 4
+
+
+def test_keep_names__a_scene_keeps_its_own_when_others_come_and_go(tmp_path, outcome):
+    first, second = outcome("x", "one").scene, outcome("x", "two").scene
+    both = [with_name(first, "x-0a1b2c"), with_name(second, "x-3d4e5f")]
+    write_outcomes(tmp_path, [SceneOutcome(first, state="failed")])
+    kept = keep_names(both, earlier_rows(tmp_path))
+    assert [(scene.name, scene.job.name) for scene in kept] == [("x",) * 2, ("x-3d4e5f",) * 2]
+    write_outcomes(tmp_path, [SceneOutcome(scene, state="failed") for scene in kept])
+    rows = earlier_rows(tmp_path)
+    assert [scene.name for scene in keep_names([second], rows)] == ["x-3d4e5f"]
+    assert [scene.name for scene in keep_names(both[::-1], rows)] == ["x-3d4e5f", "x"]
+    # A name that is given is no stem with something added.
+    (named,) = keep_names([with_name(first, "north")], rows)
+    assert named.name == "north"
+
+
+def test_keep_names__the_same_files_with_other_keys_have_names_of_their_own(tmp_path, outcome):
+    scene = outcome("x").scene
+    twice = [with_name(scene, "x-0a1b2c"), with_name(scene, "x-0a1b2c-2")]
+    write_outcomes(tmp_path, [SceneOutcome(one, state="failed") for one in twice])
+    assert keep_names(twice, earlier_rows(tmp_path)) == twice
+    assert keep_names([Scene("x", None)], [{"scene": "x-0a1b2c", "state": "failed"}])[0].name == "x"
 
 
 def test_write_outcomes__what_is_gone_leaves_the_table(tmp_path, outcome):

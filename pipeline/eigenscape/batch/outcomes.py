@@ -61,18 +61,8 @@ class SceneOutcome(Outcome):
             "overall_accuracy": self.overall_accuracy,
             "measured_on": self.measured_on,
             "class_map": self.class_map,
-            "files": self._files(),
+            "files": files_of(self.scene),
         }
-
-    def _files(self) -> str | list[str] | None:
-        """Return the files of the scene, None where its job cannot be read."""
-        job = self.scene.job
-        if job is None:
-            return None
-        given = job.scene.path
-        if isinstance(given, str):
-            return located(given, job.resolve)
-        return [job.resolve(path) for path in given]
 
 
 @dataclass(frozen=True)
@@ -89,6 +79,16 @@ class BatchResult(Outcomes):
             "scenes": [outcome.row() for outcome in self.outcomes],
             "table": str(self.path / BATCH_TABLE),
         }
+
+
+def files_of(scene: Scene) -> str | list[str] | None:
+    """Return the files of a scene, None where its job cannot be read."""
+    if scene.job is None:
+        return None
+    given = scene.job.scene.path
+    if isinstance(given, str):
+        return located(given, scene.job.resolve)
+    return [scene.job.resolve(path) for path in given]
 
 
 def plan_outcome(scene: Scene, directory: Path) -> SceneOutcome:

@@ -25,7 +25,7 @@ from eigenscape.base.shares import counted
 from eigenscape.batch.lanes import Planned, run_scenes
 from eigenscape.batch.outcomes import BatchResult, SceneOutcome, plan_outcome
 from eigenscape.batch.sources import Scene, Source
-from eigenscape.batch.table import BatchTable, earlier_rows, write_trace
+from eigenscape.batch.table import BatchTable, earlier_rows, keep_names, write_trace
 from eigenscape.batch.watch import Arrivals
 from eigenscape.batch.whole import Report, failure
 from eigenscape.clusters import ClusterOptions
@@ -142,7 +142,7 @@ class _Batch:
                 f"{source.scenes}: {counted(found.left_out, 'path')} left out: results of this batch or "
                 "files of another run. To classify such files, name them in a table (--table)."
             )
-        return found.scenes
+        return keep_names(found.scenes, earlier_rows(self._path))
 
     def look(self, source: Source, scenes: Sequence[Scene]) -> Sequence[Scene]:
         """Return the scenes as they are now; those given if their table cannot be read at the moment.

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -235,8 +235,29 @@ def _absolute(table: Path, key: str, cell: str) -> str:
     return json.dumps(with_files(key, given, located), ensure_ascii=False)
 
 
+def with_name(scene: Scene, name: str) -> Scene:
+    """Return a scene under another name."""
+    job = scene.job and scene.job.model_copy(update={"name": name})
+    return replace(scene, name=name, job=job)
+
+
+def stem_of(name: str) -> str:
+    """Return the name that a scene would have if no other one had its stem.
+
+    Examples
+    --------
+    >>> stem_of("tile-3fa2b1"), stem_of("tile-3fa2b1-2"), stem_of("tile-2")
+    ('tile', 'tile', 'tile-2')
+    """
+    return _DISTINCT.sub("", name)
+
+
 def _quoted(path: Path) -> str:
     return json.dumps(str(path), ensure_ascii=False)
+
+
+_DISTINCT = re.compile(r"-[0-9a-f]{6}(-\d+)?$")
+"""What `_distinct_names` adds."""
 
 
 def _distinct_names(paths: Sequence[Path], whole: Sequence[str | None] = ()) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from eigenscape.base.files.tables import Row, read_table, text_of, write_csv
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.batch.outcomes import SceneOutcome
+from eigenscape.batch.outcomes import SceneOutcome, files_of
+from eigenscape.batch.sources import Scene, stem_of, with_name
 from eigenscape.errors import StoreError
 from eigenscape.scenes.registry import is_registered
 from eigenscape.store.lock import lock_holder
@@ -45,6 +46,37 @@ def table_rows(directory: Path) -> list[dict[str, str]]:
             if class_map := row.get("class_map"):
                 row["class_map"] = str(here / "outputs" / Path(class_map).name)
     return rows
+
+
+def keep_names(scenes: Sequence[Scene], earlier: Iterable[Mapping[str, str]]) -> list[Scene]:
+    """Return the scenes of a batch under the names that its table has for them.
+
+    A scene whose stem another one has as well, or no longer has, would get another name, and be computed
+    again in another directory.
+
+    Parameters
+    ----------
+    scenes
+        As a source finds them.
+    earlier
+        See `earlier_rows`.
+    """
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in earlier:
+        key = row.get("files", ""), stem_of(row["scene"])
+        known.setdefault(key, set()).add(row["scene"])
+    taken = {scene.name for scene in scenes}
+    kept = []
+    for scene in scenes:
+        files = text_of(files_of(scene))
+        names = known.get((files, stem_of(scene.name)), set())
+        # Several: the same files with other keys of the job, which have names of their own.
+        if files and len(names) == 1 and not names & taken:
+            (name,) = names
+            taken.add(name)
+            scene = with_name(scene, name)
+        kept.append(scene)
+    return kept
 
 
 class BatchTable:
