@@ -16,6 +16,7 @@ from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
 from eigenscape.errors import InputError, JobError, SceneError
 from eigenscape.job.options import FilterOptions
+from eigenscape.store.manifest import FORMAT, write_manifest
 from eigenscape.store.run import Run
 from harness import Frail, KilledError, Notes
 from smallscene import make_small
@@ -546,3 +547,15 @@ def test_apply__a_filter_needs_a_grid(scenes, trained, tmp_path):
     )
     with pytest.raises(InputError, match=r"\[features.spatial\]: .* is a table of 50 samples"):
         eigenscape.plan(job)
+
+
+def test_apply__names_the_run_to_apply_where_it_is_now(tmp_path):
+    applied = {"format": FORMAT, "stages": {}, "applies": {"run": "/before/model"}}
+    (tmp_path / "map").mkdir()
+    write_manifest(tmp_path / "map", applied)
+    with pytest.raises(InputError, match="Apply /before/model, which"):
+        apply(tmp_path / "map", "scene.tif")
+    (tmp_path / "model").mkdir()
+    write_manifest(tmp_path / "model", {"format": FORMAT, "stages": {}})
+    with pytest.raises(InputError, match=f"Apply {tmp_path / 'model'}, which"):
+        apply(tmp_path / "map", "scene.tif")

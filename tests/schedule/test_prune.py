@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 
 import filelock
 import pytest
@@ -67,6 +68,18 @@ def test_prune_runs__never_one_that_is_in_use_or_referred_to(make_run, tmp_path)
     assert kept[linked] == kept[applied] == "referred to"
     assert newest.exists()
     assert all(path.exists() for path in (held, linked, applied))
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_prune_runs__what_a_run_applies_stays_after_a_move(make_run, tmp_path, copied):
+    model, old, newest = (make_run("a", key, int(key)) for key in "123")
+    make_run("map", "1", 0, applies={"run": str(model)})
+    moved = tmp_path / "moved"
+    (shutil.copytree if copied else os.rename)(tmp_path / "runs", moved)
+    pruned = prune_runs(moved, 1)
+    assert pruned.deleted == (moved / old.name,)
+    assert dict(pruned.kept)[moved / model.name] == "referred to"
+    assert (moved / newest.name).exists()
 
 
 def test_prune_runs__of_a_batch_what_its_table_names_stays(make_run, tmp_path):

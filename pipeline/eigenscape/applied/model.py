@@ -19,7 +19,7 @@ from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Bands, Legend
 from eigenscape.scenes.views.resampled import ResampledScene, counterparts, to_bands
-from eigenscape.store.manifest import read_manifest
+from eigenscape.store.manifest import applied_run, read_manifest
 from eigenscape.store.run import Run
 from eigenscape.store.verification import require_whole
 
@@ -91,7 +91,7 @@ def open_model(path: str | Path) -> Model:
     stages = manifest["stages"]
     if "applies" in manifest:
         raise InputError(
-            f"{path}: is itself a run applied to a scene. Apply {manifest['applies']['run']}, which "
+            f"{path}: is itself a run applied to a scene. Apply {applied_run(path, manifest)}, which "
             "holds the graph and the labels."
         )
     if "learn" not in stages or "classes" not in stages["learn"]["summary"]:

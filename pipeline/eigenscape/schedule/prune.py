@@ -19,7 +19,7 @@ from eigenscape.base.files.whole import DISCARDED
 from eigenscape.batch.table import table_rows
 from eigenscape.errors import EigenscapeError, InputError, OutputError, StoreError
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import is_run, read_manifest
+from eigenscape.store.manifest import applied_run, is_run, read_manifest
 from eigenscape.workflow.directories import is_batch, status
 
 
@@ -146,19 +146,12 @@ def _runs(directory: Path) -> tuple[dict[Path, dict[str, Any]], list[tuple[Path,
 def _referred(directory: Path, runs: dict[Path, dict[str, Any]]) -> set[Path]:
     """Return what a link, a batch's table or a run that applies another one refers to."""
     found = {path.resolve() for path in directory.iterdir() if path.is_symlink()}
-    found |= {Path(run).resolve() for run in map(_applied, runs.values()) if run is not None}
+    applied = (applied_run(path, manifest) for path, manifest in runs.items())
+    found |= {model.resolve() for model in applied if model is not None}
     if is_batch(directory.parent):
         rows = table_rows(directory.parent)
         found |= {Path(row["run"]).resolve() for row in rows if "run" in row}
     return found
-
-
-def _applied(manifest: dict[str, Any]) -> str | None:
-    """Return the run that a run applies, None if it applies none."""
-    applied = manifest.get("applies")
-    if isinstance(applied, dict):
-        applied = applied.get("run")
-    return applied if isinstance(applied, str) else None
 
 
 def _job_of(path: Path, manifest: dict[str, Any]) -> Hashable:
@@ -168,11 +161,12 @@ def _job_of(path: Path, manifest: dict[str, Any]) -> Hashable:
         scene = json.dumps(job["scene"]["path"])
     except (OSError, ValueError, KeyError, TypeError):
         return path
-    model: Hashable = _applied(manifest)
-    if isinstance(model, str):
+    applied = applied_run(path, manifest)
+    model: Hashable = applied
+    if applied is not None:
         # A model that is trained again has another directory, and its maps are those of the same job.
         with suppress(StoreError, OSError):
-            model = _job_of(Path(model), read_manifest(Path(model)))
+            model = _job_of(applied, read_manifest(applied))
     return manifest.get("name", ""), scene, model
 
 

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,24 @@ def require_run(path: Path) -> None:
             f"{path}: no run directory (it has no manifest.json). Give a directory that "
             f"`eigenscape run` made, such as {known}."
         )
+
+
+def applied_run(path: Path, manifest: Mapping[str, Any]) -> Path | None:
+    """Return the run that a run of `eigenscape apply` applies, None if it applies none.
+
+    Parameters
+    ----------
+    path, manifest
+        Of the run that applies it. Both may have been moved or copied together since: a run of the same name
+        beside it is meant first.
+    """
+    applied = manifest.get("applies")
+    if isinstance(applied, dict):
+        applied = applied.get("run")
+    if not isinstance(applied, str):
+        return None
+    beside = path.parent / Path(applied).name
+    return beside if is_run(beside) else Path(applied)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
