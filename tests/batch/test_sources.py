@@ -89,6 +89,13 @@ def test_find__a_table_gives_keys_and_paths_relative_to_itself(scenes, source_of
     assert found["indian-pines"].job.scene.path == "indian-pines"
 
 
+def test_find__a_table_of_a_spreadsheet_may_have_semicolons(scenes, source_of):
+    table = scenes / "semicolons.csv"
+    table.write_text("scene.path;neighbors.k\ntiles/a.npy;7\n")
+    (found,) = find(source_of(scenes, scenes=None, table=table))
+    assert (found.name, found.job.neighbors.k) == ("a", 7)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -47,6 +47,13 @@ def test_read_table__comments_and_blanks(tmp_path):
     assert read_table(tmp_path / "a.csv") == [{"variant": "k"}, {"error": "2.0"}]
 
 
+@pytest.mark.parametrize(("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", "\t")])
+def test_read_table__of_other_separators(tmp_path, name, separator):
+    lines = ("# source", separator.join(["scene.path", "k"]), separator.join(["a,b.tif", "5"]))
+    (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    assert read_table(tmp_path / name) == [{"scene.path": "a,b.tif", "k": "5"}]
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**9), 10**9))
 def test_text_of__numbers_come_back(value):
     assert number_of(text_of(value)) == pytest.approx(value)

@@ -35,6 +35,19 @@ def csv_rows(path: Path) -> Iterator[Any]:
         yield csv.writer(stream, lineterminator="\n")
 
 
+def separator_of(path: str | Path, line: str) -> str:
+    r"""Return what separates the values of a CSV file, by its first line: commas, semicolons or tabs.
+
+    Examples
+    --------
+    >>> separator_of("a.csv", "row;column;class"), separator_of("a.tsv", "row,column")
+    (';', '\t')
+    """
+    if Path(path).suffix.lower() == ".tsv":
+        return "\t"
+    return max(",;\t", key=line.count)
+
+
 def from_cell(text: str) -> str:
     """Reverse `to_cell`."""
     inner = text.removeprefix("'")

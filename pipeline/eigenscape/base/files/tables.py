@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files.cells import from_cell, to_cell
+from eigenscape.base.files.cells import from_cell, separator_of, to_cell
 from eigenscape.base.files.whole import explain_write_errors, written_whole
 
 Row = dict[str, Any]
@@ -52,16 +52,18 @@ def write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file as texts, those that are blank left out."""
+    """Return the rows of a CSV file as texts, those that are blank left out; see `separator_of`."""
     # Spreadsheets begin a file in UTF-8 with a byte order mark.
     with path.open(encoding="utf-8-sig", newline="") as stream:
+        lines = [line for line in stream if not line.startswith("#")]
+        header = lines[0] if lines else ""
         return [
             {
                 name: from_cell(value.strip())
                 for name, value in row.items()
                 if name and value and value.strip()
             }
-            for row in csv.DictReader(line for line in stream if not line.startswith("#"))
+            for row in csv.DictReader(lines, delimiter=separator_of(path, header))
         ]
 
 

@@ -16,14 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eigenscape.base.files.cells import is_number
+from eigenscape.base.files.cells import is_number, separator_of
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.arrays.arrayfiles import local_path, reading
 from eigenscape.scenes.formats.tables.columns import Column
@@ -215,7 +214,7 @@ def _open(path: str, modified: int, size: int) -> CsvFile:
     """Scan a file; `modified` and `size` make a changed file a new entry."""
     with open(local_path(path), "rb") as stream:
         offset, line = _first_line(stream, path)
-        separator = _separator(path, line)
+        separator = separator_of(path, line.decode("utf-8", "replace"))
         cells = next(csv.reader([line.decode("utf-8-sig")], delimiter=separator))
         names = [cell.strip() for cell in cells]
         # numpy.savetxt puts its mark of comments before the names.
@@ -281,12 +280,6 @@ def _row_ends(text: bytes) -> NDArray[np.intp]:
         quotes = np.flatnonzero(letters == _QUOTE)
         breaks = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
     return breaks + 1
-
-
-def _separator(path: str, line: bytes) -> str:
-    if Path(path).suffix.lower() == ".tsv":
-        return "\t"
-    return max(",;\t", key=line.decode("utf-8", "replace").count)
 
 
 def _parse(text: bytes, separator: str, **options: Any) -> pd.DataFrame:
