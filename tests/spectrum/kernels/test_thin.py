@@ -6,7 +6,9 @@ import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from eigenscape import eigenpairs
+from eigenscape.errors import ConvergenceError
 from eigenscape.spectrum.iteration.kernels.filter import NullSpace
+from eigenscape.spectrum.kernels import thin
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.thin import Profile, profile, shifted_pairs, whole_structure
@@ -97,6 +99,53 @@ def test_shifted_pairs__find_every_copy():
     values, _ = shifted_pairs(operator, null, 24)
     expected = np.sort(scipy.linalg.eigvalsh(operator.matrix().toarray()))[5:29]
     np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [20, 45, 60, 90])
+def test_shifted_pairs__skip_no_copy_above_a_wide_gap(dimension):
+    """Low eigenvalues of a potential, a wide gap, and 1.05 once for every sample without potential."""
+    rng = np.random.default_rng(0)
+    W = adjacency(nx.disjoint_union_all([nx.complete_graph(20)] * 40))
+    W.sort_indices()
+    V = np.where(rng.random(800) < 0.2, rng.random(800), 0.0)
+    operator = laplacian(
+        row_blocks(W, 400), np.full(800, 19.0), "normalized", np.float64, potential=V
+    )
+    null = NullSpace(operator.null, singular=False)
+    values, vectors = shifted_pairs(operator, null, dimension)
+    A = operator.matrix().toarray()
+    np.testing.assert_allclose(values, scipy.linalg.eigvalsh(A)[:dimension], atol=1e-11)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(dimension), atol=1e-9)
+
+
+def test_shifted_pairs__seek_no_more_than_is_wanted(monkeypatch):
+    """Of 200 equal rings more than a thousand copies lie below the values that are found first."""
+    sought = []
+
+    def search(*given):
+        sought.append(given[5])
+        return invert(*given)
+
+    invert = thin._invert
+    monkeypatch.setattr(thin, "_invert", search)
+    W = adjacency(nx.disjoint_union_all([nx.cycle_graph(20)] * 200))
+    values = eigenpairs(W, 30, solver="shift-invert").values
+    np.testing.assert_allclose(values[:200], 0, atol=1e-12)
+    np.testing.assert_allclose(values[200:], 1 - np.cos(np.pi / 10), atol=1e-12)
+    assert max(sought) == 30
+
+
+def test_shifted_pairs__refuse_what_could_not_be_counted(monkeypatch):
+    class Exchanged:
+        perm_r, perm_c = np.arange(2), np.arange(2)[::-1]
+
+    factorise = thin._factorise
+    monkeypatch.setattr(
+        thin, "_factorise", lambda A, shift: factorise(A, shift) if shift > 0 else Exchanged()
+    )
+    with pytest.raises(ConvergenceError, match="could not be counted"):
+        eigenpairs(adjacency(nx.path_graph(40)), 3, solver="shift-invert")
 
 
 @pytest.mark.parametrize("kind", ["unnormalized", "normalized", "random-walk"])

@@ -37,7 +37,7 @@ _THIN_DIMENSION = 1.5
 """Intrinsic dimension below which the profile of a larger graph is measured."""
 
 _SINGLE_TOLERANCE = 1e-6
-_LEAST_GAP = 1e-4
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,9 @@ def _iterate(
         worst = float(solution.residuals[:pairs].max())
         note(f"residuals are up to {worst:.1e} after {solution.passes} passes: solving by LAPACK")
         return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
-    work = partial(_count_missed, problem, solution.values[: pairs + 1])
+    # A value is off by its residual at most, to which single precision adds its rounding.
+    limit = 4 * float(solution.residuals[:pairs].max()) + _ROUNDING * problem.operator.bound
+    work = partial(_count_missed, problem, solution.values[:pairs], limit)
     missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
     if missed > 0:
         note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
@@ -316,17 +318,14 @@ def _solve_task(
     return solved[0].tolist(), residuals.tolist()
 
 
-def _count_missed(problem: Problem, values: NDArray[np.float64], _: str) -> int:
-    """Return how many eigenvalues below the found ones are missing among these.
+def _count_missed(problem: Problem, values: NDArray[np.float64], limit: float, _: str) -> int:
+    """Return how many eigenvalues below the last of the found ones are missing among these.
 
-    They are counted at the widest gap that the upper half of them leaves; where there is none, all
-    belong to one eigenvalue, and nothing can be told.
+    See `oracles.place_below_last` for the values and the limit.
     """
     operator, nulls = problem.operator.open(), problem.null_space().count
-    half = len(values) // 2
-    gaps = np.diff(values[half:])
-    if not len(gaps) or gaps.max() < _LEAST_GAP * operator.bound:
+    place = oracles.place_below_last(values, limit)
+    if place is None:
         return 0
-    place = half + int(np.argmax(gaps))
-    below = oracles.count_below(operator, float(values[place] + values[place + 1]) / 2)
-    return below - nulls - (place + 1)
+    at, top = place
+    return oracles.count_below(operator, top - limit / 2) - nulls - at

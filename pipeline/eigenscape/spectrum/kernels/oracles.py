@@ -24,6 +24,9 @@ _LOBPCG_ROWS = 5
 
 _LIFT = 1e-5
 
+FIRST_SEED = 7
+"""Seed of the first start of a Lanczos iteration."""
+
 
 def dense_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float = 0.0) -> Pairs:
     """Return the lowest eigenpairs above the null space, from the full matrix.
@@ -123,7 +126,8 @@ def lanczos_bytes(rows: int, modes: int, entries: float) -> float:
     modes
         Pairs to find.
     """
-    vectors = max(2 * modes + 1, 20) + 2 * modes
+    # The basis, the result in two orders, and what was found before.
+    vectors = max(2 * modes + 1, 20) + 3 * modes
     # And a twentieth of it: 598 MiB were measured on 640,976 pixels, where 580 were counted.
     return 1.05 * (32 * entries + 8.0 * rows * vectors)
 
@@ -202,6 +206,43 @@ def count_below(operator: Operator, value: float) -> int:
     # D has blocks of order 1 and 2, whose pivots are negative; one of order 2 has one negative eigenvalue.
     single = pivots > 0
     return int((np.diag(factors)[single] < 0).sum() + (~single).sum() // 2)
+
+
+def place_below_last(values: NDArray[np.float64], limit: float) -> tuple[int, float] | None:
+    """Return how many values lie below the last group of equal ones, and the lowest of that group.
+
+    Eigenvalues that are counted just below that group tell whether the values are the lowest: any that is
+    missing further up belongs to the group, or lies above it.
+
+    Parameters
+    ----------
+    values : array, shape (count,)
+        Found eigenvalues above the null space, ascending.
+    limit
+        Distance up to which two are the same.
+
+    Returns
+    -------
+    tuple or None
+        None where all values are 0 but for the limit, below which nothing can be counted.
+    """
+    apart = np.flatnonzero(np.diff(values, prepend=0.0) > limit)
+    return (int(apart[-1]), float(values[apart[-1]])) if len(apart) else None
+
+
+def further_seeds(count: int) -> range:
+    """Return the seeds of the searches beside found pairs: each brings at least one of `count`.
+
+    Each needs a start of its own: of a multiple eigenvalue, a start holds the very vector that it has led to.
+    """
+    return range(FIRST_SEED + 1, FIRST_SEED + 1 + count)
+
+
+def lowest_of(pairs: Pairs, further: Pairs) -> Pairs:
+    """Return the lowest of two sets of eigenpairs, as many as the first holds."""
+    values = np.concatenate([pairs[0], further[0]])
+    order = np.argsort(values)[: len(pairs[0])]
+    return values[order], np.hstack([pairs[1], further[1]])[:, order]
 
 
 def residual_norms(operator: Operator, pairs: Pairs) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ lowest pairs are the first that Lanczos finds, in double and to the last digits.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,15 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from eigenscape.errors import ConvergenceError
 from eigenscape.spectrum.iteration.kernels.filter import NullSpace
 from eigenscape.spectrum.kernels.operator import Operator, RowBlock
-from eigenscape.spectrum.kernels.oracles import dense_pairs, lanczos_bytes
+from eigenscape.spectrum.kernels.oracles import (
+    FIRST_SEED,
+    Pairs,
+    dense_pairs,
+    further_seeds,
+    lanczos_bytes,
+    lowest_of,
+    place_below_last,
+)
 
 F8 = NDArray[np.float64]
 
@@ -36,7 +45,9 @@ _SHIFT = 1e-9
 sample raises the bound: a shift by that would be above all small eigenvalues, and nothing told them apart."""
 
 _TOLERANCE = 1e-12
-_MOST_DEFLATIONS = 5
+_SAME_VALUE = 1e-6
+_ROUNDING = 1e-12
+_SHARES = (0.45, 0.35)
 
 
 @dataclass(frozen=True)
@@ -101,13 +112,12 @@ def profile(structure: scipy.sparse.csr_array) -> Profile:
     return Profile(int(widths.sum()), float((widths**2).sum()), structure.nnz)
 
 
-def shifted_pairs(
-    operator: Operator, null: NullSpace, count: int, tolerance: float = 0.0
-) -> tuple[F8, F8]:
+def shifted_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float = 0.0) -> Pairs:
     """Return the lowest eigenpairs above the null space, by Lanczos on the inverse (ARPACK, SuperLU).
 
     Lanczos from one vector can miss copies of a multiple eigenvalue: the eigenvalues below the last one
-    are counted by Sylvester's law of inertia, and what is missing is sought beside what was found.
+    are counted by Sylvester's law of inertia, and what is missing is sought beside what was found. The
+    lowest of what is left is always among what Lanczos finds, so as many searches as pairs are enough.
 
     Parameters
     ----------
@@ -128,24 +138,24 @@ def shifted_pairs(
     Raises
     ------
     ConvergenceError
-        ARPACK gave up.
+        ARPACK gave up, or the eigenvalues could not be counted.
     """
-    if count >= operator.rows:
+    if count + null.count >= operator.rows:
         return dense_pairs(operator, null, count)  # ARPACK finds all but one at most
     A = scipy.sparse.csc_array(operator.matrix())
     shift = _SHIFT * min(operator.bound, 2 * float(np.median(A.diagonal())))
-    solve = _factorise(A, shift).solve
-    values, vectors = _invert(A, solve, shift, null, count, None)
-    for _ in range(_MOST_DEFLATIONS):
-        missed = _count_missed(A, null, values)
+    search = partial(_invert, A, _factorise(A, shift).solve, shift, null)
+    pairs = search(FIRST_SEED, count)
+    for seed in further_seeds(count):
+        missed, below = _count_missed(A, null, pairs[0], _ROUNDING * operator.bound)
         if not missed:
             break
-        more = min(missed, operator.rows - null.count - len(values))
-        further, beside = _invert(A, solve, shift, null, more, vectors)
-        values = np.concatenate([values, further])
-        order = np.argsort(values)
-        values, vectors = values[order], np.hstack([vectors, beside])[:, order]
-    return values[:count], vectors[:, :count]
+        rest = operator.rows - null.count - count
+        further = search(seed, min(missed, count, rest), pairs[1])
+        if further[0][0] > below:
+            break  # rounding has counted one too many: nothing is lower than what was found
+        pairs = lowest_of(pairs, further)
+    return pairs
 
 
 def shifted_bytes(rows: int, modes: int, entries: float) -> float:
@@ -170,9 +180,12 @@ def _invert(
     solve: Callable[[F8], F8],
     shift: float,
     null: NullSpace,
+    seed: int,
     count: int,
-    found: F8 | None,
-) -> tuple[F8, F8]:
+    found: F8 | None = None,
+) -> Pairs:
+    """Return the lowest pairs beside the null space and the vectors that were found."""
+
     def clean(x: F8) -> F8:
         x = x - null.part_of(x)
         return x if found is None else np.asarray(x - found @ (found.T @ x))
@@ -182,7 +195,7 @@ def _invert(
 
     n = A.shape[0]
     inverse = scipy.sparse.linalg.LinearOperator((n, n), matvec=apply, dtype=np.float64)
-    start = clean(np.random.default_rng(7).standard_normal(n))
+    start = clean(np.random.default_rng(seed).standard_normal(n))
     try:
         values, vectors = scipy.sparse.linalg.eigsh(
             A, count, sigma=-shift, OPinv=inverse, which="LM", v0=start, tol=_TOLERANCE
@@ -196,18 +209,28 @@ def _invert(
     return values[order], vectors[:, order]
 
 
-def _count_missed(A: scipy.sparse.csc_array, null: NullSpace, values: F8) -> int:
-    """Return how many eigenvalues below the found ones are missing, 0 where the count is not certain.
+def _count_missed(
+    A: scipy.sparse.csc_array, null: NullSpace, values: F8, rounding: float
+) -> tuple[int, float]:
+    """Return how many eigenvalues below the last found one are missing, and where they were counted.
 
-    They are counted at the widest gap that the upper half of the values leaves.
+    Raises
+    ------
+    ConvergenceError
+        Rows were exchanged, so that the signs of the pivots say nothing.
     """
-    half = len(values) // 2
-    gaps = np.diff(values[half:])
-    if not len(gaps) or gaps.max() <= 1e-6 * values[-1]:
-        return 0
-    at = half + int(np.argmax(gaps))
-    factors = _factorise(A, -float(values[at] + values[at + 1]) / 2)
-    if (factors.perm_r != factors.perm_c).any():
-        return 0  # rows were exchanged, so that the signs of the pivots say nothing
-    below = int((factors.U.diagonal() < 0).sum())
-    return max(0, below - null.count - (at + 1))
+    limit = max(_SAME_VALUE * float(values[-1]), rounding)
+    place = place_below_last(values, limit)
+    if place is None:
+        return 0, 0.0
+    at, top = place
+    # Not in the middle, where a pivot of a matrix of few distinct entries can be 0.
+    for share in _SHARES:
+        below = top - share * limit
+        factors = _factorise(A, -below)
+        if (factors.perm_r == factors.perm_c).all():
+            return max(0, int((factors.U.diagonal() < 0).sum()) - null.count - at), below
+    raise ConvergenceError(
+        f"spectrum.solver = 'shift-invert': the eigenvalues below {top:g} could not be counted, so that some "
+        "may be missing among those found. Use spectrum.solver = 'chebyshev'."
+    )
