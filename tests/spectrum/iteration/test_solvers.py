@@ -133,6 +133,28 @@ def test_find_pairs__knows_potentials(make_problem, solver):
     np.testing.assert_allclose(solution.values[:PAIRS], values_of(problem)[:PAIRS], atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", ["normalized", "unnormalized"])
+@pytest.mark.parametrize("pairs", [5, 12, 45])
+def test_lanczos_pairs__skips_no_copy(make_problem, kind, pairs):
+    """Forty equal rings: Lanczos from one vector finds some of the forty copies of each eigenvalue."""
+    W = nx.adjacency_matrix(nx.disjoint_union_all([nx.cycle_graph(30)] * 40)).astype(float)
+    V = np.tile(np.arange(30) == 0, 40).astype(float)
+    problem = make_problem(W, kind=kind, potential=V)
+    found = find_pairs(problem, "lanczos", pairs, 1e-8, loop, quiet)
+    np.testing.assert_allclose(found.values[:pairs], values_of(problem)[:pairs], atol=1e-9)
+    assert found.converged
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "shift-invert", "dense"])
+def test_find_pairs__finds_all_that_there_are(make_problem, solver):
+    for n in (2, 3, 5):
+        W = nx.adjacency_matrix(nx.path_graph(n)).astype(float)
+        problem = make_problem(W, name=f"path of {n}")
+        found = find_pairs(problem, solver, n - 1, 1e-8, loop, quiet)
+        np.testing.assert_allclose(found.values[: n - 1], values_of(problem)[1:], atol=1e-12)
+        assert found.converged
+
+
 def test_find_pairs__names_the_extra_that_lobpcg_needs(make_problem, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyamg", None)
     problem = make_problem(weights())

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,32 +81,57 @@ def _product(operator: Operator) -> Callable[[NDArray[np.float64]], NDArray[np.f
 def lanczos_pairs(operator: Operator, null: NullSpace, count: int, tolerance: float) -> Pairs:
     """Return the lowest eigenpairs above the null space by implicitly restarted Lanczos (ARPACK).
 
-    The largest of ``bound - A`` are sought, which needs no factorisation. See `dense_pairs` for the
-    parameters; `tolerance` bounds the residual norm.
+    The largest of ``bound - A`` are sought, which needs no factorisation. One vector can miss copies of
+    a multiple eigenvalue, but not the lowest of what is left beside the pairs found: searches go on
+    until that is no lower than the last of them. See `dense_pairs` for the parameters; `tolerance`
+    bounds the residual norm.
 
     Raises
     ------
     ConvergenceError
         ARPACK gave up.
     """
-    if count >= operator.rows:
+    rest = operator.rows - null.count - count
+    if rest <= 0:
         return dense_pairs(operator, null, count)  # ARPACK finds all but one at most
-    product = _product(operator)
+    width = min(operator.rows, max(2 * count + 1, 20))
+    search = partial(_search, operator, _product(operator), null, tolerance, width)
+    pairs, more = search(FIRST_SEED, count), 1
+    for seed in further_seeds(count):
+        further = search(seed, min(more, rest), pairs[1])
+        if further[0][0] >= pairs[0][-1] - tolerance:
+            break
+        pairs, more = lowest_of(pairs, further), min(2 * more, count)
+    return pairs
+
+
+def _search(
+    operator: Operator,
+    product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    null: NullSpace,
+    tolerance: float,
+    width: int,
+    seed: int,
+    count: int,
+    found: NDArray[np.float64] | None = None,
+) -> Pairs:
+    """Return the lowest pairs beside the null space and the vectors found, from a basis of some width."""
     bound = operator.bound
 
     def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         x = np.ravel(vector)
+        x = x if found is None else x - found @ (found.T @ x)
         image: NDArray[Any] = bound * x - product(x)
         image -= bound * null.part_of(x)
-        return image
+        return image if found is None else image - found @ (found.T @ image)
 
     shape = (operator.rows, operator.rows)
     flipped = scipy.sparse.linalg.LinearOperator(shape, matvec=apply, dtype=np.float64)
-    start = np.random.default_rng(7).standard_normal(operator.rows)
+    start = np.random.default_rng(seed).standard_normal(operator.rows)
     try:
         # ARPACK's tolerance is relative to the eigenvalue, here at most the bound.
         values, vectors = scipy.sparse.linalg.eigsh(
-            flipped, count, which="LA", v0=start, tol=0.1 * tolerance / bound
+            flipped, count, which="LA", v0=start, ncv=width, tol=0.1 * tolerance / bound
         )
     except scipy.sparse.linalg.ArpackNoConvergence as error:
         raise ConvergenceError(
